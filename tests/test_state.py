@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from provision.errors import StateError
-from provision.plan import Action, Operation, Plan
-from provision.state import Intent, Ledger, State, create_empty_state, dumps, loads
+from provision.plan import Action, Intent, Operation, Plan
+from provision.state import Ledger, State, create_empty_state, dumps, loads
 
 RECORDS = st.dictionaries(
     st.text("abc/#", max_size=6).map("{}#x".format),

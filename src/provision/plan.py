@@ -1,8 +1,9 @@
-"""What would be done, in order, and why: data, until someone performs it."""
+"""Plans as data: the actions for each target with their reasons, effects and journal entries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -10,7 +11,7 @@ from provision.effects.system import Effect
 
 
 class Operation(StrEnum):
-    """What happens to a resource; the value is the symbol a plan shows."""
+    """Changes to a resource; the value is the symbol that a plan shows."""
 
     CREATE = "+"
     CHANGE = "~"
@@ -19,14 +20,57 @@ class Operation(StrEnum):
     KEEP = "="
 
 
+REQUESTED_AT = "asked"
+"""Detail of an intent: the time since which what it requested elsewhere may appear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """Journal entry of an action: by what an interrupted run of it is found again.
+
+    It is written before the first effect and closed once the state contains the result.
+
+    Attributes:
+        paths: What the action creates in the state folder, relative to it.
+        began: Time of the entry; "" until the executor writes it.
+        names: Full names that what it creates elsewhere may have.
+        details: Whatever else finds that again.
+    """
+
+    address: str
+    part: str
+    verb: str
+    paths: tuple[str, ...] = ()
+    began: str = ""
+    names: tuple[str, ...] = ()
+    details: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def projects(self) -> set[str]:
+        """The Google Cloud projects of its names."""
+        return {name.split("/")[1] for name in self.names if name.startswith("projects/")}
+
+    @property
+    def key(self) -> tuple[str, str, tuple[str, ...], str]:
+        """Identity among open intents: address, part, names, and its nonce or session."""
+        run = self.details.get("nonce") or self.details.get("session", "")
+        return (self.address, self.part, self.names, str(run))
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One step on one resource: what, why, the effects that do it, and what the state records
-    afterwards (None: nothing, the resource is gone).
+    """One change of one resource, with its reason and the effects that make it.
 
-    `address` is "NAME/TARGET", `part` the piece of the target it concerns ("python",
-    "environment", "kernel", "instance"). `notes` are what else a person
-    should know before saying yes, such as what it costs.
+    Attributes:
+        address: "NAME/TARGET".
+        part: The piece of the target that changes ("python", "environment", "kernel", "instance").
+        record: What the state records afterwards; None when the resource is gone.
+        notes: What else a person should know before confirming, such as the cost.
+        intent: Its journal entry; None when the record in the state is enough to find it again.
+        replaced: By part, what the action deletes after its replacement exists. The state records
+            each before the first effect, until the action is done.
+        settles: Full names of resources that were observed: what earlier intents began under
+            these names is accounted for once this action is in the journal.
     """
 
     operation: Operation
@@ -37,11 +81,14 @@ class Action:
     effects: tuple[Effect, ...] = ()
     record: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    intent: Intent | None = None
+    replaced: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the probe will run after the actions, and why; `tier` says how thoroughly."""
+    """Decision whether the probe runs after the actions, with its reason and tier."""
 
     needed: bool
     tier: str
@@ -52,9 +99,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The actions for some targets, bound to the spec, lock and state that it was made from
-    (digests and serial).
-    """
+    """Actions for some targets, bound to the digests of spec and lock and the state's serial."""
 
     actions: tuple[Action, ...]
     verifications: dict[str, Verification]
@@ -71,14 +116,16 @@ class Plan:
     def summary(self) -> str:
         """Return the plan's last line, as in "1 to create, 0 to change, 0 to destroy"."""
         count = {
-            verb: sum(action.operation is verb for action in self.actions) for verb in Operation
+            operation: sum(action.operation is operation for action in self.actions)
+            for operation in Operation
         }
         parts = [f"{count[Operation.CREATE]} to create", f"{count[Operation.CHANGE]} to change"]
-        parts += [f"{count[Operation.REPLACE]} to replace"] if count[Operation.REPLACE] else []
+        if count[Operation.REPLACE]:
+            parts.append(f"{count[Operation.REPLACE]} to replace")
         return ", ".join([*parts, f"{count[Operation.DESTROY]} to destroy"])
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what a saved plan must still find when it is applied: the inputs, and every step."""  # noqa: E501
+        """Return the inputs and steps that a saved plan must still match when it is applied."""
         steps = [[str(a.operation), a.address, a.part, a.title] for a in self.changes]
         return {
             "spec": self.spec_digest,

@@ -1,15 +1,15 @@
-"""The ledger of our own deeds: what exists because we made it."""
+"""The ledger: what exists because provision made it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from provision.errors import StateError
-from provision.plan import Action
+from provision.plan import Action, Intent
 
 SCHEMA = "provision.state/1"
 _START_OVER_HINT = (
@@ -19,9 +19,7 @@ _START_OVER_HINT = (
 
 
 class StateRecord(dict[str, Any]):
-    """What is recorded of a part of a target; a missing field raises StateError, as nothing writes
-    a record without it.
-    """
+    """A record of a part; a missing field raises StateError, as every writer sets all of them."""
 
     def __missing__(self, name: str) -> Any:
         title = self.get("title", "a record")
@@ -34,8 +32,12 @@ class StateRecord(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class StateBinding:
-    """Where a state is written: a digest of the machine's identity ("" where it has none), the
-    folder's path without links, and its "DEVICE:INODE".
+    """Machine and folder of a state.
+
+    Attributes:
+        machine: Digest of the machine's identity; "" if it has none.
+        folder: The folder's path without links.
+        inode: Its "DEVICE:INODE".
     """
 
     machine: str
@@ -45,11 +47,10 @@ class StateBinding:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Resources by address and part, with a lineage (which ledger), a serial (which version of it),
-    and the machine and folder that it is bound to.
+    """Records by address and part, with lineage (which ledger), serial (its version) and binding.
 
-    `projects` are those of Google Cloud in which an instance was ever requested: `orphans` also
-    looks where the spec names none of them any more.
+    `projects` are the Google Cloud projects in which an instance was ever requested: `orphans`
+    looks there even if no spec names them any more.
     """
 
     lineage: str
@@ -60,7 +61,7 @@ class State:
 
     @property
     def recorded_projects(self) -> set[str]:
-        """The projects of Google Cloud that records name."""
+        """The Google Cloud projects in records."""
         return {
             record["project"]
             for record in self.resources.values()
@@ -68,12 +69,12 @@ class State:
         }
 
     def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
-        """Return what is recorded of a part of a target, or None."""
+        """Return the record of a part of a target, or None."""
         found = self.resources.get(f"{address}#{part}")
         return StateRecord(found) if found is not None else None
 
     def parts(self, address: str) -> dict[str, Mapping[str, Any]]:
-        """Return all that is recorded of a target, by part."""
+        """Return all records of a target by part."""
         return {
             key.rpartition("#")[2]: StateRecord(value)
             for key, value in self.resources.items()
@@ -81,58 +82,22 @@ class State:
         }
 
     def after_action(self, action: Action) -> State:
-        """Return the state once an action is done: one serial on, its record in place."""
+        """Return the state once an action is done: the next serial, with its record."""
         return self.with_record(action.address, action.part, action.record)
 
     def with_record(self, address: str, part: str, record: Mapping[str, Any] | None) -> State:
-        """Return the state with one part recorded anew, or dropped when `record` is None."""
+        """Return the next state with one part recorded anew, or dropped when `record` is None."""
         rest = {key: value for key, value in self.resources.items() if key != f"{address}#{part}"}
         added = {f"{address}#{part}": record} if record is not None else {}
         return replace(self, serial=self.serial + 1, resources={**rest, **added})
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
-    """An action that was begun: written before its first effect, closed when the state holds its
-    result.
-
-    `paths` are what it makes in our folder, `names` the full names that what it makes elsewhere
-    may have, `details` what else finds that again.
-    """
-
-    address: str
-    part: str
-    verb: str
-    paths: tuple[str, ...]
-    began: str
-    names: tuple[str, ...] = ()
-    details: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def projects(self) -> set[str]:
-        """The projects of Google Cloud that its names are in."""
-        return {name.split("/")[1] for name in self.names if name.startswith("projects/")}
-
-    @property
-    def key(self) -> tuple[str, str, tuple[str, ...], str]:
-        """What tells it from other intents that are open: address, part, the names that it may
-        give, and its nonce or session ("" for none).
-        """
-        return (
-            self.address,
-            self.part,
-            self.names,
-            str(self.details.get("nonce") or self.details.get("session", "")),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
-    """What is known of our own deeds: the state, and the intents that earlier runs did not close,
-    oldest first.
+    """The state, and the intents that earlier runs did not close, oldest first.
 
-    `foreign` says why the state was written elsewhere, and is "" where it was written here: what
-    a foreign one names on a machine is not on this one.
+    `foreign_reason` says why the state was written elsewhere; "" if it was written here. The paths
+    in a foreign state are not on this machine.
     """
 
     state: State
@@ -140,13 +105,13 @@ class Ledger:
     foreign_reason: str = ""
 
     def find_interrupted(self, address: str) -> Intent | None:
-        """Return the newest intent that was cut short at this address, or None."""
+        """Return the newest interrupted intent of an address, or None."""
         return next(
             (intent for intent in reversed(self.intents) if intent.address == address), None
         )
 
     def find_all_interrupted(self, address: str) -> tuple[Intent, ...]:
-        """Return every intent that was cut short at this address, oldest first."""
+        """Return the interrupted intents of an address, oldest first."""
         return tuple(intent for intent in self.intents if intent.address == address)
 
 
@@ -154,7 +119,7 @@ _BINDING = {field.name for field in fields(StateBinding)}
 
 
 def to_folder_name(address: str) -> str:
-    """Return how folders are called that are made for an address: SPEC.TARGET."""
+    """Return the name of the folders of an address: SPEC.TARGET."""
     stem, _, target = address.rpartition("/")
     return f"{stem}.{target}"
 
@@ -180,8 +145,10 @@ def dumps(state: State) -> str:
 
 
 def loads(text: str, name: str) -> State:
-    """Return the state that a text holds; raises StateError when it is damaged, foreign or of a
-    newer version. Nothing is ever overwritten then.
+    """Return the state in a text. Nothing is ever overwritten if it is invalid.
+
+    Raises:
+        StateError: it is damaged, foreign or of a newer version.
     """
     adopts = "which adopts whole environments (instances with --adopt)"
     hint = (
@@ -194,6 +161,24 @@ def loads(text: str, name: str) -> State:
         raise StateError(
             f"the state file {name} is damaged", why=f"it is not JSON: {error}", hint=hint
         ) from None
+    _check_schema(document, name)
+    content = {key: value for key, value in document.items() if key != "checksum"}
+    if document.get("checksum") != _checksum(content):
+        why = "its checksum does not fit its content"
+        raise StateError(f"the state file {name} is damaged", why=why, hint=hint)
+    if why := _find_wrong_form(content):
+        raise StateError(f"the state file {name} is damaged", why=why, hint=hint)
+    binding = content.get("binding")
+    return State(
+        content["lineage"],
+        content["serial"],
+        content["resources"],
+        StateBinding(**binding) if binding is not None else None,
+        tuple(content.get("projects", ())),
+    )
+
+
+def _check_schema(document: object, name: str) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith("provision.state/"):
         raise StateError(
@@ -206,53 +191,23 @@ def loads(text: str, name: str) -> State:
             f"{name} was written by another version of provision ({schema})",
             hint="upgrade provision; this version would lose what it does not know",
         )
-    content = {key: value for key, value in document.items() if key != "checksum"}
-    if document.get("checksum") != _checksum(content):
-        raise StateError(
-            f"the state file {name} is damaged",
-            why="its checksum does not fit its content",
-            hint=hint,
-        )
-    lineage, serial, resources = (
-        content.get("lineage"),
-        content.get("serial"),
-        content.get("resources"),
-    )
-    if not (
-        isinstance(lineage, str)
-        and lineage
-        and type(serial) is int
-        and isinstance(resources, dict)
-        and _are_records(resources)
-    ):
-        raise StateError(
-            f"the state file {name} is damaged",
-            why="its lineage, serial or resources are missing or of the wrong form",
-            hint=hint,
-        )
+
+
+def _find_wrong_form(content: Mapping[str, Any]) -> str:
+    """Return which fields have the wrong form; "" if all are right."""
+    lineage, resources = content.get("lineage"), content.get("resources")
+    named = isinstance(lineage, str) and lineage and type(content.get("serial")) is int
+    if not named or not isinstance(resources, dict) or not _are_records(resources):
+        return "its lineage, serial or resources are missing or of the wrong form"
     binding = content.get("binding")
-    if binding is not None and not (
-        isinstance(binding, dict)
-        and set(binding) == _BINDING
-        and all(isinstance(value, str) for value in binding.values())
-    ):
-        raise StateError(
-            f"the state file {name} is damaged", why="its binding is of the wrong form", hint=hint
-        )
+    if binding is not None:
+        complete = isinstance(binding, dict) and set(binding) == _BINDING
+        if not complete or not all(isinstance(value, str) for value in binding.values()):
+            return "its binding is of the wrong form"
     projects = content.get("projects", [])
-    if not (isinstance(projects, list) and all(isinstance(project, str) for project in projects)):
-        raise StateError(
-            f"the state file {name} is damaged",
-            why="its projects are not a list of names",
-            hint=hint,
-        )
-    return State(
-        lineage,
-        serial,
-        resources,
-        StateBinding(**binding) if binding is not None else None,
-        tuple(projects),
-    )
+    if not isinstance(projects, list) or not all(isinstance(one, str) for one in projects):
+        return "its projects are not a list of names"
+    return ""
 
 
 def _are_records(resources: Mapping[str, Any]) -> bool:

@@ -14,8 +14,8 @@ import nbformat
 import pytest
 
 from provision.facts import load_facts
-from provision.targets.colab import RenderedFiles
-from provision.targets.colab import render_files as render
+from provision.targets.colab.rendered_files import RenderedFiles
+from provision.targets.colab.rendered_files import render_files as render
 from tests.conftest import ROOT
 from tests.rig import Bench
 from tests.targets.colab_places import place

@@ -12,13 +12,14 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.commands.orphans import list_orphans
+from provision.commands.shared.executor import Executor, recover_interrupted
 from provision.effects.google import CloudReader, CreateInstance, DeleteInstance
-from provision.effects.system import Effect, ProgressCallback
+from provision.effects.system import Effect, ProgressCallback, System
 from provision.errors import ExternalError
-from provision.plan import Operation
-from provision.state import Intent, StateRecord
+from provision.plan import Intent, Operation
+from provision.state import StateRecord
 from provision.state_store import LocalStore
-from provision.targets.workbench import is_former_part
+from provision.targets.workbench.records import is_former_part
 from tests.commands.test_workbench import CutShort, Device, Place, at
 from tests.commands.test_workbench_owning import asked_long_ago, beside, cut, edit
 from tests.rig import Bench
@@ -106,11 +107,15 @@ def test_a_move_whose_old_instance_stays_is_known_until_that_is_gone(
 
 def settle_as_another_target(place: Place) -> None:
     """Recover from open intents as an apply of another target does."""
-    from provision.commands.apply import _recover_intents
+    recover_all(place, place.world)
 
-    store = LocalStore(place.ledger_folder(), place.world)
+
+def recover_all(place: Place, world: System) -> None:
+    """Recover from open intents, with no address planned."""
+    store = LocalStore(place.ledger_folder(), world)
     with store.exclusive(0, place.lines.append):
-        _recover_intents(store.load_ledger(), set(), store, place.world, place.lines.append)
+        executor = Executor(store, store.load_ledger(), world, place.lines.append)
+        recover_interrupted(executor, ())
 
 
 def test_a_move_that_was_taken_back_deletes_the_instance_that_is_no_longer_wanted(
@@ -134,11 +139,7 @@ def test_an_instance_that_is_not_shown_yet_stays_known(bench: Bench) -> None:
         with pytest.raises(CutShort):
             place.apply(cut(place, CreateInstance, after=True))
         (zone,) = place.instances()
-        store = LocalStore(place.ledger_folder(), late(place))
-        with store.exclusive(0, place.lines.append):
-            from provision.commands.apply import _recover_intents
-
-            _recover_intents(store.load_ledger(), set(), store, late(place), place.lines.append)
+        recover_all(place, late(place))
         assert zone in known(place)
         assert any("not shown yet" in line for line in place.lines)
         from provision.commands.destroy import destroy
@@ -209,11 +210,7 @@ def test_a_project_that_only_an_earlier_run_named_is_asked_for_orphans(bench: Be
             place.apply(cut(place, CreateInstance, after=True))
         asked_long_ago(place)
         edit(place, ("project: my-project", "project: other-project"))
-        store = LocalStore(place.ledger_folder(), late(place))
-        with store.exclusive(0, place.lines.append):
-            from provision.commands.apply import _recover_intents
-
-            _recover_intents(store.load_ledger(), set(), store, late(place), place.lines.append)
+        recover_all(place, late(place))
         assert (known(place), len(place.instances())) == (set(), 1)
         (orphan,) = list_orphans([place.loaded()], place.world).orphans
         assert orphan.name.startswith("projects/my-project/")

@@ -11,21 +11,22 @@ from typing import Any
 import pytest
 
 from provision.adapters import RealSystem
-from provision.commands.colab_session import (
-    stop_interrupted_session,
-    uses_colab_cli,
-    verify_on_colab,
-)
+from provision.commands.shared.executor import Executor
+from provision.commands.shared.target_plans import runs_in_browser
+from provision.commands.verify import store_evidence
 from provision.effects.colab import RunOnColab, StopColabSession
 from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, Refused
 from provision.facts import load_facts as load_facts
-from provision.state import Intent, State
+from provision.plan import Intent
 from provision.state_store import LocalStore
 from provision.targets import DRIVERS, TargetContext
-from provision.targets.colab import SESSION_PART
+from provision.targets.base import ProbeEvidence, VerifyOptions
+from provision.targets.colab.sessions import SESSION_PART
 from tests.targets.colab_places import place
 from tests.views import builders
+
+COLAB = DRIVERS["colab"]
 
 
 class Colab(RealSystem):
@@ -74,17 +75,22 @@ def there(folder: Path, shape: str = "standard", **fields: Any) -> TargetContext
 
 def ran(
     folder: Path, world: Colab, *, keep: bool = False, at: TargetContext | None = None
-) -> tuple[Any, LocalStore]:
+) -> tuple[ProbeEvidence, LocalStore]:
+    executor, context = executor_of(folder, world), at or there(folder)
+    evidence = COLAB.verify(context, executor, VerifyOptions(keep=keep))
+    assert isinstance(evidence, ProbeEvidence)
+    store_evidence(COLAB, context, evidence, executor)
+    return evidence, LocalStore(folder, world)
+
+
+def executor_of(folder: Path, world: Colab) -> Executor:
     store = LocalStore(folder, world)
-    state: State = store.load()
-    return verify_on_colab(
-        at or there(folder), state, store, world, lambda _: None, keep=keep
-    ), store
+    return Executor(store, store.load_ledger(), world, lambda _: None)
 
 
 def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None:
-    assert uses_colab_cli(there(folder))
-    assert not uses_colab_cli(place("apart", folder=folder))
+    assert not runs_in_browser(there(folder))
+    assert runs_in_browser(place("apart", folder=folder))
 
 
 @pytest.mark.long(after=2)
@@ -126,27 +132,27 @@ def test_every_run_has_a_nonce_of_its_own_in_its_cell(folder: Path) -> None:
 
 def test_the_session_is_in_the_journal_before_it_is_asked_for(folder: Path) -> None:
     world = Colab(folder)
-    done, store = ran(folder, world)
+    _, store = ran(folder, world)
     assert json.loads(world.journal[0])["intents"][0]["details"] == {
         "session": world.seen[0].session
     }
     assert store.read_intents() == ()
-    assert done.state.resource("spec/apart", SESSION_PART) is None
-    assert done.state.resource("spec/apart", "verification")["verdict"] == "verified"
+    assert store.load().resource("spec/apart", SESSION_PART) is None
+    assert store.load().resource("spec/apart", "verification")["verdict"] == "verified"
 
 
 def test_a_kept_session_is_recorded_and_given_back_before_the_next(folder: Path) -> None:
     world = Colab(folder)
     done, store = ran(folder, world, keep=True)
     kept = world.seen[0].session
-    assert done.running_session == kept
+    assert done.session == kept
     assert store.load().resource("spec/apart", SESSION_PART)["session"] == kept
-    again, _ = ran(folder, world)
+    _, store = ran(folder, world)
     assert [(type(effect).__name__, effect.session == kept) for effect in world.seen[1:]] == [
         ("StopColabSession", True),
         ("RunOnColab", False),
     ]
-    assert again.state.resource("spec/apart", SESSION_PART) is None
+    assert store.load().resource("spec/apart", SESSION_PART) is None
 
 
 @pytest.mark.parametrize(("left", "open_"), [((), False), (None, True)])
@@ -166,10 +172,10 @@ def test_an_interrupted_run_is_stopped_and_its_intent_closed(folder: Path) -> No
     deaf, world = Colab(folder, ExternalError("deaf")), Colab(folder)
     store = LocalStore(folder, world)
     with pytest.raises(ExternalError):
-        stop_interrupted_session(store.read_intents()[0], store, deaf, lambda _: None)
+        COLAB.release_interrupted(store.read_intents()[0], executor_of(folder, deaf))
     (intent,) = store.read_intents()
     assert intent is not None
-    stop_interrupted_session(intent, store, world, lambda _: None)
+    COLAB.release_interrupted(intent, executor_of(folder, world))
     assert world.seen == [StopColabSession(intent.details["session"], folder / "colab")]
     assert store.read_intents() == ()
 
@@ -178,7 +184,7 @@ def test_other_intents_are_left_alone(folder: Path) -> None:
     world = Colab(folder)
     store = LocalStore(folder, world)
     store.open_intent(Intent("spec/here", "environment", "+", (), world.now()))
-    stop_interrupted_session(store.read_intents()[0], store, world, lambda _: None)
+    COLAB.release_interrupted(store.read_intents()[0], executor_of(folder, world))
     assert (world.seen, bool(store.read_intents())) == ([], True)
 
 

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import pytest
 
-from provision.commands.instance_notices import (
+from provision.commands.shared.notices import note_on_interrupt
+from provision.errors import ExternalError
+from provision.facts import load_facts
+from provision.plan import Intent
+from provision.state import Ledger, create_empty_state
+from provision.targets import TargetContext
+from provision.targets.context import SandboxSources
+from provision.targets.workbench.notices import (
     add_hint_on_error,
     hourly_price,
     leftover_notice,
-    note_on_interrupt,
 )
-from provision.errors import ExternalError
-from provision.facts import load_facts
-from provision.state import Intent, Ledger, create_empty_state
-from provision.targets import TargetContext
-from provision.targets.base import SandboxSources
 
 NAME = "projects/p/locations/us-central1-a/instances/provision-spec-wb"
 RECORD = {
@@ -34,13 +35,13 @@ def place(stand_in: SandboxSources | None = None) -> TargetContext:
 
 def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> None:
     state = create_empty_state("x").with_record("spec/wb", "instance", RECORD)
-    first, second, third = leftover_notice((place(),), Ledger(state)).splitlines()
+    first, second, third = leftover_notice(place(), Ledger(state)).splitlines()
     assert first.startswith(
         "provision-spec-wb in us-central1-a runs on, and costs $0.71 an hour in us-central1 ("
     )
     assert second == "wait on: provision attach 'my spec.yaml' --target wb"
     assert third == "remove it: provision destroy 'my spec.yaml' --target wb"
-    sandbox = leftover_notice((place(SandboxSources((), {})),), Ledger(state))
+    sandbox = leftover_notice(place(SandboxSources((), {})), Ledger(state))
     assert "it costs nothing" in sandbox
     assert "--sandbox" in sandbox
 
@@ -48,7 +49,7 @@ def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> N
 def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
     names = (NAME, NAME.replace("central1-a", "central1-b"))
     intent = Intent("spec/wb", "instance", "+", (), "", names, {"instance": "provision-spec-wb"})
-    told = leftover_notice((place(),), Ledger(create_empty_state("x"), (intent,)))
+    told = leftover_notice(place(), Ledger(create_empty_state("x"), (intent,)))
     assert told.startswith(
         "provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs "
         "money: its price is not in the tables"
@@ -57,11 +58,11 @@ def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
 
 
 def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:
-    assert leftover_notice((place(),), Ledger(create_empty_state("x"))) == ""
+    assert leftover_notice(place(), Ledger(create_empty_state("x"))) == ""
     over = create_empty_state("x").with_record(
         "spec/wb", "instance", {**RECORD, "ended": {"nonce": "n", "why": "w"}}
     )
-    assert leftover_notice((place(),), Ledger(over)) == ""
+    assert leftover_notice(place(), Ledger(over)) == ""
 
 
 @pytest.mark.parametrize(

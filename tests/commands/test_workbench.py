@@ -25,7 +25,7 @@ from provision.adapters.google.report_polling import (
 from provision.commands.apply import ApplyOptions, ApplyResult, apply
 from provision.commands.attach import attach
 from provision.commands.destroy import destroy
-from provision.commands.instance_access import describe_access
+from provision.commands.open import describe_access
 from provision.commands.orphans import list_orphans
 from provision.commands.plan import plan
 from provision.commands.shared.load import load_spec

@@ -245,7 +245,7 @@ def test_asking_again_says_that_it_is_stopped_and_started(bench: Bench) -> None:
             place.lines.append,
         )
         assert (
-            shown[0].verifications["wb"].because
+            shown[0].verifications["wb"].reason
             == "asked for with --verify; it is stopped and started: running kernels end"
         )
 

@@ -16,7 +16,7 @@ from provision.facts import Facts
 from provision.facts.versions import require_version
 from provision.refusals import find_unlockable
 from provision.spec import parse_size
-from provision.targets.local.driver import _spec_refusals
+from provision.targets.local.refusals import find_spec_refusals
 from tests.rules.conftest import Ask
 
 CARDS = ("L4", "A100-80GB", "T4", "none")
@@ -59,7 +59,7 @@ def test_every_profile_can_be_planned_without_a_card(profile: str, ask: Ask) -> 
     are taken out.
     """
     spec = ask(_extended(profile, "none", more=NO_CARD)).case.spec
-    assert list(_spec_refusals(spec.for_target("here"), "here", "linux-x86_64")) == []
+    assert list(find_spec_refusals(spec.for_target("here"), "here", "linux-x86_64")) == []
     assert list(find_unlockable(spec.for_target("here"))) == []
     assert any(package.build for package in spec.packages) == (profile == "deepspeed")
 
@@ -72,7 +72,8 @@ def test_every_profile_can_be_planned_at_a_target_without_a_card(profile: str, a
     judged = ask(text)
     assert judged.ids == []
     assert (
-        list(_spec_refusals(judged.case.spec.for_target("laptop"), "laptop", "linux-x86_64")) == []
+        list(find_spec_refusals(judged.case.spec.for_target("laptop"), "laptop", "linux-x86_64"))
+        == []
     )
     assert judged.case.spec.for_target("server").requires == judged.case.spec.requires
 
@@ -81,7 +82,7 @@ def test_without_taking_them_out_a_card_is_asked_for(ask: Ask) -> None:
     spec = ask(_extended("huggingface-cuda", "none")).case.spec
     said = [
         (refusal.route, refusal.hint)
-        for refusal in _spec_refusals(spec.for_target("here"), "here", "linux-x86_64")
+        for refusal in find_spec_refusals(spec.for_target("here"), "here", "linux-x86_64")
     ]
     assert [route for route, _ in said] == [
         ("requires", "vram"),

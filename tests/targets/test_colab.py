@@ -21,8 +21,11 @@ from provision.lock import Lock, LockedFile
 from provision.plan import Action, Operation
 from provision.state import Ledger, State, create_empty_state
 from provision.targets import DRIVERS, SandboxSources, TargetContext
-from provision.targets.colab import NOTEBOOK_PART, ColabDriver, render_files
 from provision.targets.colab.agent_config import build_agent_config, encode_config
+from provision.targets.colab.driver import ColabDriver
+from provision.targets.colab.observation import observe_folder
+from provision.targets.colab.rendered_files import render_files
+from provision.targets.colab.sessions import NOTEBOOK_PART
 from provision.targets.workbench.programs import read_pinned_uv
 from tests.targets.colab_places import place
 
@@ -284,9 +287,10 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     )
     assert "1024 KiB are as much as one is given" in refusal.why
     assert "--payload-url" in refusal.hint
-    apart = ColabDriver().observe_folder(
+    apart = observe_folder(
         there.folder.parent,
         there,
+        load_facts(),
         Ledger(create_empty_state("l")),
         RealSystem(),
         url="https://example.com/spec.payload",

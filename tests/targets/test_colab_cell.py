@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
 from provision.facts import Facts, load_facts
-from provision.targets.colab import render_files
 from provision.targets.colab.cell import (
     build_payload,
     decode_payload,
@@ -40,6 +39,7 @@ from provision.targets.colab.programs import (
     read_run_template,
     read_verify_template,
 )
+from provision.targets.colab.rendered_files import render_files
 from tests.rig import served
 from tests.support import require
 from tests.targets.colab_places import place

@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from provision import facts as known
-from provision.agent.workbench.document import parse_document
+from provision.agent.workbench import parse_document
 from provision.effects.google import (
     CreateInstance,
     DeleteInstance,
@@ -26,12 +25,11 @@ from provision.errors import Refused
 from provision.facts.schema_platforms import MachineType
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock import TargetChoice as LockChosen
-from provision.lock.document import with_digest
 from provision.lock.inputs import collect_lock_inputs
-from provision.lock.model import environment_digest
-from provision.plan import Action, Operation
+from provision.lock.model import environment_digest, with_digest
+from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
-from provision.state import Intent, Ledger, State, create_empty_state
+from provision.state import Ledger, State, create_empty_state
 from provision.targets import DRIVERS, TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (
@@ -518,7 +516,7 @@ class TestPlan:
         created = planned(there, world)
         names = build_resource_names(there, "l")
         (create,) = [effect for effect in created.effects if isinstance(effect, CreateInstance)]
-        world.google.perform(replace(create, zones=("us-central1-b",)))
+        world.google.perform(create._replace(zones=("us-central1-b",)))
         assert created.record is not None
         intent = Intent(
             there.address,

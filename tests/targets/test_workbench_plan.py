@@ -20,8 +20,8 @@ from provision.effects.google import (
     UpdateInstance,
     UploadObjects,
 )
-from provision.plan import Action, Operation
-from provision.state import Intent, Ledger, State, create_empty_state
+from provision.plan import Action, Intent, Operation
+from provision.state import Ledger, State, create_empty_state
 from provision.targets import DRIVERS, TargetContext
 from provision.targets.workbench.resource_names import build_resource_names
 from tests.targets.google import IMAGE, FakeCloud

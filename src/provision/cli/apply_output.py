@@ -47,18 +47,18 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
         "fresh": result.fresh,
         "packages_fresh": result.installed,
     }
-    if result.notebook is not None:
-        document["notebook"] = notebook_output.notebook_name(result.notebook)
-        if result.session:
-            document["session"] = result.session
+    if result.summary.notebook is not None:
+        document["notebook"] = notebook_output.notebook_name(result.summary.notebook)
+        if result.summary.session:
+            document["session"] = result.summary.session
         comparison = compare_with_facts(loaded, result.context, result.report.document)
         return document | notebook_output.facts_comparison_document(comparison, loaded)
-    if result.instance is None:
-        return {**document, "compared": result.compared or None}
+    if result.summary.instance is None:
+        return {**document, "compared": result.summary.file_comparison or None}
     return {
         **document,
-        "instance": result.instance["instance"],
-        "zone": result.instance["zone"],
+        "instance": result.summary.instance["instance"],
+        "zone": result.summary.instance["zone"],
         "on_failure": result.on_failure_note or None,
     }
 
@@ -67,10 +67,10 @@ def _pending_document(
     pending: PendingTarget, loaded: LoadedSpec, system: RealSystem
 ) -> dict[str, Any]:
     document: dict[str, Any] = {"target": pending.context.target}
-    if pending.instance is not None:
-        instance = pending.instance
+    if pending.summary.instance is not None:
+        instance = pending.summary.instance
         return {**document, "instance": instance["instance"], "zone": instance["zone"]}
-    record = pending.notebook or {}
+    record = pending.summary.notebook or {}
     return {
         **document,
         "notebook": notebook_output.notebook_name(record),
@@ -88,10 +88,10 @@ def print_as_text(
     for result in applied.results:
         _print_result(result, loaded, verbose=verbose)
     for pending in applied.pending:
-        if pending.instance is not None:
-            _print_pending_instance(pending.instance, pending.context.target, loaded)
+        if pending.summary.instance is not None:
+            _print_pending_instance(pending.summary.instance, pending.context.target, loaded)
         else:
-            record = pending.notebook or {}
+            record = pending.summary.notebook or {}
             link = notebook_output.recorded_notebook_link(loaded, record, system)
             notebook_output.print_pending_notebook(
                 loaded, pending.context.target, record, pending.reason, link
@@ -126,9 +126,9 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
             again = "run the notebook again for a new one"
         print_text(f"No changes: this is the stored verdict of {created}; {again}.")
     arguments = _command_arguments(loaded, result.context.target)
-    if result.notebook is not None:
+    if result.summary.notebook is not None:
         _print_notebook(result, loaded, arguments)
-    elif result.instance is not None:
+    elif result.summary.instance is not None:
         _print_instance(result, arguments)
     else:
         _print_environment(result, arguments)
@@ -138,12 +138,14 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
 def _print_notebook(result: TargetResult, loaded: LoadedSpec, arguments: str) -> None:
     comparison = compare_with_facts(loaded, result.context, result.report.document)
     notebook_output.print_facts_comparison(comparison, loaded)
-    notebook = notebook_output.notebook_path(loaded, result.notebook or {})
+    notebook = notebook_output.notebook_path(loaded, result.summary.notebook or {})
     print_text("")
     print_row("notebook", os.path.relpath(notebook))
-    if result.session:
+    if result.summary.session:
         destroy = f"provision destroy {arguments}"
-        print_row("running", f"{result.session} at Colab, and it costs; give it back: {destroy}")
+        print_row(
+            "running", f"{result.summary.session} at Colab, and it costs; give it back: {destroy}"
+        )
 
 
 def _print_environment(result: TargetResult, arguments: str) -> None:
@@ -153,16 +155,19 @@ def _print_environment(result: TargetResult, arguments: str) -> None:
     print_row("environment", stable)
     when = "" if result.installed else " (when the environment was made)"
     _print_provenance(result, when)
-    if result.compared:
-        print_row("compared", result.compared)
+    if result.summary.file_comparison:
+        print_row("compared", result.summary.file_comparison)
     print_row("activate", _activation(result, stable))
     print_row("run", f"provision run {arguments} -- {shlex.join(launch_command(launch))}")
     if launch.effective_launcher == "accelerate":
         print_row(
             "launch", f"provision export {arguments} --format accelerate --out accelerate.yaml"
         )
-    if result.kernel:
-        print_row("kernel", f"{result.kernel} (in Jupyter: {context.spec.name} ({context.target}))")
+    if result.summary.kernel:
+        print_row(
+            "kernel",
+            f"{result.summary.kernel} (in Jupyter: {context.spec.name} ({context.target}))",
+        )
 
 
 def _launch(result: TargetResult) -> Launch:
@@ -176,12 +181,12 @@ def _activation(result: TargetResult, stable: str) -> str:
     if getattr(target, "manager", "uv") != "conda":
         return f"source {shlex.quote(f'{stable}/bin/activate')}"
     # conda takes a name with a slash for a path.
-    activate = result.activation or f"conda activate {shlex.quote(stable)}"
+    activate = result.summary.activation or f"conda activate {shlex.quote(stable)}"
     return f"{activate}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
 def _print_instance(result: TargetResult, arguments: str) -> None:
-    record, context = result.instance or {}, result.context
+    record, context = result.summary.instance or {}, result.context
     instance = f"{record['instance']} in {record['zone']}"
     if context.sandbox_sources is not None:
         arguments += " --sandbox"

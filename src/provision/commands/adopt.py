@@ -1,32 +1,25 @@
-"""Make a state that was written on another machine or in another folder this folder's own, after
-showing what it names.
-"""
+"""Binds a state from another machine or folder to this one, after showing its resources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.load import state_folder
-from provision.effects.local import RemoveFileIfUnmodified, RemoveSymlink, RemoveTree
-from provision.effects.system import Effect, ProgressCallback, Reader, System
-from provision.errors import StateError, UsageError
+from provision.effects.system import ProgressCallback, Reader, System
+from provision.errors import UsageError
 from provision.state import Ledger
 from provision.state_store import LocalStore
 from provision.targets.recorded_paths import is_kernel_of
 
-REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
-"""What takes something away on this machine."""
 _RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedResource:
-    """What a state names: its address and part, what it is called, where it is, and what becomes of
-    its record.
-    """
+    """A resource in a state, where it is, and what becomes of its record."""
 
     address: str
     part: str
@@ -37,9 +30,7 @@ class RecordedResource:
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What adopting a state means: the state file, why it is foreign ("" when it is not), and what
-    it names.
-    """
+    """A state file, why it is foreign ("" if it is not), and its resources."""
 
     path: Path
     foreign_reason: str
@@ -52,59 +43,46 @@ Confirm = Callable[[Adoption], None]
 
 def adopt(
     path: Path,
-    world: System,
-    agree: Confirm,
-    tell: ProgressCallback,
+    system: System,
+    confirm: Confirm,
+    progress: ProgressCallback,
     *,
     lock_wait_s: float = 0,
     sandbox: bool = False,
 ) -> Adoption:
-    """Bind the state beside a spec to this machine and this folder; nothing is removed or changed
-    but the state.
+    """Bind the state next to a spec to this machine and folder; only the state changes.
 
     Kernels that were registered from the other folder belong to it: their records are dropped.
-    Raises UsageError if there is no state, StateError if it
-    is damaged, tracked by git or another user's, Refused when declined.
+
+    Raises:
+        UsageError: there is no state.
+        StateError: it is damaged, tracked by git, or another user's.
+        Refused: declined.
     """
     folder = state_folder(path, sandbox=sandbox)
-    store = LocalStore(folder, world)
+    store = LocalStore(folder, system)
     state_file = folder / "state.json"
-    if not world.exists(state_file):
+    if not system.exists(state_file):
         raise UsageError(
             f"there is no {state_file}",
             hint="a state is there once something was made; `provision apply` makes one",
         )
-    shown = _adoption(state_file, store.load_ledger(), folder, world)
+    shown = _adoption(state_file, store.load_ledger(), folder, system)
     if not shown.foreign_reason:
         return shown
-    agree(shown)
+    confirm(shown)
     with store.exclusive(lock_wait_s, lambda _: None):
         ledger = store.load_ledger()
-        adoption = _adoption(state_file, ledger, folder, world)
+        adoption = _adoption(state_file, ledger, folder, system)
         if adoption != shown:
-            agree(adoption)  # another run changed something while this one was waiting
+            confirm(adoption)  # another run changed something while this one was waiting
         state = ledger.state
         for one in adoption.resources:
             if one.becomes == _RECORD_DROPPED:
-                tell(f"{one.where} stays; its record is dropped")
+                progress(f"{one.where} stays; its record is dropped")
                 state = state.with_record(one.address, one.part, None)
         store.bind(state)
     return adoption
-
-
-def refuse_foreign_removals(ledger: Ledger, effects: Iterable[Effect], folder: Path) -> None:
-    """Raise StateError for removals on this machine that a state from elsewhere asks for."""
-    doomed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
-    if ledger.foreign_reason and doomed:
-        hint = (
-            "look at what it names and make it this folder's: provision adopt; or, if nothing "
-            f"of it is here, move {folder / 'state.json'} away"
-        )
-        raise StateError(
-            f"{doomed[0]} is not removed: the state that names it was not written here",
-            why=ledger.foreign_reason,
-            hint=hint,
-        )
 
 
 def _adoption(path: Path, ledger: Ledger, folder: Path, reader: Reader) -> Adoption:

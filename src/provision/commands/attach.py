@@ -1,73 +1,76 @@
-"""Wait for reports of instances that were made earlier and not waited for, and file them."""
+"""Waits for reports of verifications that were not waited for, and stores them."""
 
 from __future__ import annotations
 
-from provision.commands.instance_notices import leftover_notice, note_on_interrupt
-from provision.commands.instance_verification import await_report
 from provision.commands.lock import read_lock
+from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.notices import leftover_notice, note_on_interrupt
 from provision.commands.shared.target_plans import get_driver_and_context
-from provision.commands.verify import VerificationResult
+from provision.commands.verify import VerificationResult, store_evidence
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.state_store import LocalStore
+from provision.targets import DRIVERS
+from provision.targets.capabilities import Attachable
 
 
 def attach(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     lock_wait_s: float = 0,
     failed: ErrorsByTarget | None = None,
 ) -> tuple[VerificationResult, ...]:
-    """Wait for the report of each named target's instance and file it. Raises Refused where no
-    instance is recorded, WorldError where none comes.
+    """Wait for the report of each named target, and store it.
 
-    With `failed`, an error of one target among several is kept there, and the others are waited
-    for.
+    With `failed`, an error of one target among several is collected there, and the others go on.
+
+    Raises:
+        Refused: a target has nothing to wait for.
+        ExternalError: no report came.
     """
-    lock = read_lock(loaded, world)
+    lock = read_lock(loaded, system)
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path}",
             hint=f"make the instance with `provision apply {loaded.path}`",
         )
-    store = LocalStore(loaded.folder, world)
-    done = []
-    with store.exclusive(lock_wait_s, tell):
-        places = {name: get_driver_and_context(loaded, lock, name, world)[1] for name in names}
-        for place in places.values():
-            if store.load().resource(place.address, "instance") is None:
+    store = LocalStore(loaded.folder, system)
+    results = []
+    with store.exclusive(lock_wait_s, progress):
+        executor = Executor(store, store.load_ledger(), system, progress)
+        attachable = list_instance_targets(loaded, system)
+        contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
+        for name, context in contexts.items():
+            if name not in attachable:
                 raise Refused(
-                    f"no instance is recorded for {place.address}",
-                    hint=f"make it with `{place.command('apply')}`",
+                    f"no instance is recorded for {context.address}",
+                    hint=f"make it with `{context.command('apply')}`",
                 )
-        with note_on_interrupt(lambda: leftover_notice(places.values(), store.load_ledger())):
-            for name, place in places.items():
-                with collect_errors(name, names, failed, tell):
-                    proven = await_report(place, store.load(), store, world, tell)
-                    sandbox = place.sandbox_sources is not None
-                    done.append(
-                        VerificationResult(
-                            proven.report,
-                            proven.json_path,
-                            proven.html_path,
-                            proven.state,
-                            sandbox=sandbox,
-                            on_failure_note=proven.on_failure_note,
-                        )
-                    )
-    return tuple(done)
+        with note_on_interrupt(lambda: leftover_notice(contexts.values(), store.load_ledger())):
+            for name, context in contexts.items():
+                with collect_errors(name, names, failed, progress):
+                    driver = DRIVERS[loaded.spec.targets[name].kind]
+                    if isinstance(driver, Attachable):
+                        evidence = driver.attach(context, executor)
+                        results.append(store_evidence(driver, context, evidence, executor))
+    return tuple(results)
 
 
-def list_instance_targets(loaded: LoadedSpec, world: System) -> tuple[str, ...]:
-    """Return the targets of a spec for which an instance is recorded."""
-    state = LocalStore(loaded.folder, world).load_ledger().state
-    return tuple(
-        name
-        for name in loaded.spec.targets
-        if state.resource(f"{loaded.stem}/{name}", "instance") is not None
-    )
+def list_instance_targets(loaded: LoadedSpec, system: System) -> tuple[str, ...]:
+    """Return the targets of a spec whose recorded resource verifies itself without us."""
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    names: list[str] = []
+    for name, target in loaded.spec.targets.items():
+        if target.kind not in DRIVERS:
+            continue
+        driver = DRIVERS[target.kind]
+        if isinstance(driver, Attachable):
+            location = driver.location(f"{loaded.stem}/{name}", loaded.folder, state)
+            if location is not None:
+                names.append(name)
+    return tuple(names)

@@ -1,50 +1,35 @@
-"""Remove exactly what apply made, and nothing else."""
+"""Removes exactly what apply made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from provision.commands.adopt import REMOVAL_EFFECTS, refuse_foreign_removals
-from provision.commands.instance_verification import refuse_pending_creation
+from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import state_folder
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
-from provision.commands.shared.target_plans import NOTEBOOK_PART
 from provision.effects.local import RemoveTree
 from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
 from provision.plan import Action
 from provision.state import Ledger
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS
-from provision.targets.colab import SESSION_PART
-from provision.targets.workbench import is_former_part
+from provision.targets import DRIVERS, get_recorded_driver
+from provision.targets.recorded_paths import REMOVAL_EFFECTS, refuse_foreign_removals
 
 Confirm = Callable[[tuple[Action, ...]], None]
-"""Shows what goes and asks; raises Refused when the answer is no."""
+"""Shows what would be removed and asks; raises Refused if the answer is no."""
 
 
-_FILES, _FOLDERS = (
-    (
-        "journal.json",
-        "state.json",
-        "lock",
-        "use",
-        "logs",
-        "colab/sessions.json",
-        "colab/sessions.json.lock",
-    ),
-    ("envs", "reports", "colab"),
-)
-"""What apply and the command line of Colab make in the folder next to the spec. The folders go when
-they are empty: the rest may be another's.
-"""
+_FILES = ("journal.json", "state.json", "lock", "use", "logs")
+_FOLDERS = ("envs", "reports")
+"""What every kind makes in the state folder; a folder is removed only if it is empty."""
 
 
 def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
-    """Return the addresses of a spec at which something is recorded or was left half-made."""
+    """Return the addresses of a spec at which something is recorded or was begun."""
     return tuple(
         sorted(
             address for address in _recorded_addresses(ledger) if address.rpartition("/")[0] == stem
@@ -55,9 +40,9 @@ def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
 def destroy(
     path: Path,
     names: tuple[str, ...],
-    world: System,
-    agree: Confirm,
-    tell: ProgressCallback,
+    system: System,
+    confirm: Confirm,
+    progress: ProgressCallback,
     *,
     everything: bool = False,
     lock_wait_s: float = 0,
@@ -65,56 +50,70 @@ def destroy(
     force: bool = False,
     failed: ErrorsByTarget | None = None,
 ) -> tuple[Action, ...]:
-    """Remove what was made for a spec's targets and return what went. It works from the ledger, so
-    the spec itself may be broken or gone.
+    """Remove what was made for a spec's targets, and return the actions.
 
-    With `failed`, an error of one target among several is kept there, and the others are
-    removed. Raises UsageError when several targets exist and none is
-    named, or one is named that does not exist; Refused when declined, and where a program runs
-    in an environment, but with `force`; StateError and WorldError.
+    It works from the ledger, so the spec itself may be invalid or gone. With `failed`, an error
+    of one target among several is collected there, and the others are removed.
+
+    Raises:
+        UsageError: several targets exist and none is named, or a named one does not exist.
+        Refused: declined, or a program runs in an environment and `force` is not given.
     """
     folder = state_folder(path, sandbox=sandbox)
-    store = LocalStore(folder, world)
-    if not world.exists(folder):
+    store = LocalStore(folder, system)
+    if not system.exists(folder):
         return _check_spec_exists(path)
     shown = _removals(path, names, store.load_ledger(), folder, everything=everything)
     if not shown:
         return ()
-    agree(shown)
-    with store.exclusive(lock_wait_s, tell):
-        ledger = store.load_ledger()
-        actions = _removals(path, names, ledger, folder, everything=everything)
+    confirm(shown)
+    removed: list[Action] = []
+    with store.exclusive(lock_wait_s, progress):
+        executor = Executor(store, store.load_ledger(), system, progress)
+        actions = _removals(path, names, executor.ledger, folder, everything=everything)
         if [action.title for action in actions] != [action.title for action in shown]:
-            agree(actions)  # another run changed something while this one was waiting
-        state, gone = ledger.state, list[Action]()
+            confirm(actions)  # another run changed something while this one was waiting
         targets = {
             address: tuple(group)
             for address, group in groupby(actions, key=lambda action: action.address)
         }
         for address, group in targets.items():
-            with collect_errors(address.rpartition("/")[2], tuple(targets), failed, tell):
-                refuse_pending_creation(ledger.find_all_interrupted(address), world)
-                if not force:
-                    _refuse_in_use(group, world)
-                for action in group:
-                    tell(f"- {action.title}")
-                    for effect in action.effects:
-                        world.perform(effect, tell)
-                    store.save(after := state.after_action(action), expecting=state.serial)
-                    state, gone = after, [*gone, action]
-                for intent in ledger.find_all_interrupted(address):
-                    store.close_intent(intent)
-        if not state.resources and not store.read_intents():
-            for name in _FILES:
-                world.perform(RemoveTree(folder / name), tell)
-            for name in _FOLDERS:
-                if world.list_folder(folder / name) == ():
-                    world.perform(RemoveTree(folder / name), tell)
-                elif world.exists(folder / name):
-                    tell(f"{folder / name} stays: it holds what this state does not name")
-            if world.list_folder(folder) in ((), (".gitignore",)):
-                world.perform(RemoveTree(folder), tell)
-    return tuple(gone)
+            with collect_errors(address.rpartition("/")[2], tuple(targets), failed, progress):
+                removed.extend(_destroy_target(address, group, executor, force=force))
+        if not executor.state.resources and not executor.ledger.intents:
+            _remove_state_folder(folder, system, progress)
+    return tuple(removed)
+
+
+def _destroy_target(
+    address: str, actions: tuple[Action, ...], executor: Executor, *, force: bool
+) -> Iterator[Action]:
+    """Remove what is recorded at an address; yield each action once it is done."""
+    intents = executor.ledger.find_all_interrupted(address)
+    driver = get_recorded_driver(address, executor.ledger)
+    driver.require_destroyable(intents, executor.system)
+    if not force:
+        _refuse_in_use(actions, executor.system)
+    for action in actions:
+        executor.perform(driver, action)
+        yield action
+    for intent in intents:
+        executor.close_intent(intent)
+
+
+def _remove_state_folder(folder: Path, system: System, progress: ProgressCallback) -> None:
+    """Remove our files from a state folder that records nothing, and the folder if it is empty."""
+    files = [*_FILES, *(name for driver in DRIVERS.values() for name in driver.own_files)]
+    folders = [*_FOLDERS, *(name for driver in DRIVERS.values() for name in driver.own_folders)]
+    for name in files:
+        system.perform(RemoveTree(folder / name), progress)
+    for name in folders:
+        if system.list_folder(folder / name) == ():
+            system.perform(RemoveTree(folder / name), progress)
+        elif system.exists(folder / name):
+            progress(f"{folder / name} stays: it holds what this state does not name")
+    if system.list_folder(folder) in ((), (".gitignore",)):
+        system.perform(RemoveTree(folder), progress)
 
 
 def _removals(
@@ -122,10 +121,10 @@ def _removals(
 ) -> tuple[Action, ...]:
     found = addresses(path.stem, ledger)
     known = [address.rpartition("/")[2] for address in found]
-    wrong = [name for name in names if name not in known]
-    if wrong:
+    unknown = [name for name in names if name not in known]
+    if unknown:
         raise UsageError(
-            f"nothing is recorded of target {wrong[0]}",
+            f"nothing is recorded of target {unknown[0]}",
             hint=f"recorded: {', '.join(known) or 'nothing'}",
         )
     if not found and not path.exists():
@@ -140,53 +139,38 @@ def _removals(
             hint="name them with --target, or take all with --all",
         )
     chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
-    return tuple(
-        _without_foreign_removals(action, ledger, folder)
-        for address in chosen
-        for action in DRIVERS[_recorded_kind(address, ledger)].destroy(address, folder, ledger)
-    )
+    return tuple(action for address in chosen for action in _plan_destroy(address, ledger, folder))
 
 
-def _refuse_in_use(actions: tuple[Action, ...], world: System) -> None:
-    """Raise Refused where a program runs in an environment that would be removed."""
-    for path in (
-        effect.path
-        for action in actions
-        for effect in action.effects
-        if isinstance(effect, RemoveTree)
-    ):
-        if path.parent.name == "envs" and (users := world.find_running_programs(path)):
-            hint = "end it first, or remove the environment under it with --force"
-            raise Refused(f"{path.name} is in use", why="\n".join(users), hint=hint)
+def _plan_destroy(address: str, ledger: Ledger, folder: Path) -> Iterator[Action]:
+    """Yield the removals of an address, as they are possible with this state.
 
-
-def _without_foreign_removals(action: Action, ledger: Ledger, folder: Path) -> Action:
-    """Return a removal as it is done with this state: a foreign one removes what is elsewhere, and
-    nothing on this machine.
-
-    Raises StateError where that leaves nothing of it.
+    A state from elsewhere may destroy resources elsewhere, but nothing on this machine.
     """
-    remote = tuple(effect for effect in action.effects if not isinstance(effect, REMOVAL_EFFECTS))
-    if not ledger.foreign_reason or len(remote) == len(action.effects):
-        return action
-    if _recorded_kind(action.address, ledger) != "workbench":
-        refuse_foreign_removals(ledger, action.effects, folder)
-    return replace(action, effects=remote)
+    driver = get_recorded_driver(address, ledger)
+    for action in driver.destroy(address, folder, ledger):
+        remote = tuple(
+            effect for effect in action.effects if not isinstance(effect, REMOVAL_EFFECTS)
+        )
+        if not driver.destroys_from_elsewhere:
+            refuse_foreign_removals(ledger, action.effects, folder)
+        elif ledger.foreign_reason:
+            action = replace(action, effects=remote)  # noqa: PLW2901
+        yield action
 
 
-def _recorded_kind(address: str, ledger: Ledger) -> str:
-    """Return the kind of what is recorded at an address, whatever the spec says today."""
-    intent = ledger.find_interrupted(address)
-    if any(
-        ledger.state.resource(address, part) is not None
-        or (intent is not None and intent.part == part)
-        for part in (NOTEBOOK_PART, SESSION_PART)
-    ):
-        return "colab"
-    instances = any(
-        part == "instance" or is_former_part(part) for part in ledger.state.parts(address)
-    )
-    return "workbench" if instances or (intent is not None and intent.names) else "local"
+def _refuse_in_use(actions: tuple[Action, ...], system: System) -> None:
+    """Raise Refused if a program runs in an environment that would be removed."""
+    for action in actions:
+        for effect in action.effects:
+            if not isinstance(effect, RemoveTree) or effect.path.parent.name != "envs":
+                continue
+            if programs := system.find_running_programs(effect.path):
+                raise Refused(
+                    f"{effect.path.name} is in use",
+                    why="\n".join(programs),
+                    hint="end it first, or remove the environment under it with --force",
+                )
 
 
 def _check_spec_exists(path: Path) -> tuple[Action, ...]:

@@ -1,283 +1,33 @@
-"""What a report observed of a Colab runtime, against what the facts say of it: what moved since,
-and what the rules say now.
-"""
+"""Compares an imported report with the facts, and runs the rules on what was observed."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from provision import rules
 from provision.commands.shared.load import LoadedSpec, resolved_sets
 from provision.diagnostics import Diagnostic
-from provision.facts import Card, Evidence, Facts
-from provision.facts.schema_platforms import ColabRuntime, ColabShape
-from provision.kinds import ColabTarget, Gpu
+from provision.facts import Facts
 from provision.rules import LintContext
-from provision.sanitize import escape_line
 from provision.spec import Spec
-from provision.targets import TargetContext
+from provision.targets import TargetContext, get_driver
+from provision.targets.capabilities import AcceptsReports, FactsComparison
 
-_GIB = 2**30
-_MIB = 2**20
-_SHARE = 0.9
-"""A machine of the listed size shows at least this much, and at most as much more: kernel, driver
-and ECC keep a part. Our choice.
-"""
-_LONGEST = 100
-"""Characters of a version or a name. Our choice."""
-_VERSION = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
-_DRIVER = "host driver"
-
-
-class FactDifference(NamedTuple):
-    """One thing that is otherwise than the facts list it."""
-
-    what: str
-    listed: str
-    found: str
-
-    @property
-    def line(self) -> str:
-        """As one line for a person."""
-        return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
-
-
-class FactsComparison(NamedTuple):
-    """What moved since the day of the facts, and what the rules find only with what was observed in
-    place of it.
-    """
-
-    as_of: str = ""
-    differences: tuple[FactDifference, ...] = ()
-    findings: tuple[Diagnostic, ...] = ()
-
-
-class _Observed(NamedTuple):
-    """What the facts list of a place, and what a report observed of it by the names of its
-    readings.
-    """
-
-    target: ColabTarget
-    spec: Spec
-    facts: Facts
-    readings: Mapping[str, Any]
-
-    @property
-    def runtime(self) -> ColabRuntime | None:
-        return self.facts.runtimes.get(self.target.runtime)
-
-    @property
-    def card(self) -> Card | None:
-        return None if self.spec.gpu.is_none else self.facts.card(self.spec.gpu.type)
-
-    @property
-    def shape(self) -> ColabShape | None:
-        """The machine that is asked for; a card that is offered in one shape only is that shape."""
-        name = "none" if self.spec.gpu.is_none else self.card.name if self.card else ""
-        rows = [row for row in self.facts.shapes if row.card == name]
-        return next(
-            (row for row in rows if row.shape == self.target.shape),
-            rows[0] if len(rows) == 1 else None,
-        )
-
-    def text(self, key: str) -> str | None:
-        """Return a reading that is a text of some length."""
-        value = self.readings.get(key)
-        return value if isinstance(value, str) and 0 < len(value) <= _LONGEST else None
-
-    def size(self, key: str) -> int | None:
-        """Return a reading that is a number of bytes."""
-        value = self.readings.get(key)
-        return (
-            value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-        )
+__all__ = ["FactsComparison", "compare_with_facts"]
 
 
 def compare_with_facts(
-    loaded: LoadedSpec, place: TargetContext, document: Mapping[str, Any]
+    loaded: LoadedSpec, context: TargetContext, document: Mapping[str, Any]
 ) -> FactsComparison:
-    """Compare the report of a Colab place with the facts, and ask the rules again of what was
-    observed; nothing of it for other kinds.
-    """
-    target = place.spec.targets[place.target]
-    if not isinstance(target, ColabTarget):
+    """Return how a report differs from the facts; nothing for a kind that accepts no reports."""
+
+    def run_rules(spec: Spec, facts: Facts) -> Iterator[Diagnostic]:
+        yield from rules.run_rules(LintContext(spec, loaded.source, facts))
+        for part, resolved in resolved_sets(spec, context.lock):
+            yield from rules.run_rules(LintContext(part, loaded.source, facts, resolved))
+
+    driver = get_driver(context)
+    if not isinstance(driver, AcceptsReports):
         return FactsComparison()
-    seen = _Observed(
-        target,
-        place.effective_spec,
-        loaded.facts,
-        {row["key"]: row["value"] for row in document["readings"]},
-    )
-    moved = tuple(_list_differences(seen, place))
-    as_of = loaded.facts.conditions[_DRIVER].evidence.as_of
-    return FactsComparison(
-        as_of,
-        moved,
-        _findings(loaded, place, seen, str(document["subject"]["created_utc"])) if moved else (),
-    )
-
-
-def _list_differences(seen: _Observed, place: TargetContext) -> Iterator[FactDifference]:
-    runtime, shape, card = seen.runtime, seen.shape, seen.card
-    if (
-        runtime is not None and seen.target.isolation == "system"
-    ):  # an environment of its own has a Python and a torch of its own
-        yield from _text_difference("Python", runtime.python, seen.text("python.version"))
-        locked = place.lock.versions(place.environment).get("torch", "").partition("+")[0]
-        torch = (seen.text("package.torch") or "").partition("+")[0]
-        if locked == runtime.torch and torch:  # else the lock has replaced what the runtime brought
-            yield from _text_difference("torch", runtime.torch, torch)
-    if runtime is not None:
-        yield from _text_difference("the system", runtime.os, _system(seen, runtime))
-        yield from _text_difference("glibc", runtime.glibc, seen.text("host.glibc"))
-    if card is not None:
-        yield from _text_difference(
-            "the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version")
-        )
-        yield from _text_difference("the GPU", shape.device if shape else "", seen.text("gpu.name"))
-        yield from _text_difference(
-            "its compute capability", card.cc, seen.text("gpu.compute_capability")
-        )
-    if shape is not None:
-        yield from _size_difference(
-            "the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB"
-        )
-        yield from _size_difference(
-            "the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB"
-        )
-
-
-def _text_difference(what: str, listed: str, found: str | None) -> Iterator[FactDifference]:
-    if listed and found and listed != found:
-        yield FactDifference(what, listed, escape_line(found))
-
-
-def _size_difference(
-    what: str, listed: float | None, found: int | None, unit: int, name: str
-) -> Iterator[FactDifference]:
-    if listed and found and not _SHARE <= found / (listed * unit) <= 1 / _SHARE:
-        yield FactDifference(what, f"{listed:g} {name}", f"{round(found / unit, 1):g} {name}")
-
-
-def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
-    """Return the system by the name that the facts have for it; a report tells its id and the first
-    number of its version.
-    """
-    name, version = seen.text("os.id"), seen.text("os.version")
-    if not name or not version:
-        return None
-    said = f"{name} {version}".lower()
-    known = next((row for row in seen.facts.systems if row.split(".")[0].lower() == said), None)
-    return runtime.os if runtime.os.split(".")[0].lower() == said else known or f"{name} {version}"
-
-
-def _findings(
-    loaded: LoadedSpec, place: TargetContext, seen: _Observed, when: str
-) -> tuple[Diagnostic, ...]:
-    """Return what the rules find with the observed values, and do not with the listed ones: of this
-    target alone, for the spec and for what it is locked to.
-    """
-    one = loaded.spec.model_copy(update={"targets": {place.target: seen.target}})
-    facts, there = _observed_facts(seen, when), _with_observed_card(one, place.target, seen)
-    known = {(found.id, found.message) for found in _run_rules(loaded, one, loaded.facts, place)}
-    found = {
-        (finding.id, finding.message): finding
-        for finding in _run_rules(loaded, there, facts, place)
-    }
-    return tuple(finding for key, finding in found.items() if key not in known)
-
-
-def _run_rules(
-    loaded: LoadedSpec, spec: Spec, facts: Facts, place: TargetContext
-) -> Iterator[Diagnostic]:
-    yield from rules.run_rules(LintContext(spec, loaded.source, facts))
-    for part, resolved in resolved_sets(spec, place.lock):
-        yield from rules.run_rules(LintContext(part, loaded.source, facts, resolved))
-
-
-def _observed_facts(seen: _Observed, when: str) -> Facts:
-    """Return the facts with what was observed in the rows of this runtime, this machine and this
-    card.
-    """
-    evidence = Evidence(f"the report of {when}", when[:10], "high")
-    runtime, shape, card = seen.runtime, seen.shape, seen.card
-    tables: dict[str, Any] = {}
-    if (driver := seen.text("driver.version")) and _VERSION.fullmatch(driver):
-        row = seen.facts.conditions[_DRIVER]
-        tables["conditions"] = {
-            **seen.facts.conditions,
-            row.name: row._replace(value=driver, evidence=evidence),
-        }
-    if runtime is not None:
-        tables["runtimes"] = {
-            **seen.facts.runtimes,
-            runtime.runtime: _runtime(seen, runtime, evidence),
-        }
-    if shape is not None:
-        ram, vram = seen.size("host.ram_bytes"), seen.size("gpu.vram_bytes")
-        new = shape._replace(
-            ram_gib=round(ram / _GIB, 1) if ram else shape.ram_gib,
-            vram_mib=vram // _MIB if vram else shape.vram_mib,
-            evidence=evidence,
-        )
-        tables["shapes"] = tuple(new if row == shape else row for row in seen.facts.shapes)
-    capability = seen.text("gpu.compute_capability")
-    if (
-        card is not None
-        and capability is not None
-        and capability in seen.facts.capabilities
-        and _observed_card(seen) in (None, card)
-    ):
-        tables["cards"] = tuple(
-            card._replace(cc=capability) if row == card else row for row in seen.facts.cards
-        )
-    return seen.facts.with_tables(**tables)
-
-
-def _runtime(seen: _Observed, runtime: ColabRuntime, evidence: Evidence) -> ColabRuntime:
-    own = seen.target.isolation == "venv"
-    python, glibc, system = (
-        seen.text("python.version"),
-        seen.text("host.glibc"),
-        _system(seen, runtime),
-    )
-    return runtime._replace(
-        python=runtime.python
-        if own or python is None or not _VERSION.fullmatch(python) or "." not in python
-        else python,
-        glibc=glibc if glibc and _VERSION.fullmatch(glibc) and "." in glibc else runtime.glibc,
-        os=system if system is not None and system in seen.facts.systems else runtime.os,
-        evidence=evidence,
-    )
-
-
-def _observed_card(seen: _Observed) -> Card | None:
-    """Return the card that the report names, by what nvidia-smi calls the cards of Colab; None for
-    one that is not listed.
-    """
-    name = seen.text("gpu.name")
-    return next(
-        (
-            seen.facts.card(row.card)
-            for row in seen.facts.shapes
-            if row.device and row.device == name
-        ),
-        None,
-    )
-
-
-def _with_observed_card(spec: Spec, target: str, seen: _Observed) -> Spec:
-    """Return the spec with the card that was there in place of the one that is asked for, at its
-    place.
-    """
-    there = _observed_card(seen)
-    if there is None or seen.card is None or there == seen.card:
-        return spec
-    gpu = Gpu(type=there.name, count=spec.gpu.count)
-    if seen.target.gpu is None:
-        return spec.model_copy(update={"gpu": gpu})
-    return spec.model_copy(
-        update={"targets": {target: seen.target.model_copy(update={"gpu": gpu})}}
-    )
+    return driver.compare_with_facts(context, loaded.spec, loaded.facts, document, run_rules)

@@ -11,12 +11,12 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
 
 
-def init(path: Path, world: System, tell: ProgressCallback, *, force: bool = False) -> Path:
-    """Write the commented starter spec, with its schema for editors among our own files, and return
-    its path.
+def init(path: Path, system: System, progress: ProgressCallback, *, force: bool = False) -> Path:
+    """Write the commented starter spec and its schema for editors, and return its path.
 
-    Raises UsageError when the name is not a spec's, Refused when something is there already and
-    `force` is not given.
+    Raises:
+        UsageError: the name is not that of a spec.
+        Refused: a file exists and `force` is not given.
     """
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(
@@ -24,15 +24,15 @@ def init(path: Path, world: System, tell: ProgressCallback, *, force: bool = Fal
             why="a spec's name ends in .yaml or .yml",
             hint="try `provision init provision.yaml`",
         )
-    if world.exists(path) and not force:
+    if system.exists(path) and not force:
         raise Refused(
             f"{path} exists already", hint="name another file, or use --force to replace it"
         )
     editor = path.parent / ".provision"
-    world.perform(MakeFolder(editor, 0o700), tell)
-    world.perform(WriteFile(editor / ".gitignore", "*\n", 0o600), tell)
-    world.perform(WriteFile(editor / "spec.schema.json", schema_text()), tell)
-    world.perform(
-        WriteFile(path, find_asset("templates/spec.yaml").read_text(encoding="utf-8")), tell
+    system.perform(MakeFolder(editor, 0o700), progress)
+    system.perform(WriteFile(editor / ".gitignore", "*\n", 0o600), progress)
+    system.perform(WriteFile(editor / "spec.schema.json", schema_text()), progress)
+    system.perform(
+        WriteFile(path, find_asset("templates/spec.yaml").read_text(encoding="utf-8")), progress
     )
     return path

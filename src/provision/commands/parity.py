@@ -7,21 +7,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from provision.commands.colab_report_import import report_path
 from provision.commands.probe import build_probe_expectations, read_current_lock
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.probe_report_import import probe_report_path
-from provision.commands.shared.target_plans import (
-    get_driver_and_context,
-    plan_verification,
-    runs_in_browser,
-)
+from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.lock import Lock
 from provision.lock.conda_names import conda_provided_versions, to_index_name
 from provision.state import Ledger
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import DRIVERS, TargetContext, get_driver
 from provision.verification import Report, expectations_of, probe_digest, read_report
 from provision.verification.parity import DeclaredEnvironment, Parity, ParityTarget, ReportStanding
 from provision.verification.parity import evaluate_parity as stated
@@ -89,7 +84,7 @@ def _target_evidence(
 
 def _assess_stored_report(place: TargetContext, ledger: Ledger, reader: Reader) -> ParityTarget:
     """Return what the stored report of a place is worth."""
-    path = report_path(place)
+    path = place.reports_folder / "report.json"
     if not reader.exists(path):
         return _evidence_without_report(place, ReportStanding.MISSING, why="it was never verified")
     try:
@@ -171,7 +166,7 @@ def _stale_reason(report: Report, place: TargetContext) -> str:
 
 
 def _unverified_reason(place: TargetContext, ledger: Ledger, reader: Reader) -> str:
-    check = plan_verification(place, ledger.state, reader)
+    check = get_driver(place).plan_verification(place, ledger.state, reader)
     return check.reason if check.needed else ""
 
 

@@ -14,9 +14,7 @@ from provision.state_store import LocalStore
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """A proposal and the lock that it rests on. `failed` are the errors that stopped one of several
-    targets, by its name.
-    """
+    """Plans and the lock that they are based on; `failed` are the errors by target."""
 
     target_plans: TargetPlans
     locked: LockResult
@@ -24,9 +22,7 @@ class PlanResult:
 
     @property
     def has_changes(self) -> bool:
-        """Whether apply would change anything, the lock file included, or would wait for the report
-        of a notebook.
-        """
+        """Whether apply would change anything, the lock included, or would wait for a report."""
         return (
             bool(self.target_plans.plan.changes)
             or self.locked.fresh
@@ -42,22 +38,20 @@ class PlanResult:
 def plan(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     frozen: bool = False,
     adopt: bool = False,
 ) -> PlanResult:
-    """Return the plan for some targets. A missing or stale lock is resolved in memory; nothing is
-    written.
+    """Return the plan for some targets; nothing is written, a new lock stays in memory.
 
-    Raises as apply does; what stops one target among several is in `failed`, beside the plan of
-    the others.
+    An error of one target among several is in `failed`. Raises what `apply` raises.
     """
     if len(names) == 1:
         refuse_unknown_kinds(loaded, names)
-    locked = ensure_lock(loaded, world, tell, frozen=frozen)
-    ledger = LocalStore(loaded.folder, world).load_ledger()
+    locked = ensure_lock(loaded, system, progress, frozen=frozen)
+    ledger = LocalStore(loaded.folder, system).load_ledger()
     failed: ErrorsByTarget = dict(loaded.target_errors)
     left = tuple(name for name in names if name not in failed)
     return PlanResult(
@@ -66,7 +60,7 @@ def plan(
             locked.lock,
             left,
             ledger,
-            world,
+            system,
             adopt=adopt,
             failed=failed if len(names) > 1 else None,
         ),

@@ -1,6 +1,4 @@
-"""Write the probe and what it is asked into a folder, to be carried by hand to a machine that
-provision cannot reach.
-"""
+"""Exports the probe with its expectations, for a machine that provision cannot reach."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ _LIMIT = 2**20
 
 @dataclass(frozen=True, slots=True)
 class ProbeExport:
-    """A folder with the probe, whose target it is, the command to run there, and the one that takes
-    its report.
-    """
+    """An exported probe with the commands to run it and to import its report."""
 
     folder: Path
     context: TargetContext
@@ -40,39 +36,38 @@ class ProbeExport:
 
 
 def export(
-    folder: Path, loaded: LoadedSpec, target: str, world: System, tell: ProgressCallback
+    folder: Path, loaded: LoadedSpec, target: str, system: System, progress: ProgressCallback
 ) -> ProbeExport:
-    """Write probe.pyz, expectations.json and README.txt into `folder`.
+    """Write probe.pyz, expectations.json and README.txt into a folder.
 
-    Raises LockError without a lock that holds, Refused for a folder that holds anything else,
-    WorldError where it cannot be written.
+    Raises:
+        LockError: there is no lock that matches.
+        Refused: the folder contains anything else.
     """
-    check_output_folder(folder, world)
-    place = get_locked_context(loaded, target, world)
+    check_output_folder(folder, system)
+    context = get_locked_context(loaded, target, system)
     exported = ProbeExport(
         folder,
-        place,
+        context,
         f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}",
         _import_command(loaded, target),
     )
-    world.perform(MakeFolder(folder), tell)
-    world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), tell)
-    world.perform(
+    system.perform(MakeFolder(folder), progress)
+    system.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), progress)
+    system.perform(
         WriteFile(
             folder / "expectations.json",
-            json.dumps(build_probe_expectations(place), indent=1, sort_keys=True) + "\n",
+            json.dumps(build_probe_expectations(context), indent=1, sort_keys=True) + "\n",
             0o644,
         ),
-        tell,
+        progress,
     )
-    world.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), tell)
+    system.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), progress)
     return exported
 
 
 def select_single_target(loaded: LoadedSpec, target: str | None) -> str:
-    """Return the target that is meant; raises UsageError when that is not clear: a probe is for
-    one.
-    """
+    """Return the target that is meant; raise UsageError if that is ambiguous."""
     known = tuple(loaded.spec.targets)
     if target is None and len(known) > 1:
         raise UsageError(
@@ -84,22 +79,25 @@ def select_single_target(loaded: LoadedSpec, target: str | None) -> str:
 
 
 def get_locked_context(loaded: LoadedSpec, target: str, reader: Reader) -> TargetContext:
-    """Return the place that a target stands for in the lock as it is; raises LockError without one
-    that holds, Refused for what cannot be made.
+    """Return the context of a target with the current lock.
+
+    Raises:
+        LockError: there is no lock that matches.
+        Refused: the target cannot be made.
     """
     lock = read_current_lock(loaded, reader)
-    kind, place = get_driver_and_context(loaded, lock, target, reader)
+    kind, context = get_driver_and_context(loaded, lock, target, reader)
     platform = kind.platform or reader.platform()
     if lock.environment(target, platform) is None:
         raise Refused(
-            f"the lock holds nothing for {place.address} on {platform}",
+            f"the lock holds nothing for {context.address} on {platform}",
             hint=f"add {platform} to `platforms` of the spec, and lock again",
         )
-    return place
+    return context
 
 
 def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
-    """Return the lock beside a spec; raises LockError when there is none, or when it does not hold."""  # noqa: E501
+    """Return the lock next to a spec; raise LockError if it is missing or does not match."""
     lock = read_lock(loaded, reader)
     again = f"make it with `provision lock {shlex.quote(str(loaded.path))}`"
     if lock is None:
@@ -109,16 +107,15 @@ def read_current_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
     return lock
 
 
-def build_probe_expectations(place: TargetContext) -> dict[str, Any]:
-    """Return the expectations of a carried probe. Its prefix is "": the environment is the one
-    whose Python runs it.
+def build_probe_expectations(context: TargetContext) -> dict[str, Any]:
+    """Return the expectations of an exported probe.
 
-    Its nonce follows from all that it is asked, so that a report can be told to be an answer to
-    it with nothing recorded here.
+    Their prefix is "": the environment is that of the Python which runs it. Their nonce is derived
+    from all the rest, so a report can be matched with nothing recorded here.
     """
-    target = place.spec.targets[place.target]
+    target = context.spec.targets[context.target]
     plain = expectations_of(
-        place.effective_spec, place.target, place.lock, place.environment, PurePosixPath()
+        context.effective_spec, context.target, context.lock, context.environment, PurePosixPath()
     )
     asked = {
         **plain,
@@ -134,8 +131,11 @@ def build_probe_expectations(place: TargetContext) -> dict[str, Any]:
 
 
 def check_output_folder(folder: Path, reader: Reader) -> None:
-    """Raise for a folder that may not be written into: UsageError for a file, Refused where it
-    holds what no export wrote.
+    """Check that a folder may be written into.
+
+    Raises:
+        UsageError: it is a file.
+        Refused: it contains something that no export wrote.
     """
     if reader.exists(folder) and not folder.is_dir():
         raise UsageError(
@@ -164,19 +164,22 @@ def _import_command(loaded: LoadedSpec, target: str) -> str:
 
 
 def _readme(exported: ProbeExport) -> str:
-    place = exported.context
+    context = exported.context
+    declared = f"the spec {context.spec.name}, target {context.target}, declares"
     return f"""{_README_MARKER}.
 
-It says whether an environment is the one that the spec {place.spec.name}, target {place.target}, declares, and whether training works in it.
-Carry the folder to that machine. In the folder, with the environment's own Python in the place of PYTHON (3.10 or newer; no network is needed):
+It says whether an environment is the one that {declared}, and whether training works in it.
+Carry the folder to that machine. In the folder, with the environment's own Python in the place \
+of PYTHON (3.10 or newer; no network is needed):
 
     {exported.run}
 
-It ends with 0 verified, 1 failed, 2 no verdict, 3 unverified, and writes {_REPORT}. What the spec sets under `env`, `secrets` and `paths` has to be there.
+It ends with 0 verified, 1 failed, 2 no verdict, 3 unverified, and writes {_REPORT}. \
+What the spec sets under `env`, `secrets` and `paths` has to be there.
 Bring {_REPORT} home as it is, and take it where the spec lies:
 
     {exported.import_command}
     provision diff OTHER.json {_REPORT}        # compare it with another report
 
 What this machine is, with nothing declared:   PYTHON probe.pyz env
-"""  # noqa: E501
+"""

@@ -1,6 +1,4 @@
-"""Write the notebook and the cell of Colab targets, or say whether those that are there are what
-spec and lock make.
-"""
+"""Writes the files of targets that a user runs elsewhere, or compares them with spec and lock."""
 
 from __future__ import annotations
 
@@ -11,22 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.lock import ensure_lock
+from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import (
-    get_driver_and_context,
-    raise_refusals,
-    runs_in_browser,
-)
-from provision.effects.local import MakeFolder, RemoveFileIfUnmodified, WriteFile
+from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals
+from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
-from provision.kinds import ColabTarget
 from provision.lock import Lock
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state
 from provision.state_store import LocalStore
-from provision.targets import TargetContext
-from provision.targets.colab import ColabDriver, RenderedFiles, build_colab_link
+from provision.targets import DRIVERS, AnyDriver, TargetContext
+from provision.targets.capabilities import Rendered, RenderedContent, Rendering
 
 _URL = re.compile(
     r"https://[A-Za-z0-9][^\s\"'\\<>]*|http://(127\.0\.0\.1|localhost)(:\d+)?/[^\s\"'\\<>]*"
@@ -35,8 +29,12 @@ _URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How render is to go about it: only look, the folder (None: beside the spec), where the
-    payload will be fetched from ("": it is in the cell).
+    """Options of `render`.
+
+    Attributes:
+        check: Compare only; nothing is written.
+        out: The folder; None for that of the spec.
+        payload_url: Where the payload will be fetched from; "" puts it into the cell.
     """
 
     check: bool = False
@@ -47,129 +45,130 @@ class RenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class RenderedTarget:
-    """What became of one target's files: those in `differing` were written, or would be; `link`
-    opens the notebook once it is pushed, where that is known.
+    """Files of one target.
+
+    Attributes:
+        differing: Names of the files that were written, or would be.
+        link: Opens the notebook once it is pushed; None if that is unknown.
+        copies: Cells of which the notebook keeps an edited copy.
     """
 
     context: TargetContext
-    made: RenderedFiles
+    made: RenderedContent
     folder: Path
     files: tuple[str, ...]
     differing: tuple[str, ...]
     record: Mapping[str, Any]
     link: str | None
     copies: tuple[str, ...] = ()
-    """Names of the cells of which the notebook has an edited copy, which stays."""
 
 
 def render(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    wanted: RenderOptions,
-    world: System,
-    tell: ProgressCallback,
+    options: RenderOptions,
+    system: System,
+    progress: ProgressCallback,
 ) -> tuple[RenderedTarget, ...]:
-    """Return what was written for each of the targets, all Colab targets where none is named; with
-    `check` what would be, and nothing is written.
+    """Write the files of the named targets, or of all that have files.
 
-    Files beside the spec are recorded, so that a report can come home and `destroy` can remove
-    them. Raises LockError when the lock is missing or does not
-    hold, Refused with everything that a target refuses, UsageError for a target of another kind.
+    Files next to the spec are recorded, so that a report can be imported for them and `destroy`
+    removes them.
+
+    Raises:
+        LockError: the lock is missing or does not match.
+        Refused: every field of the spec that a target cannot honour.
+        UsageError: a target of another kind.
     """
-    if wanted.payload_url and not _URL.fullmatch(wanted.payload_url):
+    if options.payload_url and not _URL.fullmatch(options.payload_url):
         raise UsageError(
-            f"{wanted.payload_url} is no address for a payload",
+            f"{options.payload_url} is no address for a payload",
             hint="name an https address, as in https://example.com/NAME.payload",
         )
-    chosen = _select_colab_targets(loaded, names)
-    lock = ensure_lock(loaded, world, tell, frozen=True).lock
-    if wanted.check or wanted.out is not None:
-        nothing = Ledger(create_empty_state(""))
-        found = tuple(_render_target(loaded, lock, name, wanted, nothing, world) for name in chosen)
-        for _, action in () if wanted.check else found:
-            _perform(action, wanted, world, tell)
-        return tuple(rendering for rendering, _ in found)
-    return _render_and_record(loaded, lock, chosen, wanted, world, tell)
+    targets = _select_targets(loaded, names)
+    lock = ensure_lock(loaded, system, progress, frozen=True).lock
+    if options.check or options.out is not None:
+        unrecorded = Ledger(create_empty_state(""))
+        files = [_render(loaded, lock, name, options, unrecorded, system) for name in targets]
+        for target in () if options.check else files:
+            _write_files(target.rendering.action, options.out, system, progress)
+        return tuple(target.result for target in files)
+    store = LocalStore(loaded.folder, system)
+    with store.exclusive(options.lock_wait_s, progress):
+        ledger = store.load_ledger()
+        files = [_render(loaded, lock, name, options, ledger, system) for name in targets]
+        executor = Executor(store, ledger, system, progress)
+        for target in files:
+            if target.rendering.is_recorded:
+                executor.perform(target.driver, target.rendering.action, announce=False)
+            else:
+                _write_files(target.rendering.action, options.out, system, progress)
+    return tuple(target.result for target in files)
 
 
-def _select_colab_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class _TargetFiles:
+    driver: AnyDriver
+    rendering: Rendering
+    result: RenderedTarget
+
+
+def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
     targets = loaded.spec.targets
-    known = tuple(name for name, target in targets.items() if isinstance(target, ColabTarget))
-    listed = (
-        f"its targets: {', '.join(f'{name} ({target.kind})' for name, target in targets.items())}"
+    rendered = tuple(
+        name for name, target in targets.items() if isinstance(DRIVERS.get(target.kind), Rendered)
     )
+    kinds = ", ".join(f"{name} ({target.kind})" for name, target in targets.items())
     for name in names:
-        if name not in known:
-            what = (
-                f"target {name} is of kind {targets[name].kind}, which has no notebook"
-                if name in targets
-                else f"the spec has no target {name}"
-            )
-            raise UsageError(what, why=listed, hint="name a target of kind colab")
-    if not known:
+        if name in rendered:
+            continue
+        problem = f"the spec has no target {name}"
+        if name in targets:
+            problem = f"target {name} is of kind {targets[name].kind}, which has no notebook"
+        hint = "name a target of kind colab"
+        raise UsageError(problem, why=f"its targets: {kinds}", hint=hint)
+    if not rendered:
         raise UsageError(
             "the spec has no target of kind colab",
-            why=listed,
+            why=f"its targets: {kinds}",
             hint="add one, as in `colab: {kind: colab}` under targets",
         )
-    return tuple(dict.fromkeys(names)) or known
+    return tuple(dict.fromkeys(names)) or rendered
 
 
-def _render_target(
-    loaded: LoadedSpec, lock: Lock, name: str, wanted: RenderOptions, ledger: Ledger, world: System
-) -> tuple[RenderedTarget, Action]:
-    kind, place = get_driver_and_context(loaded, lock, name, world)
-    assert isinstance(kind, ColabDriver)  # noqa: S101
-    folder = place.folder.parent if wanted.out is None else wanted.out.absolute()
-    have = kind.observe_folder(folder, place, ledger, world, url=wanted.payload_url)
-    raise_refusals(loaded, kind.refusals(place, have))
-    (action,) = kind.plan(place, have)
-    differing = tuple(
-        effect.path.name for effect in action.effects if isinstance(effect, WriteFile)
-    )
-    link = build_colab_link(folder / have.rendered.notebook_name, world)
-    return RenderedTarget(
-        place,
-        have.rendered,
-        folder,
-        tuple(have.rendered.merge_files({})),
-        differing,
-        action.record or {},
-        link,
-        have.rendered.find_edited_copies(have.existing_files),
-    ), action
-
-
-def _render_and_record(
+def _render(
     loaded: LoadedSpec,
     lock: Lock,
-    chosen: tuple[str, ...],
-    wanted: RenderOptions,
-    world: System,
-    tell: ProgressCallback,
-) -> tuple[RenderedTarget, ...]:
-    store = LocalStore(loaded.folder, world)
-    done = []
-    with store.exclusive(wanted.lock_wait_s, tell):
-        ledger = store.load_ledger()
-        found = [_render_target(loaded, lock, name, wanted, ledger, world) for name in chosen]
-        state = ledger.state
-        for rendering, action in found:
-            _perform(action, wanted, world, tell)
-            if (
-                runs_in_browser(rendering.context)
-                and state.resource(action.address, action.part) != action.record
-            ):
-                before, state = state, state.after_action(action)
-                store.save(state, expecting=before.serial)
-            done.append(rendering)
-    return tuple(done)
+    name: str,
+    options: RenderOptions,
+    ledger: Ledger,
+    system: System,
+) -> _TargetFiles:
+    driver, context = get_driver_and_context(loaded, lock, name, system)
+    if not isinstance(driver, Rendered):
+        raise UsageError(f"target {name} has no notebook")
+    folder = context.folder.parent if options.out is None else options.out.absolute()
+    rendering = driver.render(context, folder, ledger, system, payload_url=options.payload_url)
+    raise_refusals(loaded, rendering.refusals)
+    effects = rendering.action.effects
+    result = RenderedTarget(
+        context,
+        rendering.content,
+        folder,
+        rendering.file_names,
+        tuple(effect.path.name for effect in effects if isinstance(effect, WriteFile)),
+        rendering.action.record or {},
+        rendering.link,
+        rendering.edited_copies,
+    )
+    return _TargetFiles(driver, rendering, result)
 
 
-def _perform(action: Action, wanted: RenderOptions, world: System, tell: ProgressCallback) -> None:
-    """Write the files, and do nothing else that an apply would do."""
-    if wanted.out is not None:
-        world.perform(MakeFolder(wanted.out.absolute()), tell)
+def _write_files(
+    action: Action, out: Path | None, system: System, progress: ProgressCallback
+) -> None:
+    """Write the files without a record of them."""
+    if out is not None:
+        system.perform(MakeFolder(out.absolute()), progress)
     for effect in action.effects:
-        if isinstance(effect, WriteFile | RemoveFileIfUnmodified):
-            world.perform(effect, tell)
+        system.perform(effect, progress)

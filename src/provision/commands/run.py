@@ -1,4 +1,4 @@
-"""Run the user's own program in a made environment, with its variables, paths and secrets."""
+"""Runs the user's program in an environment, with its variables, paths and secrets."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import NamedTuple
 
-from provision.commands.instance_verification import is_remote
 from provision.commands.lock import read_lock
 from provision.commands.shared.launch import build_launch, single_process_warning
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import get_driver_and_context, is_notebook
-from provision.commands.verify import activation_variables
+from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MonitorRequest
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.lock.inputs import list_changed_inputs
 from provision.state_store import LocalStore
+from provision.targets.capabilities import RunsPrograms
 
 
 class RunResult(NamedTuple):
-    """How a program ended (negative: by that signal), and where its record is; None where none was
-    asked for.
-    """
+    """Exit code of a program (negative: the signal that ended it), and the path of its record."""
 
     code: int
     record: Path | None
@@ -32,88 +29,62 @@ def run(
     loaded: LoadedSpec,
     target: str,
     argv: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     monitor: bool = True,
 ) -> RunResult:
-    """Run `argv` in the target's environment; without `monitor` this process may become the
-    program.
+    """Run `argv` in the target's environment; without `monitor` this process may become it.
 
-    Raises LockError without a lock, Refused when the environment is not there or not whole, or
-    when a secret's variable is not set. When the spec has moved
-    since the lock was made, it says so and runs in what was made.
+    A spec that changed since the lock was made is only reported.
+
+    Raises:
+        LockError: there is no lock.
+        Refused: programs run elsewhere, the environment is not complete, or a secret is not set.
     """
-    lock = read_lock(loaded, world)
+    lock = read_lock(loaded, system)
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path}",
             hint=f"make the environment with `provision apply {quote(str(loaded.path))}`",
         )
-    if moved := list_changed_inputs(loaded.spec, lock):
-        tell(
-            f"the spec moved since the environment was made ({'; '.join(moved)}); "
+    if changes := list_changed_inputs(loaded.spec, lock):
+        progress(
+            f"the spec moved since the environment was made ({'; '.join(changes)}); "
             f"`provision apply {quote(str(loaded.path))}` brings it up to date"
         )
-    kind, place = get_driver_and_context(loaded, lock, target, world)
-    if is_remote(place):
-        hint = (
-            f"open it, and run the program there: provision open {quote(str(loaded.path))} "
-            f"--target {quote(target)}"
-        )
+    driver, context = get_driver_and_context(loaded, lock, target, system)
+    if not isinstance(driver, RunsPrograms):
+        refusal = driver.refuse_program(context)
         raise Refused(
-            f"{place.address} is an instance, and programs run on it",
+            refusal.why,
             why="`run` starts and records programs on this machine",
-            hint=hint,
+            hint=refusal.hint,
         )
-    if is_notebook(place):
-        hint = "run it there: in a cell of its own below those that make the environment"
-        raise Refused(
-            f"{place.address} is a notebook, and programs run in it",
-            why="`run` starts and records programs on this machine",
-            hint=hint,
-        )
-    store = LocalStore(loaded.folder, world)
-    have = kind.observe(place, store.load_ledger(), world)
-    if not have.is_complete:
-        hint = f"make it with `provision apply {quote(str(loaded.path))}`"
-        raise Refused(
-            f"there is no whole environment for {place.address}",
-            why=f"looked in {kind.get_interpreter(place).prefix}",
-            hint=hint,
-        )
-    if said := single_process_warning(build_launch(place.spec, target, lock), argv):
-        tell(said)
-    seat = kind.get_interpreter(place)
-    caller = {key: value for key, value in world.environment().items() if key != "PYTHONHOME"}
-    environment = {
-        **caller,
-        **kind.get_environment_variables(place, caller),
-        **activation_variables(seat.prefix, caller),
-    }
-    if not monitor:
-        return RunResult(world.run(argv, environment, prefix=seat.prefix), None)
-    watch = _monitor_request(loaded, target, argv, world)
-    return RunResult(world.run(argv, environment, watch, prefix=seat.prefix), watch.record)
+    driver.require_runnable(context, LocalStore(loaded.folder, system).load_ledger(), system)
+    if warning := single_process_warning(build_launch(context.spec, target, lock), argv):
+        progress(warning)
+    prefix = driver.get_interpreter(context).prefix
+    environment = driver.get_program_variables(context, system.environment())
+    request = _monitor_request(loaded, target, argv, system) if monitor else None
+    code = system.run(argv, environment, request, prefix=prefix)
+    return RunResult(code, request.record if request is not None else None)
 
 
 def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
-    """Return where the records of a target's runs are."""
+    """Return the folder of the records of a target's runs."""
     return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
 
 
 def _monitor_request(
-    loaded: LoadedSpec, target: str, argv: tuple[str, ...], world: System
+    loaded: LoadedSpec, target: str, argv: tuple[str, ...], system: System
 ) -> MonitorRequest:
-    now = world.now()
-    record = (
-        run_records_folder(loaded, target)
-        / f"{now.replace(':', '').replace('-', '')}-{world.token()[:6]}.json"
-    )
-    # Arguments may hold secrets, and a script's name is what tells one run from another.
-    script = next(
-        (PurePath(word).name for word in argv[1:] if word.endswith(".py") and "=" not in word), ""
-    )
+    now = system.now()
+    name = f"{now.replace(':', '').replace('-', '')}-{system.token()[:6]}.json"
+    record = run_records_folder(loaded, target) / name
+    # Arguments may contain secrets; the script's name is what distinguishes runs.
+    scripts = (argument for argument in argv[1:] if argument.endswith(".py"))
+    script = next((PurePath(path).name for path in scripts if "=" not in path), "")
     program: dict[str, str | int] = {
         "name": PurePath(argv[0]).name,
         "script": script,

@@ -1,42 +1,39 @@
-"""Run the probe in a made environment, bring its report home, and record the verdict."""
+"""Runs the probe where a target is, and stores its report and verdict."""
 
 from __future__ import annotations
 
-import json
-import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from provision.agent.probe.checks import CHECKS
-from provision.commands.colab_session import (
-    stop_interrupted_session,
-    uses_colab_cli,
-    verify_on_colab,
-)
-from provision.commands.instance_notices import leftover_notice, note_on_interrupt
-from provision.commands.instance_verification import await_report, is_remote, request_verification
 from provision.commands.lock import read_lock
+from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.notices import leftover_notice, note_on_interrupt
 from provision.commands.shared.report_store import store_report, write_report_page
-from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
-from provision.effects.local import MakeFolder, MoveFile, RemoveTree, RunProbe, WriteFile
-from provision.effects.system import ProgressCallback, Reader, System
-from provision.errors import LockError, Refused, UsageError
+from provision.commands.shared.target_plans import get_driver_and_context
+from provision.effects.system import ProgressCallback, System
+from provision.errors import LockError, UsageError
+from provision.lock import Lock
 from provision.lock.inputs import list_changed_inputs
-from provision.spelling import nearest_words
 from provision.state import State
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS, TargetContext
-from provision.targets.base import Interpreter
-from provision.verification import Report, expectations_of, probe_zipapp, read_report
-from provision.verification.report import MAX_REPORT_BYTES
+from provision.targets import AnyDriver, TargetContext, get_driver_of_part
+from provision.targets.base import ProbeEvidence, VerifyOptions
+from provision.verification import Report
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """A report with the files that hold it, and the state that records it."""
+    """A stored report with its files, and the state that records it.
+
+    Attributes:
+        partial: It covers single checks and is not a verdict.
+        sandbox: `simulated` is the best verdict that can be expected.
+        on_failure_note: What became of an instance that was not verified; "" for nothing.
+    """
 
     report: Report
     json_path: Path
@@ -45,231 +42,103 @@ class VerificationResult:
     partial: bool = False
     sandbox: bool = False
     on_failure_note: str = ""
-    """What became of an instance that was not verified; "" where nothing was done."""
 
     @property
     def exit_code(self) -> int:
-        """The verdict's exit code; of a partial run: 1 when a check that was asked for failed, 3
-        when it could not be observed, else 0.
-        """
-        if not self.partial:
-            return self.report.exit_code_in_sandbox if self.sandbox else self.report.exit_code
-        found = {check.get("status") for check in self.report.document["checks"]}
-        return 1 if "fail" in found else 3 if "unknown" in found else 0
+        """The verdict's exit code; of single checks 1 for a failure, 3 for an unknown, else 0."""
+        if self.partial:
+            statuses = {check.get("status") for check in self.report.document["checks"]}
+            if "fail" in statuses:
+                return 1
+            return 3 if "unknown" in statuses else 0
+        return self.report.exit_code_in_sandbox if self.sandbox else self.report.exit_code
 
 
 def verify(
     loaded: LoadedSpec,
     names: tuple[str, ...],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     only: tuple[str, ...] = (),
     lock_wait_s: float = 0,
     failed: ErrorsByTarget | None = None,
 ) -> tuple[VerificationResult, ...]:
-    """Verify environments that exist. Raises LockError without a lock or when the spec moved since,
-    Refused without a whole environment.
+    """Verify targets that exist.
 
-    With `failed`, an error of one target among several is kept there, and the others are verified.
+    With `failed`, an error of one target among several is collected there, and the others go on.
+
+    Raises:
+        LockError: there is no lock, or the spec has changed since.
+        Refused: a target is not complete, or verifies itself elsewhere.
     """
     _refuse_unknown_checks(only)
-    lock = read_lock(loaded, world)
+    lock = _read_current_lock(loaded, system)
+    store = LocalStore(loaded.folder, system)
+    results: list[VerificationResult] = []
+    with store.exclusive(lock_wait_s, progress):
+        executor = Executor(store, store.load_ledger(), system, progress)
+        for intent in executor.ledger.intents:
+            get_driver_of_part(intent.part).release_interrupted(intent, executor)
+        targets = {name: get_driver_and_context(loaded, lock, name, system) for name in names}
+        contexts = [context for _, context in targets.values()]
+        with note_on_interrupt(lambda: leftover_notice(contexts, store.load_ledger())):
+            for name, (driver, context) in targets.items():
+                with collect_errors(name, names, failed, progress):
+                    driver.require_verifiable(context, executor.ledger, system, only)
+                    options = VerifyOptions(rerun=True, only=only)
+                    evidence = driver.verify(context, executor, options)
+                    if isinstance(evidence, ProbeEvidence):
+                        results.append(store_evidence(driver, context, evidence, executor))
+    return tuple(results)
+
+
+def store_evidence(
+    driver: AnyDriver, context: TargetContext, evidence: ProbeEvidence, executor: Executor
+) -> VerificationResult:
+    """Store a report, and do what follows its verdict. Single checks are not recorded."""
+    if evidence.partial:
+        page = write_report_page(evidence.report, evidence.path, context, executor)
+        return VerificationResult(
+            evidence.report, evidence.path, page, executor.state, partial=True
+        )
+    page = store_report(evidence, context, executor)
+    note = driver.after_verdict(context, evidence.report, executor)
+    return VerificationResult(
+        evidence.report,
+        evidence.path,
+        page,
+        executor.state,
+        sandbox=context.sandbox_sources is not None,
+        on_failure_note=note,
+    )
+
+
+def _read_current_lock(loaded: LoadedSpec, system: System) -> Lock:
+    lock = read_lock(loaded, system)
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path}",
             hint=f"make the environment with `provision apply {loaded.path}`",
         )
-    if moved := list_changed_inputs(loaded.spec, lock):
+    if changes := list_changed_inputs(loaded.spec, lock):
         raise LockError(
             "the spec moved since the environment was made",
-            why="; ".join(moved),
+            why="; ".join(changes),
             hint=f"bring it up to date: provision apply {loaded.path}",
         )
-    store = LocalStore(loaded.folder, world)
-    done: list[VerificationResult] = []
-    with store.exclusive(lock_wait_s, tell):
-        for intent in store.read_intents():
-            stop_interrupted_session(intent, store, world, tell)
-        places = {name: get_driver_and_context(loaded, lock, name, world)[1] for name in names}
-        with note_on_interrupt(lambda: leftover_notice(places.values(), store.load_ledger())):
-            for name, place in places.items():
-                with collect_errors(name, names, failed, tell):
-                    done.append(_verify_target(place, loaded, only, store, world, tell))
-    return tuple(done)
-
-
-def _verify_target(
-    place: TargetContext,
-    loaded: LoadedSpec,
-    only: tuple[str, ...],
-    store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
-) -> VerificationResult:
-    ledger = store.load_ledger()
-    _refuse_notebook(place, loaded)
-    if only and (is_remote(place) or uses_colab_cli(place)):
-        raise Refused(
-            "single checks are repeated on this machine only",
-            why=f"{place.address} verifies itself as a whole",
-            hint="leave --only out",
-        )
-    if uses_colab_cli(place):
-        ran = verify_on_colab(place, ledger.state, store, world, tell)
-        return VerificationResult(ran.report, ran.json_path, ran.html_path, ran.state)
-    if is_remote(place):
-        proven = await_report(
-            place, request_verification(place, store, ledger.state, world, tell), store, world, tell
-        )
-        sandbox = place.sandbox_sources is not None
-        return VerificationResult(
-            proven.report,
-            proven.json_path,
-            proven.html_path,
-            proven.state,
-            sandbox=sandbox,
-            on_failure_note=proven.on_failure_note,
-        )
-    kind = DRIVERS[place.spec.targets[place.target].kind]
-    if not kind.observe(place, ledger, world).is_complete:
-        raise Refused(
-            f"there is no whole environment for {place.address}",
-            why=_incomplete_reason(kind.get_interpreter(place), world),
-            hint=place.command("apply"),
-        )
-    return run_probe_locally(place, ledger.state, store, world, tell, only=only)
-
-
-def run_probe_locally(
-    place: TargetContext,
-    state: State,
-    store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
-    *,
-    only: tuple[str, ...] = (),
-) -> VerificationResult:
-    """Verify a place with a whole environment; raises WorldError when the probe itself fails. With
-    `only`, nothing is recorded as its verdict.
-    """
-    kind = DRIVERS[place.spec.targets[place.target].kind]
-    seat = kind.get_interpreter(place)
-    promised = expectations_of(place.spec, place.target, place.lock, place.environment, seat.prefix)
-    nonce = world.token()
-    folder = place.folder / "reports" / f"{place.stem}.{place.target}"
-    world.perform(MakeFolder(folder, 0o700), tell)
-    world.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o600), tell)
-    world.perform(
-        WriteFile(
-            folder / "expectations.json",
-            json.dumps({**promised, "nonce": nonce}, indent=1, sort_keys=True),
-            0o600,
-        ),
-        tell,
-    )
-    report_path = folder / ("report-only.json" if only else "report.json")
-    if only or not (state.resource(place.address, "verification") or {}).get("verdict"):
-        world.perform(
-            RemoveTree(report_path), tell
-        )  # nothing records it: it is of single checks, or of what was replaced since
-    fresh = (
-        folder / "report-new.json"
-    )  # beside the last one, which stays the verdict until this run has ended
-    world.perform(RemoveTree(fresh), tell)
-    caller = world.environment()
-    variables = tuple(
-        {
-            **kind.get_environment_variables(place, caller, partial=True),
-            **activation_variables(seat.prefix, caller),
-        }.items()
-    )
-    timeout_s = promised["timeout_s"]
-    world.perform(
-        RunProbe(
-            seat.python,
-            folder / "probe.pyz",
-            folder / "expectations.json",
-            fresh,
-            timeout_s,
-            variables,
-            only,
-        ),
-        _format_events(tell),
-    )
-    report = read_report(world.read(fresh, MAX_REPORT_BYTES), str(fresh), nonce=nonce)
-    world.perform(MoveFile(fresh, report_path), tell)
-    if only:
-        return VerificationResult(
-            report,
-            report_path,
-            write_report_page(report, report_path, place, world, tell),
-            state,
-            partial=True,
-        )
-    filed = store_report(report, report_path, place, state, store, world, tell)
-    return VerificationResult(report, report_path, filed.html_path, filed.state)
-
-
-def activation_variables(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that activate an environment: its programs first on the PATH."""
-    return {
-        "VIRTUAL_ENV": str(prefix),
-        "PATH": f"{prefix / 'bin'}:{caller.get('PATH', '/usr/bin:/bin')}",
-    }
-
-
-def _incomplete_reason(seat: Interpreter, reader: Reader) -> str:
-    """Return what is known of an environment that is not whole: that its Python went away is the
-    usual cause where its folder is there.
-    """
-    if reader.exists(seat.prefix) and not reader.exists(seat.python):
-        return f"{seat.python} is missing, or leads to a Python that was removed or upgraded since"
-    return f"looked in {seat.prefix}"
-
-
-def _refuse_notebook(place: TargetContext, loaded: LoadedSpec) -> None:
-    if not runs_in_browser(place):
-        return
-    words = f"{shlex.quote(str(loaded.path))} --target {place.target}"
-    hint = (
-        f"open the notebook (`provision apply {words}` says how), run all of it, and file what "
-        "it offers: provision report add FILE"
-    )
-    raise Refused(
-        f"{place.address} is verified in its notebook",
-        why="provision reaches no runtime that a browser holds",
-        hint=hint,
-    )
+    return lock
 
 
 def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
     known = [check.id for check in CHECKS]
-    for wanted in only:
-        if wanted.partition(":")[0] not in known:
-            near = nearest_words(wanted, known, most=3, cutoff=0.3)
-            raise UsageError(
-                f"there is no check {wanted}",
-                hint=f"did you mean {' or '.join(near)}?"
-                if near
-                else f"checks: {', '.join(known)}",
-            )
-
-
-def _format_events(tell: ProgressCallback) -> ProgressCallback:
-    """Turn the probe's events into sentences; other lines of it are shown as they are."""
-
-    def told(line: str) -> None:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            tell(line)
-            return
-        if (
-            isinstance(event, dict)
-            and event.get("event") == "stage"
-            and event.get("status") == "started"
-        ):
-            tell(f"verifying: {event.get('title', event.get('stage'))}")
-
-    return told
+    for name in only:
+        if name.partition(":")[0] in known:
+            continue
+        similar = get_close_matches(name.upper(), known, n=3, cutoff=0.3)
+        if name.upper() in known:
+            similar = [name.upper()]
+        hint = f"did you mean {' or '.join(similar)}?"
+        if not similar:
+            hint = f"checks: {', '.join(known)}"
+        raise UsageError(f"there is no check {name}", hint=hint)

@@ -1,6 +1,4 @@
-"""What binds a state to the machine and the folder that it was written in: what it names is removed
-there only.
-"""
+"""Binding of a state to the machine and folder in which it was written."""
 
 from __future__ import annotations
 

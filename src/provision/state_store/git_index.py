@@ -1,5 +1,6 @@
-"""Whether git tracks a folder, read from its index: starting git would run what a foreign
-repository's configuration says.
+"""Reads from git's index whether a folder is tracked.
+
+Starting git would run what the configuration of a foreign repository says.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ _MAX_BYTES = 256 * 2**20
 
 
 def is_tracked_by_git(folder: Path) -> bool:
-    """Tell whether the repository around a folder tracks a file in it; an index that cannot be read
-    tracks nothing.
+    """Return whether the repository around a folder tracks a file in it.
+
+    An index that cannot be read tracks nothing.
     """
     folder = folder.parent.resolve() / folder.name
     for parent in folder.parents:
@@ -37,8 +39,9 @@ def is_tracked_by_git(folder: Path) -> bool:
 
 
 def _index_of(git: Path) -> bytes:
-    """Return the index of a repository; in a worktree or submodule, `.git` is a file that names the
-    folder.
+    """Return the index of a repository.
+
+    In a worktree or submodule, `.git` is a file that names the folder.
     """
     if git.is_file():
         git = (
@@ -52,8 +55,9 @@ def _index_of(git: Path) -> bytes:
 
 
 def read_tracked_names(index: bytes) -> Iterator[bytes]:
-    """Yield the names in an index of version 2, 3 or 4, with object names of SHA-1 or SHA-256;
-    raises ValueError, struct.error or IndexError.
+    """Yield the names in an index of version 2, 3 or 4, with object names of SHA-1 or SHA-256.
+
+    Raises ValueError, struct.error or IndexError for anything else.
     """
     for digest in (20, 32):
         try:
@@ -70,27 +74,27 @@ def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
     magic, version, count = _HEADER.unpack_from(index)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("no index of git")
-    place, before = _HEADER.size, b""
+    context, before = _HEADER.size, b""
     for _ in range(count):
-        start = place
-        (flags,) = struct.unpack_from(">H", index, place + _FIXED + digest)
-        place += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
+        start = context
+        (flags,) = struct.unpack_from(">H", index, context + _FIXED + digest)
+        context += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
         kept = b""
         if version == 4:
-            cut, place = _number(index, place)
+            cut, context = _number(index, context)
             kept = before[: len(before) - cut]
-        end = index.index(b"\0", place)
-        before = kept + index[place:end]
+        end = index.index(b"\0", context)
+        before = kept + index[context:end]
         if len(before) != flags & _NAME_LENGTH and len(before) < _NAME_LENGTH:
             raise ValueError("a name of another length")
-        place = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
+        context = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         yield before
 
 
-def _number(index: bytes, place: int) -> tuple[int, int]:
-    """Return a number of variable width and the place behind it."""
-    value = index[place] & 0x7F
-    while index[place] & 0x80:
-        place += 1
-        value = ((value + 1) << 7) | (index[place] & 0x7F)
-    return value, place + 1
+def _number(index: bytes, context: int) -> tuple[int, int]:
+    """Return a number of variable width, and the offset behind it."""
+    value = index[context] & 0x7F
+    while index[context] & 0x80:
+        context += 1
+        value = ((value + 1) << 7) | (index[context] & 0x7F)
+    return value, context + 1

@@ -1,4 +1,4 @@
-"""The ledger in a folder beside the spec: one writer at a time, every step on disk before the next."""  # noqa: E501
+"""The ledger in a folder next to the spec: one writer, every step on disk before the next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from provision.adapters.logs import open_state_log
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, StateError
-from provision.state import Intent, Ledger, State, StateRecord, create_empty_state, dumps, loads
+from provision.plan import Intent
+from provision.state import Ledger, State, StateRecord, create_empty_state, dumps, loads
 from provision.state_store.binding import explain_foreign_binding, read_current_binding
 from provision.state_store.git_index import is_tracked_by_git
 
@@ -26,7 +27,8 @@ _JOURNAL = "provision.journal/2"
 
 _NOT_A_PLAIN_FILE_HINT = "it has to be a plain file of ours: look at it"
 _HINTS_BY_ERRNO = {
-    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and its "  # noqa: E501
+    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and "
+    "its "
     "lock into one",
     errno.EACCES: "check the owner and mode of that path",
     errno.ENOSPC: "free some space there",
@@ -34,34 +36,37 @@ _HINTS_BY_ERRNO = {
 
 
 class LocalStore:
-    """State, journal and lock file in `folder` (0700, ignored by git). Writing needs the lock, held
-    through `exclusive`.
+    """State, journal and lock file in `folder` (0700, ignored by git).
+
+    Writing needs the lock of `exclusive`.
     """
 
-    def __init__(self, folder: Path, world: System) -> None:
+    def __init__(self, folder: Path, system: System) -> None:
         self.folder = folder
-        self._world = world
+        self._system = system
 
     def load(self) -> State:
-        """Return the saved state, or an empty one of a new lineage; raises StateError when it is
-        damaged.
+        """Return the saved state, or an empty one of a new lineage.
+
+        Raises:
+            StateError: it is damaged.
         """
         path = self.folder / "state.json"
-        if not self._world.exists(path):
-            return create_empty_state(self._world.token())
-        return loads(self._world.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
+        if not self._system.exists(path):
+            return create_empty_state(self._system.token())
+        return loads(self._system.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
 
     def save(self, state: State, *, expecting: int) -> None:
-        """Save the state in one step; raises StateError when the saved serial is not `expecting`."""  # noqa: E501
+        """Save the state in one step; raise StateError if the saved serial is not `expecting`."""
         path = self.folder / "state.json"
-        saved = self.load() if self._world.exists(path) else create_empty_state("")
+        saved = self.load() if self._system.exists(path) else create_empty_state("")
         if saved.serial != expecting:
             raise StateError(
                 f"{path} was changed by someone else",
                 why=f"its serial is {saved.serial}, not {expecting}",
                 hint="run the command again",
             )
-        binding = state.binding or read_current_binding(self.folder, self._world)
+        binding = state.binding or read_current_binding(self.folder, self._system)
         projects = {
             *saved.projects,
             *saved.recorded_projects,
@@ -69,52 +74,54 @@ class LocalStore:
         self._write(path, dumps(replace(state, binding=binding, projects=tuple(projects))))
 
     def bind(self, state: State) -> State:
-        """Save a state as one that was written here, whatever it was bound to; its serial stays.
-        Needs the lock.
-        """
-        bound = replace(state, binding=read_current_binding(self.folder, self._world))
+        """Save a state as written here; its serial stays. Needs the lock."""
+        bound = replace(state, binding=read_current_binding(self.folder, self._system))
         self._write(self.folder / "state.json", dumps(bound))
         return bound
 
     def load_or_create_ledger(self) -> Ledger:
-        """Return the ledger with its lineage on disk: what bears it elsewhere is known as ours
-        however this run ends. Needs the lock.
+        """Return the ledger with its lineage on disk. Needs the lock.
+
+        So what has the lineage elsewhere is known as ours, however this run ends.
         """
         ledger = self.load_ledger()
-        if ledger.state.serial == 0 and not self._world.exists(self.folder / "state.json"):
+        if ledger.state.serial == 0 and not self._system.exists(self.folder / "state.json"):
             return replace(ledger, state=self.bind(ledger.state))
         return ledger
 
     def open_intent(self, intent: Intent) -> None:
-        """Write down what is about to be done, in place of an open intent with the same key."""
+        """Write an intent to the journal, in place of an open one with the same key."""
         self._save_projects(intent.projects)
         self._write_journal(
             (*(one for one in self.read_intents() if one.key != intent.key), intent)
         )
 
     def _save_projects(self, projects: set[str]) -> None:
-        """Save projects in which an instance is requested: they outlive the intent, which ends when
-        no instance is shown.
+        """Save projects in which an instance is requested.
+
+        They outlive the intent, which is closed when no instance is shown.
         """
         path = self.folder / "state.json"
-        if not projects or not self._world.exists(path):
+        if not projects or not self._system.exists(path):
             return
         state = self.load()
         if not projects <= set(state.projects):
             self._write(path, dumps(replace(state, projects=tuple({*state.projects, *projects}))))
 
     def close_intent(self, intent: Intent) -> None:
-        """Close an intent: the state holds its result, or nothing is left of it."""
+        """Close an intent: the state contains its result, or nothing is left of it."""
         self._write_journal(tuple(one for one in self.read_intents() if one.key != intent.key))
 
     def read_intents(self) -> tuple[Intent, ...]:
-        """Return the intents that no run has closed, oldest first. Raises StateError when the
-        journal is damaged, or of a newer version.
+        """Return the intents that no run has closed, oldest first.
+
+        Raises:
+            StateError: the journal is damaged, or of a newer version.
         """
         path = self.folder / "journal.json"
         text = (
-            self._world.read(path, _LIMIT).decode("utf-8", "replace").strip()
-            if self._world.exists(path)
+            self._system.read(path, _LIMIT).decode("utf-8", "replace").strip()
+            if self._system.exists(path)
             else ""
         )
         if not text:
@@ -147,11 +154,11 @@ class LocalStore:
         )
 
     def load_ledger(self) -> Ledger:
-        """Return the saved state with the intents that earlier runs did not close, and whether it
-        was written here.
+        """Return the saved state with the open intents, and whether it was written here.
 
-        Raises StateError when it is damaged, of a newer version, tracked by git, or in a folder
-        that belongs to another user.
+        Raises:
+            StateError: it is damaged, of a newer version, tracked by git, or in the folder of
+                another user.
         """
         if self.folder.exists():
             _check_folder(self.folder)
@@ -159,49 +166,51 @@ class LocalStore:
         return Ledger(
             state,
             self.read_intents(),
-            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._world))
+            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._system))
             if state.binding is not None
             else "",
         )
 
     @contextmanager
-    def exclusive(self, wait_s: float, tell: ProgressCallback) -> Iterator[None]:
-        """Hold the lock: make the folder if needed, wait at most `wait_s` seconds for another
-        holder.
+    def exclusive(self, wait_s: float, progress: ProgressCallback) -> Iterator[None]:
+        """Acquire the lock for a block, and make the folder if needed.
 
-        The kernel lets go of the lock when its holder ends, however it ends. Raises StateError
-        naming the holder, WorldError when the folder cannot be made.
+        It waits at most `wait_s` seconds. The kernel releases the lock when its holder ends,
+        however it ends.
+
+        Raises:
+            StateError: another run has the lock.
+            ExternalError: the folder cannot be made.
         """
         deadline = time.monotonic() + wait_s
-        handle = self._acquire_lock(deadline, tell)
+        handle = self._acquire_lock(deadline, progress)
         try:
             os.ftruncate(handle, 0)
-            os.pwrite(handle, f"process {os.getpid()} since {self._world.now()}".encode(), 0)
-            open_state_log(self.folder, self._world.environment())
-            self._settle_binding(tell)
+            os.pwrite(handle, f"process {os.getpid()} since {self._system.now()}".encode(), 0)
+            open_state_log(self.folder, self._system.environment())
+            self._settle_binding(progress)
             yield
         finally:
             os.close(handle)
 
-    def _settle_binding(self, tell: ProgressCallback) -> None:
-        """Bind a state that has no binding, or whose folder was moved on this machine; say of a
-        foreign one that it is.
-        """
+    def _settle_binding(self, progress: ProgressCallback) -> None:
+        """Bind a state without a binding, or whose folder was moved; report a foreign one."""
         path = self.folder / "state.json"
-        if not self._world.exists(path):
+        if not self._system.exists(path):
             return
-        state, here = self.load(), read_current_binding(self.folder, self._world)
+        state, here = self.load(), read_current_binding(self.folder, self._system)
         if state.binding is None:
-            tell(f"{path} belongs to this machine and this folder from now on")
+            progress(f"{path} belongs to this machine and this folder from now on")
             self.bind(state)
         elif why := explain_foreign_binding(state.binding, here):
-            tell(f"{path} is of another place: {why}; `provision adopt` makes it this folder's")
+            progress(f"{path} is of another place: {why}; `provision adopt` makes it this folder's")
         elif state.binding != here:
             self.bind(state)
 
-    def _acquire_lock(self, deadline: float, tell: ProgressCallback) -> int:
-        """Return a descriptor of the lock file, locked; asks anew when the file was removed while
-        waiting for it (a destroy ended).
+    def _acquire_lock(self, deadline: float, progress: ProgressCallback) -> int:
+        """Return a descriptor of the lock file, locked.
+
+        It starts anew if the file was removed meanwhile (a destroy ended).
         """
         path = self.folder / "lock"
         while True:
@@ -215,7 +224,7 @@ class LocalStore:
                     hint=_HINTS_BY_ERRNO.get(error.errno or 0, _NOT_A_PLAIN_FILE_HINT),
                 ) from error
             try:
-                _wait_for_lock(handle, path, deadline, tell)
+                _wait_for_lock(handle, path, deadline, progress)
                 if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
                     return handle
             except BaseException:
@@ -224,29 +233,27 @@ class LocalStore:
             os.close(handle)
 
     def _prepare(self) -> None:
-        for place in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
-            if place.is_symlink():
+        for context in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
+            if context.is_symlink():
                 raise StateError(
-                    f"{place} is a link",
+                    f"{context} is a link",
                     why="what is made and removed there could be anything elsewhere",
                     hint="remove the link",
                 )
         if self.folder.exists():
             _check_folder(self.folder)
             _restrict_permissions(self.folder)
-        self._world.perform(MakeFolder(self.folder, 0o700), _ignore_progress)
+        self._system.perform(MakeFolder(self.folder, 0o700), _ignore_progress)
         ignore = self.folder / ".gitignore"
-        if not self._world.exists(ignore):
+        if not self._system.exists(ignore):
             self._write(ignore, "*\n")
 
     def _write(self, path: Path, content: str) -> None:
-        self._world.perform(WriteFile(path, content, 0o600), _ignore_progress)
+        self._system.perform(WriteFile(path, content, 0o600), _ignore_progress)
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise StateError for a folder that another user owns, or that git tracks: what it records was
-    not made here.
-    """
+    """Raise StateError for a folder that another user owns, or that git tracks."""
     about = folder.stat()
     if hasattr(os, "geteuid") and about.st_uid != os.geteuid() and os.geteuid() != 0:
         hint = f"run the command as that user, or move {folder} away"
@@ -268,15 +275,16 @@ def _check_folder(folder: Path) -> None:
 
 
 def _restrict_permissions(folder: Path) -> None:
-    """Take the rights of others on our folder away, if the file system has modes."""
+    """Remove the permissions of others from our folder, if the file system has modes."""
     if folder.stat().st_mode & 0o022:
         with suppress(OSError):
             folder.chmod(0o700)
 
 
 def _intent_of(document: dict[str, Any]) -> Intent:
-    """Return an intent as it was written; raises ValueError, KeyError, TypeError or AttributeError
-    for anything else.
+    """Return an intent from the journal.
+
+    Raises ValueError, KeyError, TypeError or AttributeError for anything else.
     """
     words = [document[name] for name in ("address", "part", "verb", "began")]
     lists = [tuple(document["paths"]), tuple(document.get("names", ()))]
@@ -290,7 +298,7 @@ def _intent_of(document: dict[str, Any]) -> Intent:
     return Intent(words[0], words[1], words[2], lists[0], words[3], lists[1], StateRecord(details))
 
 
-def _wait_for_lock(handle: int, path: Path, deadline: float, tell: ProgressCallback) -> None:
+def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressCallback) -> None:
     told = False
     while True:
         try:
@@ -304,7 +312,7 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, tell: ProgressCallb
                     hint="wait for it, or use --lock-timeout",
                 ) from None
             if not told:
-                tell(f"waiting for another provision ({holder})")
+                progress(f"waiting for another provision ({holder})")
                 told = True
             time.sleep(0.1)
         else:

@@ -1,131 +1,375 @@
-"""What a kind of place must be able to do: look without changing anything, plan from values, and
-say how programs run there.
+"""The interface between commands and the kinds of target: commands never ask for a target's kind.
+
+A driver is everything that makes one kind differ in time: who runs the probe, when the report
+comes, what costs money meanwhile, and how an interrupted action is found again. `Driver` is what
+every kind does; capabilities that only some kinds have are the protocols in
+`provision.targets.capabilities`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
-from provision.effects.system import Reader
-from provision.errors import Refused
-from provision.kinds.base import Refusal as Refusal  # noqa: PLC0414 - drivers import it from here
-from provision.lock import Lock, LockedEnvironment
-from provision.plan import Action
-from provision.spec import Spec
-from provision.state import Ledger
+from provision.effects.system import ProgressCallback, Reader, System
+from provision.kinds.base import Refusal
+from provision.plan import Action, Intent, Operation, Verification
+from provision.state import Ledger, State
+from provision.targets.context import Interpreter, TargetContext
+from provision.targets.stored_verdict import Validity, assess_validity
+from provision.verification import (
+    Report,
+    digest_of_expectations,
+    expectations_of,
+)
 
-Route = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SandboxSources:
-    """What takes the place of the real world in a sandbox: in words, and the addresses of package
-    indexes, by name, and further places of wheels.
-    """
-
-    simulated: tuple[str, ...]
-    indexes: Mapping[str, str]
-    find_links: tuple[str, ...] = ()
+VERIFICATION_PART = "verification"
 
 
 @dataclass(frozen=True, slots=True)
-class TargetContext:
-    """One target of one spec: the spec as it holds there, its file's stem, the folder of our own
-    files, the lock, and the platform it is made for.
+class TargetCondition:
+    """Condition of a target for `status`.
 
-    `stand_in` is what is not real there; None outside a sandbox. `substitute` is then the spec
-    that was locked in place of `spec`. `said` is how a command
-    names the place: the spec's path as the person wrote it, and the target where there are
-    several. `adopt` tells that
-    what another state made may be taken over.
+    Attributes:
+        condition: One of the words of `status`, such as "current", "half-made" or "outdated".
+        location: A path, or "INSTANCE in ZONE"; "" for nothing.
+        drift: Why the stored verdict does not apply to what was observed; "" when it does.
     """
 
-    spec: Spec
-    target: str
-    stem: str
-    folder: Path
-    lock: Lock
-    platform: str
-    sandbox_sources: SandboxSources | None = None
-    sandbox_spec: Spec | None = None
-    cli_arguments: str = "SPEC"
-    adopt: bool = False
+    condition: str
+    location: str
+    drift: str = ""
 
-    def command(self, verb: str) -> str:
-        """Return the command line that does something here."""
-        return (
-            f"provision {verb} "
-            f"{self.cli_arguments}{' --sandbox' if self.sandbox_sources is not None else ''}"
-        )
+
+@dataclass(frozen=True, slots=True)
+class TargetSummary:
+    """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
+
+    Attributes:
+        kernel: Name of its Jupyter kernel.
+        activation: The command by which the user's conda activates it.
+        file_comparison: With what this run compared its files.
+        instance: The record of its instance.
+        notebook: The record of its notebook.
+        session: A session that keeps running and costs money.
+    """
+
+    kernel: str | None = None
+    activation: str = ""
+    file_comparison: str = ""
+    instance: Mapping[str, Any] | None = None
+    notebook: Mapping[str, Any] | None = None
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """Options of a verification.
+
+    Attributes:
+        rerun: Start a new run even if the last one has not been verified yet.
+        detach: Do not wait for a run that goes on without us.
+        keep: Leave a session running that was started for this verification.
+        only: Run these checks alone; the result is not a verdict.
+    """
+
+    rerun: bool = False
+    detach: bool = False
+    keep: bool = False
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeEvidence:
+    """Report of a verification that has run, as it was read.
+
+    Attributes:
+        nonce: The request that it answers; "" for a probe that ran in this process's view.
+        sha256: Digest of the file, if people may replace it.
+        partial: It covers single checks and is not a verdict.
+        installed: The packages were installed for it.
+        session: A session that keeps running and costs money; "" for none.
+    """
+
+    report: Report
+    path: Path
+    nonce: str = ""
+    sha256: str = ""
+    partial: bool = False
+    installed: bool = False
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A verification that goes on without us: its report is fetched or imported later."""
+
+
+class Journal(Protocol):
+    """The executor as drivers see it: the ledger of this run, and the only way to change it."""
+
+    system: System
+    progress: ProgressCallback
 
     @property
-    def effective_spec(self) -> Spec:
-        """The spec that the device is held to."""
-        return self.sandbox_spec or self.spec
+    def state(self) -> State:
+        """The state as it is saved."""
 
     @property
-    def address(self) -> str:
-        """The name under which plan, state and journal know this target."""
-        return f"{self.stem}/{self.target}"
+    def ledger(self) -> Ledger:
+        """The state with the intents that are open."""
 
     @property
-    def environment(self) -> LockedEnvironment:
-        """What the lock holds for this target on this platform; raises Refused when the lock does
-        not cover it.
+    def folder(self) -> Path:
+        """The folder of state, environments and reports."""
+
+    def perform(self, driver: AnyDriver, action: Action, *, announce: bool = True) -> None:
+        """Perform an action: intent before, effects, state after. May block for an hour."""
+
+    def save(self, state: State) -> None:
+        """Save the state that follows the current one."""
+
+    def record(self, address: str, part: str, record: Mapping[str, Any] | None) -> None:
+        """Save the state with one part recorded anew, or dropped."""
+
+    def close_intent(self, intent: Intent) -> None:
+        """Close an intent: the state contains its result, or nothing is left of it."""
+
+
+ObservationT = TypeVar("ObservationT")
+
+
+class Driver(ABC, Generic[ObservationT]):
+    """One kind of target. Drivers have no state; they are registered in `provision.targets`.
+
+    `observe`, `condition` and the checks look through a `Reader` and change nothing. `plan` and
+    `destroy` map values to values. `verify`, `after_verdict` and `recover` change things, through
+    the `Journal` alone.
+    """
+
+    platform: str | None = None
+    """The platform of every target of this kind; None for that of this machine."""
+    own_files: tuple[str, ...] = ()
+    """Files in the state folder that go with its last target."""
+    own_folders: tuple[str, ...] = ()
+    """Folders in the state folder that go with its last target, if they are empty."""
+    destroys_from_elsewhere: bool = False
+    """A state that was written on another machine may be destroyed here: its resources are not on
+    that machine."""
+
+    @abstractmethod
+    def owns(self, part: str) -> bool:
+        """Return whether a recorded part, or the part of an intent, belongs to this kind."""
+
+    # Plan
+
+    @abstractmethod
+    def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ObservationT:
+        """Return what exists now, open intents included. May block on the network.
+
+        Raises:
+            ExternalError: it cannot be observed.
         """
-        found = self.lock.environment(self.target, self.platform)
-        if found is None:
-            raise Refused(
-                f"the lock has nothing for target {self.target} on {self.platform}",
-                why=f"the spec lists the platforms {', '.join(self.spec.platforms)}",
-                hint=f"add {self.platform} to `platforms`",
-            )
-        return found
 
+    @abstractmethod
+    def refusals(self, context: TargetContext, observed: ObservationT) -> tuple[Refusal, ...]:
+        """Return every field of the spec that cannot be honoured; () when all can."""
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """Where programs run: the interpreter, the environment's prefix, and the stable path that
-    follows it.
-    """
+    @abstractmethod
+    def plan(self, context: TargetContext, observed: ObservationT) -> tuple[Action, ...]:
+        """Return the actions that make the target as declared; all KEEP when it is.
 
-    python: Path
-    prefix: Path
-    stable_prefix: Path
+        Each action carries its journal entry (`Action.intent`).
+        """
 
-
-class Driver(Protocol):
-    """A kind of place. `look` is the only method that asks the world; the others take values and
-    give values.
-    """
-
-    @property
-    def platform(self) -> str | None:
-        """The platform of every place of this kind; None where it is that of the machine at hand."""  # noqa: E501
-
-    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> Any:
-        """Return what is there now, as a value that `refusals` and `plan` understand."""
-
-    def refusals(self, place: TargetContext, have: Any) -> tuple[Refusal, ...]:
-        """Return everything the spec asks for that this kind, on this machine, does not do."""
-
-    def plan(self, place: TargetContext, have: Any) -> tuple[Action, ...]:
-        """Return the actions that make the place as declared; all KEEP when it is."""
-
+    @abstractmethod
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
-        """Return the actions that remove everything recorded at an address, half-made things
-        included.
+        """Return the actions that remove all that is recorded or was begun at an address."""
+
+    def require_destroyable(self, intents: Sequence[Intent], system: System) -> None:
+        """Check that nothing which an interrupted run requested can still appear.
+
+        Raises:
+            ExternalError: it can; the command is to be run again later.
         """
 
-    def get_interpreter(self, place: TargetContext) -> Interpreter:
-        """Return where programs of this place run once it is made."""
+    # Perform
 
+    def state_after(self, action: Action, state: State, reader: Reader) -> State:  # noqa: ARG002
+        """Return the state once an action is done, with what only the outside knows by then."""
+        return state.after_action(action)
+
+    def state_after_failure(self, action: Action, state: State) -> State:  # noqa: ARG002
+        """Return the state once an action has failed and left nothing running."""
+        return state
+
+    @abstractmethod
+    def recover(
+        self,
+        intent: Intent,
+        journal: Journal,
+        *,
+        planned: bool = False,
+        still_running: tuple[str, ...] = (),
+    ) -> None:
+        """Settle what an interrupted action left: in the state, or removed. Called under the lock.
+
+        With `planned`, its target was planned and applied since, with the intent in view.
+        `still_running` names what the failed effect reported to be running still.
+        """
+
+    def release_interrupted(self, intent: Intent, journal: Journal) -> None:
+        """Release what an interrupted verification may have acquired, and close its intent.
+
+        Raises:
+            ExternalError: it may still run; the intent stays open.
+        """
+
+    # Verify
+
+    def voids_verdict(self, action: Action, state: State) -> bool:  # noqa: ARG002
+        """Return whether an action changes what the stored verdict is about."""
+        return action.operation is not Operation.KEEP
+
+    def plan_verification(
+        self,
+        context: TargetContext,
+        state: State,
+        reader: Reader,
+        actions: Sequence[Action] = (),
+        *,
+        requested: bool = False,
+    ) -> Verification:
+        """Return whether the target is to be verified after some actions, and why."""
+        tier = context.spec.verify.tier
+        if requested:
+            return Verification(True, tier, "asked for with --verify")
+        changed = any(self.voids_verdict(action, state) for action in actions)
+        reason = self.reason_to_verify(context, state, reader, changed=changed)
+        if reason:
+            return Verification(True, tier, reason)
+        stored = state.resource(context.address, VERIFICATION_PART) or {}
+        earlier = self._validity(context, stored, reader) is Validity.EARLIER_PROBE
+        verdict = f"{stored['verdict']} (earlier probe)" if earlier else stored["verdict"]
+        reason = f"{verdict} on {stored['at'][:10]}, and the same is promised since"
+        return Verification(False, tier, reason, earlier_probe=earlier)
+
+    def reason_to_verify(
+        self, context: TargetContext, state: State, reader: Reader, *, changed: bool
+    ) -> str:
+        """Return why the stored verdict does not apply; "" when it does.
+
+        A verdict applies to the same expectations only. That of an earlier probe stays current: a
+        new version of this program gives no reason to start a device.
+        """
+        if changed:
+            return "the environment changes"
+        stored = state.resource(context.address, VERIFICATION_PART)
+        if stored is None or not stored["verdict"]:
+            return "it was not verified yet"
+        if reason := self.reason_for_missing_report(context, stored, state, reader):
+            return reason
+        if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
+            return "what is promised of it changed since it was verified"
+        return ""
+
+    def reason_for_missing_report(
+        self,
+        context: TargetContext,  # noqa: ARG002
+        stored: Mapping[str, Any],  # noqa: ARG002
+        state: State,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+    ) -> str:
+        """Return why the stored verdict has no report behind it; "" when it has."""
+        return ""
+
+    def _validity(
+        self, context: TargetContext, stored: Mapping[str, Any], reader: Reader
+    ) -> Validity:
+        def digest_with(probe: str) -> str:
+            return self.expectations_digest(context, probe)
+
+        return assess_validity(stored, digest_with, context.folder, reader)
+
+    def expectations_digest(self, context: TargetContext, probe: str) -> str:
+        """Return the digest of the target's expectations and of the probe that judges them.
+
+        Args:
+            context: the target with its lock.
+            probe: digest of the probe's sources, 64 hexadecimal digits.
+        """
+        prefix = self.get_interpreter(context).prefix
+        expectations = expectations_of(
+            context.effective_spec, context.target, context.lock, context.environment, prefix
+        )
+        return digest_of_expectations(expectations, probe)
+
+    def require_verifiable(
+        self, context: TargetContext, ledger: Ledger, reader: Reader, only: tuple[str, ...]
+    ) -> None:
+        """Check that the target exists and that `verify` can run its checks.
+
+        Raises:
+            Refused: it is not whole, is verified elsewhere, or cannot run single checks.
+        """
+
+    @abstractmethod
+    def verify(
+        self, context: TargetContext, journal: Journal, options: VerifyOptions
+    ) -> ProbeEvidence | Pending:
+        """Run the probe where the target is, and return its report. May block for an hour.
+
+        Storing the report, its page and exit codes belong to the command.
+
+        Raises:
+            ExternalError: the probe did not run, or no acceptable report came.
+        """
+
+    def after_verdict(self, context: TargetContext, report: Report, journal: Journal) -> str:  # noqa: ARG002
+        """Do what follows a stored verdict, and return what became of the target ("": nothing)."""
+        return ""
+
+    # Describe
+
+    @abstractmethod
+    def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
+        """Return the condition of a target for `status`. May block on the network."""
+
+    @abstractmethod
+    def location(self, address: str, folder: Path, state: State) -> str | None:
+        """Return where the recorded target is; "" if that is unknown, None if none is recorded."""
+
+    @abstractmethod
+    def summarize(
+        self, context: TargetContext, state: State, actions: Sequence[Action]
+    ) -> TargetSummary:
+        """Return the facts about a target after the actions of its plan."""
+
+    def refuse_program(self, context: TargetContext) -> Refusal:
+        """Return why `run` starts no programs at this target, if the kind cannot."""
+        return Refusal((), f"{context.address} runs no programs on this machine")
+
+    def running_notice(self, context: TargetContext, ledger: Ledger) -> str:  # noqa: ARG002
+        """Return what keeps running and costs money, with commands to continue; "" for nothing."""
+        return ""
+
+    @abstractmethod
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
+        """Return where programs of this target run once it exists."""
+
+    @abstractmethod
     def get_environment_variables(
-        self, place: TargetContext, caller: Mapping[str, str], *, partial: bool = False
+        self, context: TargetContext, caller: Mapping[str, str], *, partial: bool = False
     ) -> dict[str, str]:
-        """Return the variables that programs get there; a secret whose source is not set raises
-        Refused, or is left out when `partial`.
+        """Return the variables of its programs.
+
+        Raises:
+            Refused: the source of a secret is not set; with `partial` it is left out instead.
         """
+
+
+AnyDriver = Driver[Any]
+"""A driver from the registry: its observation is opaque to commands."""

@@ -7,7 +7,8 @@ from pathlib import Path
 from provision.effects.system import Reader
 from provision.kinds import ColabTarget
 from provision.spec import Spec
-from provision.targets.colab import build_colab_link, describe_kept_copy
+from provision.targets.colab.github_link import build_colab_link
+from provision.targets.colab.planning import describe_kept_copy
 
 
 def has_notebook_target(spec: Spec) -> bool:

@@ -1,4 +1,4 @@
-"""How the declared training is started at a target, for the commands that say it or write it down."""  # noqa: E501
+"""Command that starts the declared training at a target."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from provision.spec import Spec
 
 
 def build_launch(there: Spec, target: str, lock: Lock) -> Launch:
-    """Return what decides how the training is started at a target, the same that its verification
-    goes by; `there` is the spec as it holds there.
-    """
+    """Return how training is started at a target, as its verification does."""
     gpus = 0 if there.gpu.is_none or there.gpu.type == "mps" else there.gpu.count
     held = any(
         "accelerate" in lock.versions(environment)
@@ -32,9 +30,7 @@ def build_launch(there: Spec, target: str, lock: Lock) -> Launch:
 
 
 def single_process_warning(launch: Launch, argv: tuple[str, ...]) -> str:
-    """Return what to say of a program that is started as one process where the spec declares
-    several; "" when there is nothing to say.
-    """
+    """Return a warning if one process is started and the spec declares several; else ""."""
     name = PurePath(argv[0]).name
     if (
         launch.strategy == "none"

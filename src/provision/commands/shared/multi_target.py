@@ -1,4 +1,4 @@
-"""Several targets, one after another: what fails at one is kept, and the others go on."""
+"""Errors of one target among several: collected, while the others go on."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ def collect_errors(
     name: str,
     names: tuple[str, ...],
     failed: ErrorsByTarget | None,
-    tell: ProgressCallback,
+    progress: ProgressCallback,
     settle: Callable[[ProvisionError], None] = lambda _: None,
 ) -> Iterator[None]:
-    """Keep an error of one target among several in `failed`; of a single one, or without `failed`,
-    it goes on its way, and so does one of the ledger.
+    """Collect an error of one target among several in `failed`.
 
-    `settle` sees to what the error left, so that the others can go on; where it fails itself,
-    nothing does.
+    The error of a single target, or without `failed`, is raised, and so is one of the ledger.
+    `settle` handles what the error left, so that the others can go on; if it fails, they do not.
     """
     try:
         yield
@@ -55,5 +54,5 @@ def collect_errors(
                 )
             )
             raise error from trouble
-        tell(f"target {name} failed: {error.what}")
+        progress(f"target {name} failed: {error.what}")
         failed[name] = error

@@ -1,6 +1,4 @@
-"""A report of a probe that was carried by hand: whose it is, whether it may be believed, and where
-it is kept. It is never a target's own verdict.
-"""
+"""Imports the report of an exported probe. It never becomes a target's own verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.colab_report_import import check_probe_version, check_report_time
 from provision.commands.probe import build_probe_expectations, get_locked_context
+from provision.commands.report_import import (
+    accepts_reports,
+    check_probe_version,
+    check_report_time,
+)
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
@@ -44,80 +46,74 @@ def import_probe_report(
     name: str,
     spec: Path | None,
     target: str | None,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     default: Path | None = None,
     lock_wait_s: float = 0,
 ) -> ImportedProbeReport | None:
-    """Keep the report that `content` holds when it answers a probe exported for a target of `spec`;
-    None when it is no such report.
+    """Store a report that answers a probe exported for a target of `spec`; None for any other.
 
-    Without a spec it is held against `default`, unless it says that it is of a notebook: that
-    finds its own spec. Raises Refused, with nothing written,
-    for one that is damaged, forged or of another time.
+    Without a spec it is matched against `default`, unless it is of a notebook, which finds its own.
+
+    Raises:
+        Refused: it is damaged, forged or of another time; nothing is written.
     """
     report = read_untrusted_report(content, name)
-    meant = spec if spec is not None or report.document["subject"]["kind"] == "colab" else default
+    meant = (
+        spec if spec is not None or accepts_reports(report.document["subject"]["kind"]) else default
+    )
     if meant is None:
         return None
-    loaded = load_spec(meant, world)
-    place = _find_context(report, loaded, target, world)
-    if place is None:
+    loaded = load_spec(meant, system)
+    context = _find_context(report, loaded, target, system)
+    if context is None:
         _refuse_stray(report, name, loaded, target)
         return None
-    wrong = tuple(_list_contradictions(report, place))
+    wrong = tuple(_list_contradictions(report, context))
     if wrong:
         raise Refused(f"{name} does not follow from itself", why="; ".join(wrong[:5]), hint=_AGAIN)
-    check_probe_version(report, name, place)
-    check_report_time(report, name, {}, world)
-    store, path = LocalStore(loaded.folder, world), probe_report_path(loaded, place.target)
-    with store.exclusive(lock_wait_s, tell):
-        world.perform(MakeFolder(path.parent, 0o700), tell)
-        world.perform(WriteFile(path, serialize_report(report), 0o600), tell)
+    check_probe_version(report, name, context)
+    check_report_time(report, name, {}, system)
+    store, path = LocalStore(loaded.folder, system), probe_report_path(loaded, context.target)
+    with store.exclusive(lock_wait_s, progress):
+        system.perform(MakeFolder(path.parent, 0o700), progress)
+        system.perform(WriteFile(path, serialize_report(report), 0o600), progress)
         page = html.render_report(
-            dict(report.document), f"{place.stem} on {place.target}, carried by hand"
+            dict(report.document), f"{context.stem} on {context.target}, carried by hand"
         )
-        world.perform(WriteFile(path.with_suffix(".html"), page, 0o600), tell)
-    return ImportedProbeReport(place, report, path, path.with_suffix(".html"))
+        system.perform(WriteFile(path.with_suffix(".html"), page, 0o600), progress)
+    return ImportedProbeReport(context, report, path, path.with_suffix(".html"))
 
 
 def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
-    """Return where the report of a carried probe is kept: apart from the reports of what provision
-    itself made and verified.
-    """
+    """Return the path of an exported probe's report, apart from those of our own runs."""
     return loaded.folder / "carried" / f"{loaded.stem}.{target}" / "report.json"
 
 
 def _find_context(
-    report: Report, loaded: LoadedSpec, target: str | None, world: System
+    report: Report, loaded: LoadedSpec, target: str | None, system: System
 ) -> TargetContext | None:
-    """Return the place whose exported probe a report answers, by its nonce."""
-    for name in (
-        loaded.spec.targets
-        if target is None
-        else (target,)
-        if target in loaded.spec.targets
-        else ()
-    ):
+    """Return the context whose exported probe a report answers, by its nonce."""
+    for name in loaded.spec.targets:
+        if target not in (None, name):
+            continue
         try:
-            place = get_locked_context(loaded, name, world)
+            context = get_locked_context(loaded, name, system)
         except (LockError, Refused):
             continue
-        if build_probe_expectations(place)["nonce"] == report.document["subject"]["nonce"]:
-            return place
+        if build_probe_expectations(context)["nonce"] == report.document["subject"]["nonce"]:
+            return context
     return None
 
 
 def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | None) -> None:
-    """Refuse a report of a target that no notebook is made of: it answers what was asked earlier,
-    or provision's own run on some machine.
-    """
+    """Refuse a report that answers an earlier export, or is of provision's own run elsewhere."""
     subject = report.document["subject"]
     meant = loaded.spec.targets.get(target or subject["target"])
     if (
         meant is None
-        or meant.kind == "colab"
+        or accepts_reports(meant.kind)
         or subject["kind"] != meant.kind
         or report.document["spec"]["name"] != loaded.spec.name
     ):
@@ -134,8 +130,8 @@ def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | N
     )
 
 
-def _list_contradictions(report: Report, place: TargetContext) -> Iterator[str]:
-    asked, document = build_probe_expectations(place), report.document
+def _list_contradictions(report: Report, context: TargetContext) -> Iterator[str]:
+    asked, document = build_probe_expectations(context), report.document
     yield from (
         f"its {what} is {escape_line(str(there)[:80])}, ours is {ours}"
         for what, there, ours in _compare_subject(document, asked)

@@ -1,6 +1,4 @@
-"""Reports that people put into the folder of their target by hand: filed when they fit, else set
-aside, with the reason beside them.
-"""
+"""Imports reports that people put into the folder of their target, or sets them aside."""
 
 from __future__ import annotations
 
@@ -10,146 +8,129 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.local import MakeFolder, MoveFile, RemoveTree, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, Refused
-from provision.kinds import ColabTarget
 from provision.sanitize import escape_control
-from provision.state import State
+from provision.state import State, to_folder_name
 from provision.state_store import LocalStore
-from provision.targets.colab.driver import NOTEBOOK_PART
+from provision.targets import DRIVERS
+from provision.targets.base import VERIFICATION_PART
+from provision.targets.capabilities import AcceptsReports
 from provision.verification.report import MAX_REPORT_BYTES
 
 if TYPE_CHECKING:
-    from provision.commands.colab_report_import import ImportedReport
+    from provision.commands.report_import import ImportedReport
 
 _REPORT = "report.json"
 _OWN_FILES = ("expectations.json", "report-only.json", "status.json")
-"""What lies in the folder of a target beside its report, and is none."""
+"""Files in the folder of a target that are not its report."""
 REJECTED_FOLDER = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class InboxResult:
-    """What was found in the folders: the reports that were filed, and for each refused file where
-    it lies now and why.
-    """
+    """The imported reports, and the new path and the error of each rejected file."""
 
     imported: tuple[ImportedReport, ...] = ()
     rejected: tuple[tuple[Path, ProvisionError], ...] = ()
 
 
 def process_inbox(
-    loaded: LoadedSpec, world: System, tell: ProgressCallback, *, lock_wait_s: float = 0
+    loaded: LoadedSpec, system: System, progress: ProgressCallback, *, lock_wait_s: float = 0
 ) -> InboxResult:
-    """File what was dropped for the Colab targets of a spec; where nothing was, nothing is locked
-    or loaded.
+    """Import the reports that people put into the folders of a spec's targets.
 
-    A file that is refused is moved to the folder `refused` beside it, with a .txt that says why:
-    so it is named once, and not lost.
+    A file that is rejected is moved to the folder `refused` next to it, with a .txt that says
+    why: so it is reported once, and not lost. Without new files nothing is locked or loaded.
     """
-    store = LocalStore(loaded.folder, world)
-    if not any(_find_new_reports(loaded, store.load_ledger().state, world)):
+    store = LocalStore(loaded.folder, system)
+    if not any(_find_new_reports(loaded, store.load_ledger().state, system)):
         return InboxResult()
-    filed: list[ImportedReport] = []
-    refused: list[tuple[Path, ProvisionError]] = []
-    with store.exclusive(lock_wait_s, tell):
-        for target, path in tuple(_find_new_reports(loaded, store.load_ledger().state, world)):
+    imported: list[ImportedReport] = []
+    rejected: list[tuple[Path, ProvisionError]] = []
+    with store.exclusive(lock_wait_s, progress):
+        executor = Executor(store, store.load_ledger(), system, progress)
+        for target, path in tuple(_find_new_reports(loaded, executor.state, system)):
             try:
-                filed.append(_import_report(target, path, loaded, store, world, tell))
+                imported.append(_import_report(target, path, loaded, executor))
             except (Refused, LockError) as error:
-                refused.append((_reject_report(path, error, world, tell), error))
-    return InboxResult(tuple(filed), tuple(refused))
+                rejected.append((_reject_report(path, error, system, progress), error))
+    return InboxResult(tuple(imported), tuple(rejected))
 
 
 def _find_new_reports(
-    loaded: LoadedSpec, state: State, world: System
+    loaded: LoadedSpec, state: State, system: System
 ) -> Iterator[tuple[str, Path]]:
-    """Yield (target, path) of each file that is not one of ours; report.json is not where its
-    content is another than we filed.
-    """
-    for target, place in loaded.spec.targets.items():
-        if (
-            not isinstance(place, ColabTarget)
-            or state.resource(f"{loaded.stem}/{target}", NOTEBOOK_PART) is None
-        ):
+    """Yield (target, path) of each file that people added or replaced."""
+    for target, declared in loaded.spec.targets.items():
+        address = f"{loaded.stem}/{target}"
+        if declared.kind not in DRIVERS:
             continue
-        folder = loaded.folder / "reports" / f"{loaded.stem}.{target}"
-        recorded = (state.resource(f"{loaded.stem}/{target}", "verification") or {}).get("sha256")
-        for name in world.list_folder(folder):
-            foreign = (
-                name.lower().endswith(".json")
-                and not name.startswith(".")
-                and name not in _OWN_FILES
-            )
-            # What a run through Colab's command line has fetched waits for that run to be gone on
-            # with.
-            ours = name == _REPORT and (
-                place.via != "browser" or _sha256(folder / name, world) == recorded
-            )
-            if foreign and not ours:
+        driver = DRIVERS[declared.kind]
+        if not isinstance(driver, AcceptsReports):
+            continue
+        request = driver.report_request(address, state)
+        if request is None:
+            continue
+        folder = loaded.folder / "reports" / to_folder_name(address)
+        stored = state.resource(address, VERIFICATION_PART) or {}
+        for name in system.list_folder(folder):
+            if not name.lower().endswith(".json") or name.startswith(".") or name in _OWN_FILES:
+                continue
+            # A report that a run of ours has fetched waits for that run to be continued.
+            if name == _REPORT and not request.is_manual:
+                continue
+            if name != _REPORT or _sha256(folder / name, system) != stored.get("sha256"):
                 yield target, folder / name
 
 
-def _sha256(path: Path, world: System) -> str:
+def _sha256(path: Path, system: System) -> str:
     try:
-        return hashlib.sha256(world.read(path, MAX_REPORT_BYTES)).hexdigest()
+        return hashlib.sha256(system.read(path, MAX_REPORT_BYTES)).hexdigest()
     except ExternalError:
         return ""
 
 
 def _import_report(
-    target: str,
-    path: Path,
-    loaded: LoadedSpec,
-    store: LocalStore,
-    world: System,
-    tell: ProgressCallback,
+    target: str, path: Path, loaded: LoadedSpec, executor: Executor
 ) -> ImportedReport:
-    from provision.commands.colab_report_import import (
-        import_report_for_target,
-    )  # here: as a rule nothing was dropped
+    # Imported here: as a rule the folders contain nothing new.
+    from provision.commands.report_import import import_report_for_target
     from provision.verification.untrusted_report import read_untrusted_report
 
     name = path.relative_to(loaded.folder.parent).as_posix()
     try:
-        content = world.read(path, MAX_REPORT_BYTES)
+        content = executor.system.read(path, MAX_REPORT_BYTES)
     except ExternalError as error:
         raise Refused(error.what, why=error.why, hint=error.hint) from error
-    received = import_report_for_target(
-        read_untrusted_report(content, name),
-        name,
-        loaded,
-        target,
-        store.load_ledger().state,
-        store,
-        world,
-        tell,
-    )
+    report = read_untrusted_report(content, name)
+    imported = import_report_for_target(report, name, loaded, target, executor)
     if path.name != _REPORT:
-        world.perform(RemoveTree(path), tell)
-    return received
+        executor.system.perform(RemoveTree(path), executor.progress)
+    return imported
 
 
 def _reject_report(
-    path: Path, error: ProvisionError, world: System, tell: ProgressCallback
+    path: Path, error: ProvisionError, system: System, progress: ProgressCallback
 ) -> Path:
     folder = path.parent / REJECTED_FOLDER
-    taken = world.list_folder(folder)
+    taken = system.list_folder(folder)
     name = next(
         name
         for number in range(1, 10_000)
         if (name := path.name if number == 1 else f"{path.stem}-{number}{path.suffix}") not in taken
     )
-    world.perform(MakeFolder(folder, 0o700), tell)
-    world.perform(MoveFile(path, folder / name), tell)
-    world.perform(
+    system.perform(MakeFolder(folder, 0o700), progress)
+    system.perform(MoveFile(path, folder / name), progress)
+    system.perform(
         WriteFile(
             folder / f"{name}.txt",
             escape_control("\n".join(filter(None, (error.what, error.why, error.hint)))) + "\n",
             0o600,
         ),
-        tell,
+        progress,
     )
     return folder / name

@@ -29,7 +29,7 @@ _PARTS = {
 
 
 def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
-    """Return the path of a target's last record; raises Refused when there is none."""
+    """Return the path of a target's last record; raise Refused if there is none."""
     folder = run_records_folder(loaded, target)
     names = [
         name

@@ -1,64 +1,60 @@
-"""What apply would do: places, their actions, and whether verification follows; made the same way
-by plan and by apply.
-"""
+"""Plans for the targets of a spec, made the same way by `plan` and by `apply`."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from provision.commands.adopt import refuse_foreign_removals
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget
 from provision.commands.shared.sandbox_spec import with_package_sources
-from provision.commands.shared.stored_verdict import Validity, assess_validity
-from provision.diagnostics import RouteLocation as SpecPlace
+from provision.diagnostics import RouteLocation
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused, UsageError
-from provision.kinds import ColabTarget, LocalTarget
+from provision.kinds.base import Refusal
 from provision.lock import Lock, digest_of
-from provision.plan import Action, Operation, Plan, Verification
+from provision.plan import Action, Plan, Verification
 from provision.state import Ledger, State
-from provision.targets import DRIVERS, Driver, Refusal, TargetContext
-from provision.targets.workbench import RESTART_NOTE, is_former_part
+from provision.targets import DRIVERS, AnyDriver, TargetContext, get_driver
+from provision.targets.base import VERIFICATION_PART
+from provision.targets.capabilities import AcceptsReports
+from provision.targets.recorded_paths import refuse_foreign_removals
 
-_LIMIT = 2**20
-NOTEBOOK_PART = "notebook"
-"""The part of a target that is a notebook: its report comes home by hand."""
+_MAX_PLAN_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPlans:
-    """A plan with the places, by target name, that it is carried out at."""
+    """A plan with the contexts of its targets by name."""
 
     plan: Plan
     contexts: dict[str, TargetContext]
 
     @property
     def awaits_report(self) -> bool:
-        """Whether a notebook's report is still to come home."""
+        """Whether a person is still to bring a report."""
         return any(
             self.plan.verifications[name].needed
-            for name, place in self.contexts.items()
-            if runs_in_browser(place)
+            for name, context in self.contexts.items()
+            if runs_in_browser(context)
         )
 
 
 def select_targets(
     loaded: LoadedSpec, names: tuple[str, ...], *, everything: bool
 ) -> tuple[str, ...]:
-    """Return the targets meant: those named, the single one, or all with `everything`; raises
-    UsageError when that is not clear.
+    """Return the named targets, the single one, or all with `everything`.
+
+    Raises:
+        UsageError: an unknown name, or none of several targets is named.
     """
     known = tuple(loaded.spec.targets)
-    wrong = [name for name in names if name not in known]
-    if wrong:
+    unknown = [name for name in names if name not in known]
+    if unknown:
         raise UsageError(
-            f"the spec has no target {wrong[0]}", hint=f"its targets: {', '.join(known)}"
+            f"the spec has no target {unknown[0]}", hint=f"its targets: {', '.join(known)}"
         )
     if names:
         return tuple(dict.fromkeys(names))
@@ -73,13 +69,11 @@ def select_targets(
 
 
 def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
-    """Raise Refused for the first target of a kind that this version does not make; asks nothing of
-    the world.
-    """
+    """Raise Refused for the first target of a kind that this version does not make."""
     for name in names:
         kind = loaded.spec.targets[name].kind
         if kind not in DRIVERS:
-            span = loaded.source.span(SpecPlace(("targets", name, "kind")))
+            span = loaded.source.span(RouteLocation(("targets", name, "kind")))
             hint = (
                 f"kinds made by this version: {', '.join(sorted(DRIVERS))}; pick another "
                 "target with --target"
@@ -92,48 +86,41 @@ def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
 
 
 def get_driver_and_context(
-    loaded: LoadedSpec, lock: Lock, name: str, reader: Reader
-) -> tuple[Driver, TargetContext]:
-    """Return a target's kind and the place it stands for; raises Refused when this version does not
-    know the kind.
+    loaded: LoadedSpec, lock: Lock, name: str, reader: Reader, *, adopt: bool = False
+) -> tuple[AnyDriver, TargetContext]:
+    """Return a target's driver and context.
+
+    Raises:
+        Refused: this version does not make targets of its kind.
     """
     refuse_unknown_kinds(loaded, (name,))
     spec = (loaded.declared or loaded.spec).for_target(name)
-    kind = DRIVERS[spec.targets[name].kind]
-    promised = loaded.spec.for_target(name) if loaded.declared is not None else None
-    said = shlex.quote(str(loaded.path)) + (
-        f" --target {name}" if len(loaded.spec.targets) > 1 else ""
-    )
-    place = TargetContext(
+    driver = DRIVERS[spec.targets[name].kind]
+    arguments = shlex.quote(str(loaded.path))
+    if len(loaded.spec.targets) > 1:
+        arguments += f" --target {name}"
+    context = TargetContext(
         spec,
         name,
         loaded.stem,
         loaded.folder,
         lock,
-        kind.platform or reader.platform(),
+        driver.platform or reader.platform(),
         loaded.sandbox_sources,
-        promised,
-        said,
+        sandbox_spec=loaded.spec.for_target(name) if loaded.declared is not None else None,
+        cli_arguments=arguments,
+        adopt=adopt,
     )
     if loaded.sandbox_sources is None:
-        return kind, place
-    return kind, replace(
-        place,
-        sandbox_sources=with_package_sources(
-            loaded.sandbox_sources, lock, place.environment, reader
-        ),
-    )
+        return driver, context
+    sources = with_package_sources(loaded.sandbox_sources, lock, context.environment, reader)
+    return driver, replace(context, sandbox_sources=sources)
 
 
-def is_notebook(place: TargetContext) -> bool:
-    """Tell whether the environment of a place is made by a notebook."""
-    return isinstance(place.spec.targets[place.target], ColabTarget)
-
-
-def runs_in_browser(place: TargetContext) -> bool:
-    """Tell whether a person runs what was made of a target, in a notebook."""
-    target = place.spec.targets[place.target]
-    return isinstance(target, ColabTarget) and target.via == "browser"
+def runs_in_browser(context: TargetContext) -> bool:
+    """Return whether a person runs what was made of a target."""
+    driver = get_driver(context)
+    return isinstance(driver, AcceptsReports) and driver.is_run_by_user(context)
 
 
 def plan_targets(
@@ -147,18 +134,22 @@ def plan_targets(
     adopt: bool = False,
     failed: ErrorsByTarget | None = None,
 ) -> TargetPlans:
-    """Return the plan for some targets; raises Refused with everything that the spec asks and a
-    target does not do.
+    """Return the plan for some targets.
 
-    With `failed`, the error of one target is kept there by its name, and the plan is that of the
-    others.
+    With `failed`, an error of one target is collected there, and the plan is that of the others.
+
+    Raises:
+        Refused: every field of the spec that a target cannot honour.
     """
     actions: list[Action] = []
-    verifications, places = {}, {}
+    verifications: dict[str, Verification] = {}
+    contexts: dict[str, TargetContext] = {}
     for name in names:
         try:
-            place, steps, check = _plan_target(
-                loaded, lock, name, ledger, reader, verify=verify, adopt=adopt
+            driver, context = get_driver_and_context(loaded, lock, name, reader, adopt=adopt)
+            steps = _plan_actions(loaded, driver, context, ledger, reader)
+            verifications[name] = _plan_verification(
+                driver, context, ledger.state, reader, steps, requested=verify
             )
         except ProvisionError as error:
             if failed is None:
@@ -166,102 +157,53 @@ def plan_targets(
             failed[name] = error
             continue
         actions += steps
-        places[name], verifications[name] = place, check
+        contexts[name] = context
     state = ledger.state
-    spec_digest = digest_of(
-        {"asked": dict(lock.inputs), "spec": json.loads(loaded.spec.model_dump_json())}
-    )
+    inputs = {"asked": dict(lock.inputs), "spec": json.loads(loaded.spec.model_dump_json())}
     plan = Plan(
         tuple(actions),
         verifications,
-        spec_digest,
+        digest_of(inputs),
         lock.digest,
         state.lineage if state.serial else "",
         state.serial,
     )
-    return TargetPlans(plan, places)
+    return TargetPlans(plan, contexts)
 
 
-def _plan_target(
-    loaded: LoadedSpec,
-    lock: Lock,
-    name: str,
-    ledger: Ledger,
+def _plan_actions(
+    loaded: LoadedSpec, driver: AnyDriver, context: TargetContext, ledger: Ledger, reader: Reader
+) -> tuple[Action, ...]:
+    observed = driver.observe(context, ledger, reader)
+    raise_refusals(loaded, driver.refusals(context, observed))
+    actions = driver.plan(context, observed)
+    effects = (effect for action in actions for effect in action.effects)
+    refuse_foreign_removals(ledger, effects, context.folder)
+    return actions
+
+
+def _plan_verification(
+    driver: AnyDriver,
+    context: TargetContext,
+    state: State,
     reader: Reader,
+    actions: tuple[Action, ...],
     *,
-    verify: bool,
-    adopt: bool,
-) -> tuple[TargetContext, tuple[Action, ...], Verification]:
-    kind, plain = get_driver_and_context(loaded, lock, name, reader)
-    place = replace(plain, adopt=adopt)
-    have = kind.observe(place, ledger, reader)
-    raise_refusals(loaded, kind.refusals(place, have))
-    steps = tuple(kind.plan(place, have))
-    refuse_foreign_removals(
-        ledger, (effect for step in steps for effect in step.effects), place.folder
-    )
-    stored = ledger.state.resource(place.address, "verification") or {}
-    changed = any(
-        _changes_environment(step, ledger.state) and not _is_answered(step, stored)
-        for step in steps
-    )
-    check = plan_verification(place, ledger.state, reader, changed=changed, asked=verify)
-    if (
-        not check.needed and kind.platform is None and stored.get("verdict") == "failed"
-    ):  # what made it fail may have been put right since
-        check = replace(check, needed=True, reason=f"the last one failed, on {stored['at'][:10]}")
-    return place, steps, _restarting(check, steps, ledger.state)
-
-
-def _is_answered(step: Action, stored: Mapping[str, Any]) -> bool:
-    """Tell whether the stored report answers a notebook's question, although its files are written
-    again.
-    """
-    return (
-        step.part == NOTEBOOK_PART
-        and bool(stored.get("nonce"))
-        and (step.record or {}).get("nonce") == stored["nonce"]
-    )
-
-
-def _changes_environment(step: Action, state: State) -> bool:
-    """Tell whether a step changes what is verified: of an instance that is recorded, only a new run
-    does.
-    """
-    if is_former_part(step.part):
-        return False
-    made = state.resource(step.address, step.part) if step.part == "instance" else None
-    return step.operation is not Operation.KEEP and (
-        made is None or step.record is None or step.record.get("nonce") != made.get("nonce")
-    )
-
-
-def _restarting(check: Verification, steps: tuple[Action, ...], state: State) -> Verification:
-    """Return a verification with what it has to do with an instance: that one is started anew, or,
-    where its run was verified already, restarted for it.
-    """
-    step = next(
-        (
-            step
-            for step in steps
-            if step.part == "instance" and step.operation in (Operation.KEEP, Operation.CHANGE)
-        ),
-        None,
-    )
-    if step is None or not check.needed:
-        return check
-    stored, record = state.resource(step.address, "verification"), step.record or {}
-    if stored and stored.get("nonce") == record.get("nonce"):
-        return replace(check, reason=f"{check.reason}; {RESTART_NOTE}")
-    return (
-        replace(check, reason="it is started anew") if _changes_environment(step, state) else check
-    )
+    requested: bool,
+) -> Verification:
+    planned = driver.plan_verification(context, state, reader, actions, requested=requested)
+    stored = state.resource(context.address, VERIFICATION_PART) or {}
+    # On this machine, the cause of a failure may have been fixed since.
+    if not planned.needed and driver.platform is None and stored.get("verdict") == "failed":
+        reason = f"the last one failed, on {stored['at'][:10]}"
+        return replace(planned, needed=True, reason=reason)
+    return planned
 
 
 def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
-    """Raise Refused when a saved plan is not the plan that would be made now, naming what moved."""
+    """Raise Refused if a saved plan is not the plan that would be made now."""
     try:
-        saved = json.loads(reader.read(path, _LIMIT))
+        saved = json.loads(reader.read(path, _MAX_PLAN_BYTES))
     except (ValueError, RecursionError):
         raise ExternalError(
             f"{path} is no saved plan", hint="make it with `provision plan SPEC --out FILE`"
@@ -276,70 +218,13 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
         )
 
 
-def plan_verification(
-    place: TargetContext,
-    state: State,
-    reader: Reader,
-    *,
-    changed: bool = False,
-    asked: bool = False,
-) -> Verification:
-    """Return whether a target is to be verified, and why.
-
-    A stored verdict counts for the same expectations only. That of an earlier probe stays current:
-    a new version of this program gives no reason to start a device.
-    """
-    tier = place.spec.verify.tier
-    stored = state.resource(place.address, "verification")
-    if asked:
-        return Verification(True, tier, "asked for with --verify")
-    if is_notebook(place):
-        made = state.resource(place.address, NOTEBOOK_PART) or {}
-        if stored is None or not stored["verdict"]:
-            return Verification(
-                True,
-                tier,
-                "its report has not come home yet"
-                if runs_in_browser(place)
-                else "it was not verified yet",
-            )
-        if changed or stored.get("nonce") != made.get("nonce"):
-            because = (
-                f"the verdict of {stored['at'][:10]} ({stored['verdict']}) is of an earlier "
-                "notebook, and is void"
-            )
-            return Verification(True, tier, because)
-    if changed:
-        return Verification(True, tier, "the environment changes")
-    if stored is None or not stored["verdict"]:
-        return Verification(True, tier, "it was not verified yet")
-    if isinstance(place.spec.targets[place.target], LocalTarget) and not reader.exists(
-        place.folder / str(stored["report"])
-    ):
-        return Verification(True, tier, "its report is gone")
-    instance = state.resource(place.address, "instance")
-    if instance is not None and instance.get("ended"):
-        return Verification(True, tier, "its last run ended without a proof")
-    if instance is not None and stored.get("nonce") != instance.get("nonce"):
-        return Verification(True, tier, "the device has not reported yet")
-    validity = assess_validity(place, stored, reader)
-    if validity is Validity.OTHER_EXPECTATIONS:
-        return Verification(True, tier, "what is promised of it changed since it was verified")
-    earlier = validity is Validity.EARLIER_PROBE
-    verdict = f"{stored['verdict']} (earlier probe)" if earlier else stored["verdict"]
-    reason = f"{verdict} on {stored['at'][:10]}, and the same is promised since"
-    return Verification(False, tier, reason, earlier_probe=earlier)
-
-
 def raise_refusals(loaded: LoadedSpec, refusals: tuple[Refusal, ...]) -> None:
-    """Raise Refused with everything that a target refuses, each at its place in the spec; nothing
-    happens where there is none.
-    """
+    """Raise Refused with every refusal at its line of the spec, if there is any."""
     if not refusals:
         return
     lines = []
     for refusal in refusals:
-        span = loaded.source.span(SpecPlace(refusal.route))
+        span = loaded.source.span(RouteLocation(refusal.route))
         lines.append(
             f"{span.file}:{span.start.line}:{span.start.column}: {refusal.why}"
             + (f" ({refusal.hint})" if refusal.hint else "")

@@ -1,5 +1,6 @@
-"""The cell's document: all that the program in the notebook is told, as data. Secrets stand in it
-by the name they have in Colab's own store.
+"""The cell's document: everything that the program in the notebook needs, as data.
+
+Secrets are named as in Colab's own store.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from provision.facts.schema_platforms import ColabRuntime
 from provision.lock import LockedPackage, TargetChoice
 from provision.lock.target_view import DEFAULT_INDEX_URL, is_wheel
 from provision.lock.wheels import wheel_runs_on
-from provision.targets.base import TargetContext
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.shapes import find_shape
+from provision.targets.context import TargetContext
 from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.notebook/1"
@@ -29,14 +30,14 @@ _OWN = "google-colab"
 
 
 def build_agent_config(
-    place: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = ""
+    context: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = ""
 ) -> dict[str, Any]:
     """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
 
     Without a nonce it gets the one that follows from all the rest, so that the same choices are
     the same bytes.
     """
-    document = _build_declaration(place, facts, uv)
+    document = _build_declaration(context, facts, uv)
     nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
     return {
         **document,
@@ -50,10 +51,12 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
-def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]) -> dict[str, Any]:
-    spec, target, environment = place.spec, get_colab_target(place), place.environment
+def _build_declaration(
+    context: TargetContext, facts: Facts, uv: Mapping[str, Any]
+) -> dict[str, Any]:
+    spec, target, environment = context.spec, get_colab_target(context), context.environment
     expectations = expectations_of(
-        place.effective_spec, place.target, place.lock, environment, PurePosixPath()
+        context.effective_spec, context.target, context.lock, environment, PurePosixPath()
     )
     runtime = facts.runtimes.get(target.runtime)
     return {
@@ -61,19 +64,19 @@ def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]
         "tool": {"name": "provision", "version": provision.__version__},
         "spec": {
             "name": spec.name,
-            "stem": place.stem,
-            "target": place.target,
+            "stem": context.stem,
+            "target": context.target,
             "digest": expectations["spec"]["digest"],
         },
-        "lock": {"digest": place.lock.digest, "environment_digest": environment.digest},
-        "runtime": _runtime(runtime, place, facts) if runtime else None,
+        "lock": {"digest": context.lock.digest, "environment_digest": environment.digest},
+        "runtime": _runtime(runtime, context, facts) if runtime else None,
         "isolation": target.isolation,
-        "python": place.lock.python,
-        "gpu": _gpu(place, facts),
+        "python": context.lock.python,
+        "gpu": _gpu(context, facts),
         "driver_min": environment.driver,
         "system_packages": list(spec.system_packages),
-        "install": _install(place),
-        "predicted": _predicted(place.lock.targets[place.target]),
+        "install": _install(context),
+        "predicted": _predicted(context.lock.targets[context.target]),
         "protected": sorted(
             name
             for name, row in facts.protected.items()
@@ -90,9 +93,9 @@ def _build_declaration(place: TargetContext, facts: Facts, uv: Mapping[str, Any]
     }
 
 
-def _runtime(runtime: ColabRuntime, place: TargetContext, facts: Facts) -> dict[str, Any]:
+def _runtime(runtime: ColabRuntime, context: TargetContext, facts: Facts) -> dict[str, Any]:
     cpu = (
-        place.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
+        context.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
     )  # machines without a GPU have an image of their own since 2025-12
     return {
         "version": runtime.runtime,
@@ -101,15 +104,15 @@ def _runtime(runtime: ColabRuntime, place: TargetContext, facts: Facts) -> dict[
         "torch": runtime.torch,
         "flavour": "cpu" if cpu else runtime.flavour,
         "os": runtime.os,
-        "driver": None if place.spec.gpu.is_none else facts.conditions["host driver"].value,
+        "driver": None if context.spec.gpu.is_none else facts.conditions["host driver"].value,
     }
 
 
-def _gpu(place: TargetContext, facts: Facts) -> dict[str, Any] | None:
-    gpu = place.spec.gpu
+def _gpu(context: TargetContext, facts: Facts) -> dict[str, Any] | None:
+    gpu = context.spec.gpu
     if gpu.is_none:
         return None
-    shape = find_shape(gpu, get_colab_target(place).shape, facts)
+    shape = find_shape(gpu, get_colab_target(context).shape, facts)
     return {
         "type": gpu.type,
         "device": (shape.device or None) if shape else None,
@@ -117,43 +120,41 @@ def _gpu(place: TargetContext, facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def _install(place: TargetContext) -> dict[str, Any]:
-    """Return what the installer is given: every file by hash; on top of a runtime it touches
-    nothing else there.
-    """
-    held = sorted(place.lock.packages_in(place.environment), key=lambda one: one.name)
+def _install(context: TargetContext) -> dict[str, Any]:
+    """Return the installer's request: every file by hash; a runtime's other packages stay."""
+    held = sorted(context.lock.packages_in(context.environment), key=lambda one: one.name)
     used = {"pypi", *(one.index for one in held)}
-    given = place.sandbox_sources.indexes if place.sandbox_sources else {}
+    given = context.sandbox_sources.indexes if context.sandbox_sources else {}
     known = {
         name: given.get(name) or address
-        for name, address in {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}.items()
+        for name, address in {"pypi": DEFAULT_INDEX_URL, **context.lock.indexes}.items()
         if name in used
     }
     return {
         "schema": "provision.install/1",
-        "mode": "shared" if get_colab_target(place).isolation == "system" else "own",
-        "python_version": place.lock.python,
+        "mode": "shared" if get_colab_target(context).isolation == "system" else "own",
+        "python_version": context.lock.python,
         "audit": "size",
         "packages": [
             {
                 "name": one.name,
                 "version": one.version,
                 "index": one.index,
-                "files": _files(one, place),
+                "files": _files(one, context),
             }
             for one in held
         ],
         "indexes": {name: address for name, address in known.items() if address},
-        "links": list(place.sandbox_sources.find_links) if place.sandbox_sources else [],
+        "links": list(context.sandbox_sources.find_links) if context.sandbox_sources else [],
     }
 
 
-def _files(package: LockedPackage, place: TargetContext) -> dict[str, str]:
-    """Return the files that a runtime can use: a lock for several platforms holds others too."""
+def _files(package: LockedPackage, context: TargetContext) -> dict[str, str]:
+    """Return the files that a runtime can use: a lock for several platforms has others too."""
     return {
         file.name: file.sha256
         for file in package.files
-        if not is_wheel(file) or wheel_runs_on(file.name, place.lock.python, place.platform)
+        if not is_wheel(file) or wheel_runs_on(file.name, context.lock.python, context.platform)
     }
 
 

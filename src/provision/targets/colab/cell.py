@@ -1,6 +1,4 @@
-"""The text of the first cell: a program that is the same for everyone, with one document in it that
-holds what is made, as data.
-"""
+"""Text of the first cell: a program that is the same for everyone, with one document as data."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ _FILTER = {
 
 
 def build_payload(document: bytes, members: Mapping[str, bytes]) -> bytes:
-    """Return the payload: a zip file of the document and the programs, with the same bytes every
-    time.
-    """
+    """Return the payload: a zip file of the document and the programs, reproducible."""
     return zip_files({"document.json": document, **members})
 
 
@@ -53,7 +49,7 @@ def to_payload_folder_name(sha256: str) -> str:
 
 @functools.lru_cache(maxsize=4)
 def encode_payload(payload: bytes) -> tuple[str, ...]:
-    """Return a payload as lines of text; kept, since one command asks for the same several times."""  # noqa: E501
+    """Return a payload as lines of text; cached, as one command needs the same repeatedly."""
     text = base64.b85encode(
         lzma.compress(payload, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=[_FILTER])
     ).decode()
@@ -69,8 +65,9 @@ def decode_payload(lines: Sequence[str]) -> bytes:
 
 
 def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
-    """Return the cell's text. `about` says for people what it is; the payload comes after it, as
-    lines or by its address.
+    """Return the cell's text.
+
+    `about` describes it for people; the payload follows, as lines or by its address.
     """
     return programs.read_cell_template().replace(
         PLACEHOLDER,
@@ -84,7 +81,7 @@ def fill_template(template: str, about: Mapping[str, Any]) -> str:
 
 
 def parse_about(text: str) -> dict[str, Any] | None:
-    """Return the document that stands in a cell's text, None where there is none."""
+    """Return the document in a cell's text; None if there is none."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -104,9 +101,7 @@ def parse_about(text: str) -> dict[str, Any] | None:
 
 
 def is_same_cell(one: str, other: str) -> bool:
-    """Tell whether two cells are the same program with the same payload; how a payload was
-    compressed does not count.
-    """
+    """Return whether two cells have the same program and payload, however it is compressed."""
     if one == other:
         return True
     abouts = [parse_about(text) for text in (one, other)]
@@ -122,8 +117,9 @@ def is_same_cell(one: str, other: str) -> bool:
 
 
 def to_literal(about: Mapping[str, Any]) -> str:
-    """Return texts, numbers, lists and mappings of them as a Python literal, one key a line: JSON,
-    but for characters that JSON writes as two.
+    """Return texts, numbers, lists and mappings of them as a Python literal, one key a line.
+
+    It is JSON, except for characters that JSON writes as two.
     """
     return (
         "{\n"

@@ -1,32 +1,32 @@
-"""What the files of a Colab target are called, and which target a spec's own words call what."""
+"""File names of a Colab target."""
 
 from __future__ import annotations
 
 import shlex
 
 from provision.kinds import ColabTarget
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 
 CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX = ".colab.py", ".ipynb", ".payload"
 
 
-def get_colab_target(place: TargetContext) -> ColabTarget:
-    """Return the target of a place; the registry asks by kind."""
-    target = place.spec.targets[place.target]
+def get_colab_target(context: TargetContext) -> ColabTarget:
+    """Return the target of a context; the registry asks by kind."""
+    target = context.spec.targets[context.target]
     assert isinstance(target, ColabTarget)  # noqa: S101
     return target
 
 
-def build_file_stem(place: TargetContext) -> str:
-    """Return what the files of a target begin with: the spec's stem, and the target's name where
-    the spec has several Colab targets.
-    """
-    asked = place.lock.inputs.get("targets", {})
+def build_file_stem(context: TargetContext) -> str:
+    """Return the stem of a target's files; it names the target if there are several."""
+    asked = context.lock.inputs.get("targets", {})
     several = sum(str(words).split(" ", 1)[0] == "colab" for words in asked.values()) > 1
-    return f"{place.stem}.{place.target}" if several else place.stem
+    return f"{context.stem}.{context.target}" if several else context.stem
 
 
-def build_render_command(place: TargetContext, spec_file: str, url: str = "") -> str:
-    """Return the command that makes the files again, as it is typed in the folder of the spec."""
+def build_render_command(context: TargetContext, spec_file: str, url: str = "") -> str:
+    """Return the command that makes the files again, for the folder of the spec."""
     apart = f" --payload-url {shlex.quote(url)}" if url else ""
-    return f"provision render {shlex.quote(spec_file)} --target {shlex.quote(place.target)}{apart}"
+    return (
+        f"provision render {shlex.quote(spec_file)} --target {shlex.quote(context.target)}{apart}"
+    )

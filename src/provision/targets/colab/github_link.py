@@ -1,5 +1,6 @@
-"""The link that opens a notebook in Colab, where the repository's own files say that it lies on
-GitHub; no program is started and nothing is asked.
+"""Link that opens a notebook in Colab, if the repository's files say that it is on GitHub.
+
+No program is started and nothing is requested.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ _GITHUB = re.compile(
 
 
 def build_colab_link(notebook: Path, reader: Reader) -> str | None:
-    """Return the address that opens a notebook from its branch on GitHub; None where remote or
-    branch are not known, or are elsewhere.
+    """Return the address that opens a notebook from its branch; None if it is not on GitHub.
 
-    Whether the notebook was pushed, and the repository is public, nobody here can tell.
+    Whether the notebook was pushed and the repository is public is unknown here.
     """
     for root in notebook.parents:
         if reader.exists(root / ".git"):
@@ -45,8 +45,9 @@ def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
 
 
 def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:
-    """Return the folder with HEAD and the one with the configuration: in a further work tree, .git
-    is a file that names the first, which names the second.
+    """Return the folder with HEAD and the one with the configuration.
+
+    In a further work tree, .git is a file that names the first, which names the second.
     """
     git = root / ".git"
     if reader.exists(git / "HEAD"):

@@ -1,9 +1,8 @@
-"""The notebook: what it asks of Colab in its metadata, and its cells; those that people add to it
-stay when it is made again.
+"""The notebook: its metadata and cells. Cells that people add stay when it is made again.
 
 A copy of a rendered cell has the id of the original: Colab and JupyterLab copy a cell with its
-metadata. A cell therefore carries the digest of what was
-rendered, which distinguishes an edited copy from the cell itself.
+metadata. A cell therefore carries the digest of what was rendered, which distinguishes an edited
+copy from the cell itself.
 """
 
 from __future__ import annotations
@@ -35,8 +34,9 @@ _USER_CELL_TEXT_VENV = (
 
 
 def build_metadata(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the notebook asks Colab for; `asked` is what the facts list for the machine.
-    Colab may open it on something else all the same.
+    """Return the metadata that requests a machine of Colab; `asked` is its row in the facts.
+
+    Colab may open the notebook on another machine nevertheless.
     """
     colab: dict[str, Any] = {
         "provenance": [],
@@ -56,9 +56,7 @@ def build_metadata(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, A
 def build_notebook(
     metadata: Mapping[str, Any], about: str, texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the notebook (nbformat 4.5): what it is, then the program of each cell by its id, then
-    room for one's own.
-    """
+    """Return the notebook (nbformat 4.5): a description, our cells by id, and an empty cell."""
     own = _USER_CELL_TEXT_VENV if RUN_CELL in texts else _USER_CELL_TEXT
     cells = [
         _cell(ABOUT_CELL, about, "markdown"),
@@ -69,9 +67,7 @@ def build_notebook(
 
 
 def format_markdown(lines: Mapping[str, str], title: str, words: str) -> str:
-    """Return Markdown: a title, a sentence, and a list; every value is code, so that none of it is
-    markup.
-    """
+    """Return Markdown: a title, a sentence and a list; values are code, so none is markup."""
     return "\n".join(
         [
             f"## {title}",
@@ -84,7 +80,7 @@ def format_markdown(lines: Mapping[str, str], title: str, words: str) -> str:
 
 
 def format_code(text: str) -> str:
-    """Return text as code in Markdown, whatever it holds."""
+    """Return text as code in Markdown, whatever characters it contains."""
     line = escape_line(text)
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     blank = " " if line.startswith(("`", " ")) or line.endswith(("`", " ")) else ""
@@ -92,21 +88,23 @@ def format_code(text: str) -> str:
 
 
 def dumps(notebook: Mapping[str, Any]) -> str:
-    """Return the notebook's text, laid out as Jupyter lays it out; half a surrogate pair, which no
-    encoding can write, stays an escape.
+    """Return the notebook's text in Jupyter's layout.
+
+    Half a surrogate pair, which no encoding can write, stays an escape.
     """
     text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def is_rendered_notebook(document: Any) -> bool:
-    """Tell whether a document is a notebook with the cell of ours that makes the environment."""
+    """Return whether a document is a notebook with our cell."""
     return any(_name(cell) == ENVIRONMENT_CELL for cell in _cells(document))
 
 
 def update_notebook(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notebook as it should be now: with the cells that people added to it or copied and
-    edited, and the results of what stays as it is.
+    """Return the notebook as it should be now.
+
+    Cells that people added, or copied and edited, stay, and so do the results of unchanged cells.
     """
     found, others, _ = _sort_cells(there, ours)
     left = (
@@ -128,16 +126,14 @@ def update_notebook(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[s
 
 
 def find_edited_copies(there: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the rendered cells of which a notebook has an edited copy, which stays."""  # noqa: E501
+    """Return the names of the rendered cells of which a notebook has an edited copy."""
     return _sort_cells(there, ours)[2]
 
 
 def _sort_cells(
     there: Any, ours: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
-    """Return the rendered cells of a notebook by name, all cells of people, and the names of those
-    of which there are edited copies.
-    """
+    """Return the rendered cells by name, people's cells, and the names with edited copies."""
     made = {_name(cell): cell for cell in ours["cells"]}
     by_name = {name: [cell for cell in _cells(there) if _name(cell) == name] for name in _CELL_IDS}
     found = {name: _original(cells, made.get(name)) for name, cells in by_name.items() if cells}
@@ -153,8 +149,10 @@ def _sort_cells(
 
 
 def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
-    """Return which of the cells of one name is the rendered one: as it is to be, else as it was
-    rendered once, else the one with that id, else the first.
+    """Return which of the cells of one name is the rendered one.
+
+    It is the one that is up to date, else unchanged since it was rendered, else with that id, else
+    the first.
     """
     if len(cells) == 1:
         return cells[0]
@@ -169,7 +167,7 @@ def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
 def _is_rendered(
     copy: Mapping[str, Any], original: Mapping[str, Any], ours: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether a copy holds nothing that a person wrote."""
+    """Return whether a copy contains nothing that a person wrote."""
     if _name(copy) == USER_CELL:
         return _source(copy) in (_USER_CELL_TEXT.rstrip(), _USER_CELL_TEXT_VENV.rstrip(), "")
     if _digest(copy) == _mapping(copy, "metadata").get(_DIGEST) or _source(copy) == _source(
@@ -180,9 +178,7 @@ def _is_rendered(
 
 
 def _as_user_cell(copy: Mapping[str, Any], taken: set[str]) -> dict[str, Any]:
-    """Return an edited copy as a cell of its own, with an id that is neither that of a rendered
-    cell nor taken.
-    """
+    """Return an edited copy as a person's cell, with an unused id."""
     stem = name = f"{_name(copy)}-copy-{_digest(copy)[:8]}"
     number = 1
     while name in taken:

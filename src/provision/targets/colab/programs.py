@@ -1,6 +1,4 @@
-"""The programs that travel inside a cell: the same bytes for everyone, since all that a spec says
-is in the document.
-"""
+"""Programs that travel inside a cell: the same bytes for everyone, as the spec is data."""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.facts import Facts
+from provision.kinds.base import Refusal
 from provision.refusals import find_target_refusals
-from provision.targets.base import Refusal, TargetContext
+from provision.targets.context import TargetContext
 
 
 def find_refusals(

@@ -1,6 +1,4 @@
-"""The files of a Colab target: the cell, the notebook and, where it travels apart, the payload; all
-of it follows from spec, lock and facts.
-"""
+"""Files of a Colab target: cell, notebook and payload; all follow from spec, lock and facts."""
 
 from __future__ import annotations
 
@@ -11,7 +9,6 @@ from typing import Any
 
 import provision
 from provision.facts import Facts
-from provision.targets.base import TargetContext
 from provision.targets.colab import cell, notebook, programs
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.file_names import (
@@ -23,6 +20,7 @@ from provision.targets.colab.file_names import (
     get_colab_target,
 )
 from provision.targets.colab.shapes import find_shape
+from provision.targets.context import TargetContext
 from provision.targets.workbench.programs import read_pinned_uv
 
 MAX_CELL_BYTES = 2**20
@@ -33,9 +31,7 @@ Jupyter's server takes in one message (tornado, 10 MiB).
 
 @dataclass(frozen=True, slots=True)
 class RenderedFiles:
-    """What is written for one target: the cell's text and the notebook by their file names, the
-    payload with its sha256, and the nonce of the report.
-    """
+    """Content of a target's files: cell, notebook, payload with its sha256, and the nonce."""
 
     name: str
     nonce: str
@@ -56,8 +52,9 @@ class RenderedFiles:
         return self.name + PAYLOAD_SUFFIX
 
     def merge_files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
-        """Return the files by name, as they are to be beside those that are there: what is as it
-        should be keeps its bytes, and what people added stays.
+        """Return the files by name, merged with those that exist.
+
+        What is up to date keeps its bytes, and what people added stays.
         """
         files = {
             self.name + CELL_SUFFIX: _merge_cell(
@@ -70,38 +67,38 @@ class RenderedFiles:
         return files
 
     def find_edited_copies(self, there: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Return the names of the cells of which the notebook that is there has an edited copy,
-        which stays.
-        """
+        """Return the names of the cells of which the existing notebook has an edited copy."""
         return notebook.find_edited_copies(
             read_notebook(there.get(self.notebook_name, b"")), self.notebook
         )
 
 
-def list_file_names(place: TargetContext, url: str = "") -> tuple[str, ...]:
+def list_file_names(context: TargetContext, url: str = "") -> tuple[str, ...]:
     """Return the names of the files of a target."""
     return tuple(
-        build_file_stem(place) + ending
+        build_file_stem(context) + ending
         for ending in (CELL_SUFFIX, NOTEBOOK_SUFFIX, *((PAYLOAD_SUFFIX,) if url else ()))
     )
 
 
 def render_files(
-    place: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
+    context: TargetContext, facts: Facts, *, spec_file: str = "", nonce: str = "", url: str = ""
 ) -> RenderedFiles:
-    """Return what is written for a target. `spec_file` is how people call the spec; a `url` is
-    where the payload will lie, which is then not in the cell.
+    """Return the files of a target.
+
+    `spec_file` is the name of the spec for people; `url` the payload's address if it is not in the
+    cell.
     """
-    document = build_agent_config(place, facts, read_pinned_uv(), nonce)
+    document = build_agent_config(context, facts, read_pinned_uv(), nonce)
     payload = cell.build_payload(encode_config(document), programs.build_payload_members())
     sha256 = cell.digest_payload(payload)
-    about = build_about(place, facts, document, spec_file or f"{place.stem}.yaml", sha256, url)
+    about = build_about(context, facts, document, spec_file or f"{context.stem}.yaml", sha256, url)
     text = cell.render_cell(about, [] if url else cell.encode_payload(payload), url)
     return RenderedFiles(
-        build_file_stem(place),
+        build_file_stem(context),
         document["nonce"],
         text,
-        _notebook(place, facts, about, text),
+        _notebook(context, facts, about, text),
         payload,
         sha256,
         url,
@@ -109,7 +106,7 @@ def render_files(
 
 
 def build_about(
-    place: TargetContext,
+    context: TargetContext,
     facts: Facts,
     document: Mapping[str, Any],
     spec_file: str,
@@ -118,20 +115,20 @@ def build_about(
 ) -> dict[str, Any]:
     """Return what a cell says of itself, for people."""
     return {
-        "what": f"environment {place.spec.name}: {', '.join(_contents(place, document))}",
-        "for": ", ".join(_machine(place, facts, document)),
+        "what": f"environment {context.spec.name}: {', '.join(_contents(context, document))}",
+        "for": ", ".join(_machine(context, facts, document)),
         "spec": spec_file,
-        "target": place.target,
-        "lock": place.lock.digest,
+        "target": context.target,
+        "lock": context.lock.digest,
         "nonce": document["nonce"],
         "made_by": f"provision {provision.__version__}",
-        "make_again": build_render_command(place, spec_file, url),
+        "make_again": build_render_command(context, spec_file, url),
         "payload_sha256": sha256,
     }
 
 
-def _contents(place: TargetContext, document: Mapping[str, Any]) -> Iterator[str]:
-    versions = place.lock.versions(place.environment)
+def _contents(context: TargetContext, document: Mapping[str, Any]) -> Iterator[str]:
+    versions = context.lock.versions(context.environment)
     yield f"Python {document['python']}"
     yield f"{len(versions)} packages"
     if "torch" in versions:
@@ -143,8 +140,8 @@ def _contents(place: TargetContext, document: Mapping[str, Any]) -> Iterator[str
     )
 
 
-def _machine(place: TargetContext, facts: Facts, document: Mapping[str, Any]) -> Iterator[str]:
-    target, gpu, runtime = get_colab_target(place), place.spec.gpu, document["runtime"]
+def _machine(context: TargetContext, facts: Facts, document: Mapping[str, Any]) -> Iterator[str]:
+    target, gpu, runtime = get_colab_target(context), context.spec.gpu, document["runtime"]
     known = (
         f" (Python {runtime['python']}, torch {runtime['torch']}, as of {runtime['as_of']})"
         if runtime
@@ -158,15 +155,15 @@ def _machine(place: TargetContext, facts: Facts, document: Mapping[str, Any]) ->
 
 
 def _notebook(
-    place: TargetContext, facts: Facts, about: Mapping[str, Any], text: str
+    context: TargetContext, facts: Facts, about: Mapping[str, Any], text: str
 ) -> dict[str, Any]:
-    shape = find_shape(place.spec.gpu, get_colab_target(place).shape, facts)
+    shape = find_shape(context.spec.gpu, get_colab_target(context).shape, facts)
     found = {"payload_sha256": about["payload_sha256"]}
     texts = {
         notebook.ENVIRONMENT_CELL: text,
         notebook.VERIFY_CELL: cell.fill_template(programs.read_verify_template(), found),
     }
-    if get_colab_target(place).isolation == "venv":
+    if get_colab_target(context).isolation == "venv":
         texts[notebook.RUN_CELL] = cell.fill_template(programs.read_run_template(), found)
     lines = {
         "made of": f"{about['spec']}, target {about['target']}",
@@ -177,9 +174,9 @@ def _notebook(
         "The first cell makes the environment of a lock, checks the machine, and proves that "
         "it works; the second shows the report. Run all runs both."
     )
-    title = f"Environment {notebook.format_code(place.spec.name)}"
+    title = f"Environment {notebook.format_code(context.spec.name)}"
     return notebook.build_notebook(
-        notebook.build_metadata(get_colab_target(place), shape.metadata if shape else {}),
+        notebook.build_metadata(get_colab_target(context), shape.metadata if shape else {}),
         notebook.format_markdown(lines, title, words),
         texts,
     )
@@ -202,7 +199,7 @@ def _merge_notebook(there: bytes | None, ours: Mapping[str, Any]) -> bytes:
 
 
 def read_notebook(content: bytes) -> Any:
-    """Return the document in a notebook's bytes, None where there is none."""
+    """Return the document in a notebook's bytes; None if there is none."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):
@@ -210,7 +207,7 @@ def read_notebook(content: bytes) -> Any:
 
 
 def is_foreign_file(name: str, content: bytes) -> bool:
-    """Tell whether a file that stands where one of ours would is someone else's."""
+    """Return whether a file with one of our names is someone else's."""
     if name.endswith(PAYLOAD_SUFFIX):
         return not content.startswith(b"PK")
     if name.endswith(NOTEBOOK_SUFFIX):

@@ -1,6 +1,4 @@
-"""What leaves with a Colab target: sessions that run there, recorded or begun, and files that were
-written for it.
-"""
+"""Sessions: machines that run at Colab, recorded or in the journal, and how they are released."""
 
 from __future__ import annotations
 
@@ -11,36 +9,30 @@ from provision.effects.colab import StopColabSession
 from provision.plan import Action, Operation
 from provision.state import Ledger
 
+NOTEBOOK_PART = "notebook"
+"""The part that is a notebook with its cell."""
 SESSION_PART = "session"
-"""The part of a target that is a machine running at Colab: recorded where it was kept, in the
-journal while it is being used.
-"""
+"""The part that is a machine at Colab: in the journal while it is used, in the state if kept."""
 
 
 def get_sessions_folder(folder: Path) -> Path:
-    """Return where in our folder the command line keeps what it knows of our sessions."""
+    """Return the folder in which Colab's command line records our sessions."""
     return folder / "colab"
 
 
 def plan_session_stops(address: str, folder: Path, ledger: Ledger) -> Iterator[Action]:
-    """Yield the actions that give back the machines of an address, one that an interrupted run may
-    have taken included.
-    """
+    """Yield the actions that release the machines of an address, recorded or only begun."""
     intent, record = ledger.find_interrupted(address), ledger.state.resource(address, SESSION_PART)
     if intent is not None and intent.part == SESSION_PART:
-        yield _stop_session(
-            address, folder, intent.details["session"], "an interrupted run may have left it"
-        )
+        reason = "an interrupted run may have left it"
+        yield plan_session_stop(address, folder, intent.details["session"], reason)
     if record is not None:
-        yield _stop_session(address, folder, str(record["session"]), "destroy was asked for")
+        reason = "destroy was asked for"
+        yield plan_session_stop(address, folder, str(record["session"]), reason)
 
 
-def _stop_session(address: str, folder: Path, session: str, because: str) -> Action:
-    return Action(
-        Operation.DESTROY,
-        address,
-        SESSION_PART,
-        f"Colab session {session}",
-        because,
-        (StopColabSession(session, get_sessions_folder(folder)),),
-    )
+def plan_session_stop(address: str, folder: Path, session: str, reason: str) -> Action:
+    """Return the action that releases a session."""
+    stop = StopColabSession(session, get_sessions_folder(folder))
+    title = f"Colab session {session}"
+    return Action(Operation.DESTROY, address, SESSION_PART, title, reason, (stop,))

@@ -1,5 +1,6 @@
-"""The name by which the user's own conda finds an environment: a link in the first of its folders
-that may be written to, and nobody else's.
+"""The name by which the user's conda finds an environment.
+
+It is a link in the first of conda's folders that is writable, and replaces no one else's.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 from provision.effects.conda import CondaProgram
 from provision.effects.local import CreateSymlink, RemoveSymlink
 from provision.effects.system import Effect, Reader
-from provision.plan import Action, Operation
-from provision.targets.base import TargetContext
+from provision.plan import Action, Intent, Operation
+from provision.targets.context import TargetContext
 from provision.targets.local.conda_prefix import uses_conda
 
 CONDA_LINK_PART = "name"
@@ -26,8 +27,9 @@ _DISALLOWED_IN_NAMES = " /:#"
 
 @dataclass(frozen=True, slots=True)
 class CondaLink:
-    """What was found of a name: whose conda, the link that is or would be ours (None: there can be
-    none, and `flaw` says why), what it points at now.
+    """A name for an environment, as it was observed.
+
+    `link` is the link that is or would be ours; None if there can be none, as `problem` says.
     """
 
     name: str
@@ -41,16 +43,17 @@ class CondaLink:
 
 
 def find_conda_link(
-    place: TargetContext,
+    context: TargetContext,
     stable: Path,
     recorded: Mapping[str, Any] | None,
     program: CondaProgram | None,
     reader: Reader,
 ) -> CondaLink | None:
-    """Return what is known of a place's name; None where no conda of the user's makes it. conda is
-    asked only while there is no link of ours.
+    """Return the name of an environment; None if no conda of the user's makes it.
+
+    conda is asked only as long as no link of ours exists.
     """
-    if not uses_conda(place) or program is None or program.path is None:
+    if not uses_conda(context) or program is None or program.path is None:
         return None
     ours = _OwnLinks(str(stable), (recorded or {}).get("end", ""), reader)
     if recorded and recorded.get("link") and ours(link := Path(recorded["link"])):
@@ -95,85 +98,75 @@ def find_conda_link(
 
 
 def plan_conda_link(
-    place: TargetContext, naming: CondaLink | None, recorded: Mapping[str, Any] | None
+    context: TargetContext, link: CondaLink | None, recorded: Mapping[str, Any] | None
 ) -> Action | None:
-    """Return what is done about the name: given, kept, taken back, or why there is none."""
+    """Return the action on the name: create, keep, remove, or the reason why there is none."""
+    if link is None:
+        return _plan_removal_without_conda(context, recorded)
+    program = link.program.name
+    record: dict[str, Any] = {"name": link.name}
+    if link.link is None:
+        title = f"no name {link.name} for {program}"
+        if link.conflicting_path is None:
+            return Action(Operation.KEEP, context.address, CONDA_LINK_PART, title, link.problem)
+        record |= {"rival": str(link.conflicting_path), "title": title}
+        return _action(context, Operation.KEEP, link.problem, record)
+    record |= {"program": program, "link": str(link.link), "end": link.expected_target}
+    record["title"] = f"name {link.name} for {program}: {link.link}"
+    if link.actual_target == link.expected_target:
+        return _action(context, Operation.KEEP, "it leads to this environment", record)
+    previous = link.actual_target or ""
+    create = CreateSymlink(link.link, link.expected_target, replaced_target=previous)
+    if link.actual_target is not None:
+        reason = "the folder of the spec was moved"
+        return _action(context, Operation.CHANGE, reason, record, create)
+    reason = f"so that `{program} activate {link.name}` finds it"
+    return _action(context, Operation.CREATE, reason, record, create)
 
-    def act(
-        verb: Operation,
-        title: str,
-        because: str,
-        effects: tuple[Effect, ...] = (),
-        record: dict[str, Any] | None = None,
-    ) -> Action:
-        return Action(
-            verb,
-            place.address,
-            CONDA_LINK_PART,
-            title,
-            because,
-            effects,
-            {**record, "title": title} if record is not None else None,
-        )
 
-    if naming is None:
-        return _plan_removal_without_conda(place, recorded)
-    if naming.link is None:
-        record = (
-            {"name": naming.name, "rival": str(naming.conflicting_path)}
-            if naming.conflicting_path is not None
-            else None
-        )
-        return act(
-            Operation.KEEP,
-            f"no name {naming.name} for {naming.program.name}",
-            naming.problem,
-            (),
-            record,
-        )
-    title = f"name {naming.name} for {naming.program.name}: {naming.link}"
-    held = {
-        "name": naming.name,
-        "program": naming.program.name,
-        "link": str(naming.link),
-        "end": naming.expected_target,
-    }
-    if naming.actual_target == naming.expected_target:
-        return act(Operation.KEEP, title, "it leads to this environment", (), held)
-    add = CreateSymlink(
-        naming.link, naming.expected_target, replaced_target=naming.actual_target or ""
-    )
-    if naming.actual_target is not None:
-        return act(Operation.CHANGE, title, "the folder of the spec was moved", (add,), held)
-    return act(
-        Operation.CREATE,
+def _action(
+    context: TargetContext,
+    operation: Operation,
+    reason: str,
+    record: dict[str, Any],
+    *effects: Effect,
+) -> Action:
+    """Return an action on the name; its journal entry carries the record of what is made."""
+    details = {key: str(value) for key, value in record.items()}
+    intent = Intent(context.address, CONDA_LINK_PART, str(operation), details=details)
+    title = record["title"]
+    return Action(
+        operation,
+        context.address,
+        CONDA_LINK_PART,
         title,
-        f"so that `{naming.program.name} activate {naming.name}` finds it",
-        (add,),
-        held,
+        reason,
+        effects,
+        record,
+        intent=intent,
     )
 
 
 def build_activation_command(recorded: Mapping[str, Any] | None) -> str:
-    """Return the command that activates an environment by its recorded name; "" where it has none."""  # noqa: E501
-    return (
-        f"{recorded['program']} activate {shlex.quote(recorded['name'])}"
-        if recorded and recorded.get("link")
-        else ""
-    )
+    """Return the command that activates an environment by its recorded name; "" for none."""
+    if not recorded or not recorded.get("link"):
+        return ""
+    return f"{recorded['program']} activate {shlex.quote(recorded['name'])}"
 
 
 def plan_link_removal(record: Mapping[str, Any]) -> Iterator[RemoveSymlink]:
-    """Yield what takes a recorded name back once its environment is gone: a link that leads to one,
-    as that of a copied folder does, is another's.
+    """Yield the removal of a recorded name once its environment is gone.
+
+    A link that still leads to an environment, as that of a copied folder, is another's.
     """
     if record.get("link") and record.get("end"):
         yield RemoveSymlink(Path(record["link"]), str(record["end"]), only_if_dangling=True)
 
 
 class _OwnLinks:
-    """Tells links that lead to this place: by its path, or by the one that it had before its folder
-    was moved, where nothing is any more.
+    """Recognizes links to this environment.
+
+    They lead to its path, or to its path before the folder was moved, where nothing exists now.
     """
 
     def __init__(self, end: str, before: str, reader: Reader) -> None:
@@ -212,12 +205,10 @@ def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
 
 
 def _plan_removal_without_conda(
-    place: TargetContext, recorded: Mapping[str, Any] | None
+    context: TargetContext, recorded: Mapping[str, Any] | None
 ) -> Action | None:
-    """Where no conda of the user's makes the environment: a name that it has stays, unless conda
-    has no part in it any more.
-    """
-    if recorded is None or uses_conda(place):
+    """Return the removal of a name if conda has no part in the environment any more; else None."""
+    if recorded is None or uses_conda(context):
         return None
     because = "the environment is no longer one of conda"
     effects = (
@@ -227,7 +218,7 @@ def _plan_removal_without_conda(
     )
     return Action(
         Operation.DESTROY,
-        place.address,
+        context.address,
         CONDA_LINK_PART,
         str(recorded.get("title", CONDA_LINK_PART)),
         because,

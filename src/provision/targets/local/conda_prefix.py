@@ -1,6 +1,4 @@
-"""The part of a local environment that conda makes: which program does it, what it makes, and
-whether it is still there.
-"""
+"""The part of a local environment that conda makes."""
 
 from __future__ import annotations
 
@@ -10,45 +8,47 @@ from typing import Any
 
 from provision.effects.conda import CondaChannel, CondaProgram, CreateCondaPrefix
 from provision.effects.system import Reader
+from provision.kinds.base import Refusal
 from provision.lock.conda_names import requested_conda_names, to_index_name
 from provision.spec import LocalTarget
-from provision.targets.base import Refusal, TargetContext
+from provision.targets.context import TargetContext
 
 INSTALL_RECORD = "installed.json"
 """In an environment: how each of its packages came there."""
 _HISTORY = "history"
 
 
-def uses_conda(place: TargetContext) -> bool:
-    """Tell whether the target says `manager: conda`."""
-    target = place.spec.targets[place.target]
+def uses_conda(context: TargetContext) -> bool:
+    """Return whether the target declares `manager: conda`."""
+    target = context.spec.targets[context.target]
     return isinstance(target, LocalTarget) and target.manager == "conda"
 
 
-def build_prefix_effect(place: TargetContext, program: CondaProgram) -> CreateCondaPrefix:
-    """Return the effect that makes the prefix of a place; the caller says where."""
-    held = place.lock.conda_records_in(place.environment)
-    indexes = place.spec.indexes
+def build_prefix_effect(context: TargetContext, program: CondaProgram) -> CreateCondaPrefix:
+    """Return the effect that makes the conda prefix; the caller sets its path."""
+    held = context.lock.conda_records_in(context.environment)
+    indexes = context.spec.indexes
     channels = tuple(
         CondaChannel(name, indexes[name].url if name in indexes else "")
         for name in sorted({package.channel for package in held})
     )
-    asked = requested_conda_names(place.spec)
-    wishes = tuple(
+    asked = requested_conda_names(context.spec)
+    options = tuple(
         f"{package.name} =={package.version} {package.build}"
         for package in held
         if package.name in asked
     )
-    return CreateCondaPrefix(place.folder, place.platform, channels, held, wishes, program)
+    return CreateCondaPrefix(context.folder, context.platform, channels, held, options, program)
 
 
 def find_conda_refusals(
-    place: TargetContext, program: CondaProgram | None, foreign: Path | None = None
+    context: TargetContext, program: CondaProgram | None, foreign: Path | None = None
 ) -> Iterator[Refusal]:
-    """Yield why conda cannot make a place here; `foreign` is what lies where it would be, and was
-    not made by us.
+    """Yield why conda cannot make the environment here.
+
+    `foreign` is something at its path that provision did not make.
     """
-    route = ("targets", place.target, "manager")
+    route = ("targets", context.target, "manager")
     if program is None:
         from provision.extras import install_command
 
@@ -57,7 +57,7 @@ def find_conda_refusals(
             "conda environments need py-rattler, which is not installed",
             install_command("conda"),
         )
-    if not place.lock.conda_records_in(place.environment):
+    if not context.lock.conda_records_in(context.environment):
         yield Refusal(
             route,
             "the lock was made without what conda brings",
@@ -69,15 +69,15 @@ def find_conda_refusals(
             f"{foreign} is there already, and nothing says that it was made by provision",
             "look at it, and move it away or remove it",
         )
-    if place.platform.startswith("windows"):
+    if context.platform.startswith("windows"):
         yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
 
 
-def find_conda_drift(place: TargetContext, entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what conda's own records say differs from the lock; `entries` are the names in
-    conda-meta.
-    """
-    locked = {package.stem: package for package in place.lock.conda_records_in(place.environment)}
+def find_conda_drift(context: TargetContext, entries: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the differences of conda's records (`entries` of conda-meta) from the lock."""
+    locked = {
+        package.stem: package for package in context.lock.conda_records_in(context.environment)
+    }
     found = {entry.removesuffix(".json") for entry in entries if entry.endswith(".json")}
     lost = [
         f"conda's {locked[name].name} {locked[name].version} is missing"
@@ -90,20 +90,22 @@ def find_conda_drift(place: TargetContext, entries: tuple[str, ...]) -> tuple[st
     )
 
 
-def list_python_names(place: TargetContext) -> frozenset[str]:
-    """Return the names, as Python's installers have them, of all that conda brings: by conda's own
-    names, which mostly are the same.
+def list_python_names(context: TargetContext) -> frozenset[str]:
+    """Return the names that Python's installers use for conda's packages.
+
+    They are derived from conda's own names, which mostly are the same.
     """
     return frozenset(
-        {to_index_name(record.name) for record in place.lock.conda_records_in(place.environment)}
+        {
+            to_index_name(record.name)
+            for record in context.lock.conda_records_in(context.environment)
+        }
     )
 
 
-def read_python_packages(place: TargetContext, note: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return name and version of the Python packages that the locked files of conda brought, as was
-    noted when they were linked.
-    """
-    stems = {record.stem for record in place.lock.conda_records_in(place.environment)}
+def read_python_packages(context: TargetContext, note: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return name and version of conda's Python packages, as noted when they were linked."""
+    stems = {record.stem for record in context.lock.conda_records_in(context.environment)}
     packages = (note or {}).get("packages")
     told = packages.items() if isinstance(packages, Mapping) else ()
     return {
@@ -113,8 +115,6 @@ def read_python_packages(place: TargetContext, note: Mapping[str, Any] | None) -
     }
 
 
-def find_conda_program(place: TargetContext, reader: Reader) -> CondaProgram | None:
-    """Return what makes conda environments on this machine; None where nothing does, or the place
-    is not conda's.
-    """
-    return reader.conda_program() if uses_conda(place) else None
+def find_conda_program(context: TargetContext, reader: Reader) -> CondaProgram | None:
+    """Return the program that makes conda environments; None without one, or without conda."""
+    return reader.conda_program() if uses_conda(context) else None

@@ -1,6 +1,4 @@
-"""Compares a local environment with the lock by its packages, and with what was installed by its
-files.
-"""
+"""Comparison of a local environment with the lock by packages, and with its files."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from provision.agent.core.versions import is_same_version
 from provision.effects.local import Damage
 from provision.effects.system import Reader
 from provision.state import Ledger
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.local import conda_prefix as conda
 
 MAX_NAMED = 3
@@ -23,26 +21,27 @@ MAX_NAMED = 3
 _LIMIT = 2**20
 
 
-def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
-    """Return how the packages of an environment differ from the lock, by its own records: removed,
-    changed or added by hand.
-    """
+def find_drift(context: TargetContext, path: Path, reader: Reader) -> tuple[str, ...]:
+    """Return the packages that were removed, changed or added by hand, by the records on disk."""
     installed: dict[str, str] = {}
-    for entry in reader.list_folder(path / f"lib/python{place.spec.python}/site-packages"):
+    for entry in reader.list_folder(path / f"lib/python{context.spec.python}/site-packages"):
         if entry.endswith(".dist-info"):
             name, _, version = entry.removesuffix(".dist-info").partition("-")
             installed[canonicalize_name(name)] = version
-    locked = {**_read_conda_packages(place, path, reader), **place.lock.versions(place.environment)}
+    locked = {
+        **_read_conda_packages(context, path, reader),
+        **context.lock.versions(context.environment),
+    }
     lost = [f"{name} is missing" for name in locked if name not in installed]
     other = [
         f"{name} is {installed[name]}, not {version}"
         for name, version in locked.items()
         if name in installed and not is_same_version(installed[name], version)
     ]
-    brought = conda.list_python_names(place)
+    brought = conda.list_python_names(context)
     of_conda = (
-        conda.find_conda_drift(place, reader.list_folder(path / "conda-meta"))
-        if conda.uses_conda(place)
+        conda.find_conda_drift(context, reader.list_folder(path / "conda-meta"))
+        if conda.uses_conda(context)
         else ()
     )
     return (
@@ -53,29 +52,31 @@ def find_drift(place: TargetContext, path: Path, reader: Reader) -> tuple[str, .
     )
 
 
-def find_damage(place: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
-    """Return how the files of an environment's packages differ from what was installed; after a
-    failed verification every file is read for that.
+def find_damage(context: TargetContext, path: Path, ledger: Ledger, reader: Reader) -> Damage:
+    """Return how the files of the packages differ from what was installed.
+
+    After a failed verification every file is read for that.
     """
-    stored = ledger.state.resource(place.address, "verification") or {}
+    stored = ledger.state.resource(context.address, "verification") or {}
     names = tuple(
         sorted(
-            {*_read_conda_packages(place, path, reader), *place.lock.versions(place.environment)}
+            {
+                *_read_conda_packages(context, path, reader),
+                *context.lock.versions(context.environment),
+            }
         )
     )
     return reader.find_damage(
         path,
-        place.spec.python,
+        context.spec.python,
         names,
         hashed=stored.get("verdict") == "failed",
-        shared=conda.uses_conda(place),
+        shared=conda.uses_conda(context),
     )
 
 
 def describe_damage(damage: Damage) -> tuple[str, ...]:
-    """Return what differs, in words: a line for each package, and for each file that belongs to
-    none and is read at each start.
-    """
+    """Return a line for each damaged package, and for each foreign file that runs at each start."""
     packages = (f"{name}: {join_limited(flaws, '; ')}" for name, flaws in damage.packages)
     return (
         *packages,
@@ -93,7 +94,7 @@ def join_limited(found: tuple[str, ...], between: str = ", ") -> str:
 
 
 def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
-    """Return the JSON object in a file of an environment; None if there is none, or it is damaged."""  # noqa: E501
+    """Return the JSON object in a file; None if it is missing or damaged."""
     if not reader.exists(path):
         return None
     try:
@@ -103,9 +104,9 @@ def read_json(path: Path, reader: Reader) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _read_conda_packages(place: TargetContext, path: Path, reader: Reader) -> Mapping[str, str]:
+def _read_conda_packages(context: TargetContext, path: Path, reader: Reader) -> Mapping[str, str]:
     return (
-        conda.read_python_packages(place, read_json(path / conda.INSTALL_RECORD, reader))
-        if conda.uses_conda(place)
+        conda.read_python_packages(context, read_json(path / conda.INSTALL_RECORD, reader))
+        if conda.uses_conda(context)
         else {}
     )

@@ -1,5 +1,6 @@
-"""How Jupyter starts a kernel of an environment: by the path that does not move with the next lock,
-and noted as one that uses it.
+"""Command with which Jupyter starts a kernel of an environment.
+
+It uses the path that survives the next lock, and notes the kernel as a user of the environment.
 """
 
 from __future__ import annotations

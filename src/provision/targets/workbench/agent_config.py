@@ -1,5 +1,6 @@
-"""The device's document: all that its program is told, as data, in the form that
-provision.agent.workbench reads. Secrets stand in it by reference only.
+"""The device's document: everything that its program needs, as data.
+
+provision.agent.workbench reads it. Secrets are references only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from provision.field_types import parse_duration
 from provision.kinds import WorkbenchTarget
 from provision.lock import LockedPackage, digest_of
 from provision.lock.target_view import DEFAULT_INDEX_URL
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.workbench.resource_names import ResourceNames, build_instance_kernel_name
 from provision.verification import expectations_of
 
@@ -28,9 +29,7 @@ STABLE_PREFIX = _HOME / "envs" / "current"
 
 
 class Program(NamedTuple):
-    """A program of ours that the device fetches: its file's name below the instance's folder, and
-    its bytes.
-    """
+    """A program that the device fetches: its file below the instance's folder, and its bytes."""
 
     file: str
     content: bytes
@@ -41,24 +40,22 @@ class Program(NamedTuple):
         return hashlib.sha256(self.content).hexdigest()
 
 
-def get_prefix(place: TargetContext) -> PurePosixPath:
-    """Return where the environment lies on the device: one folder for each digest."""
-    return _HOME / "envs" / place.environment.digest.removeprefix("sha256:")[:12]
+def get_prefix(context: TargetContext) -> PurePosixPath:
+    """Return the environment's path on the device: one folder for each digest."""
+    return _HOME / "envs" / context.environment.digest.removeprefix("sha256:")[:12]
 
 
 def build_agent_config(
-    place: TargetContext,
+    context: TargetContext,
     names: ResourceNames,
     nonce: str,
     programs: Mapping[str, Program],
     uv: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the document for one run; `uv` is the uv that installs: version, and sha256 by file
-    name.
-    """
+    """Return the document for one run; `uv` has the version, and sha256 by file name."""
     run = names.run_folder(nonce)
     return {
-        **_build_declaration(place),
+        **_build_declaration(context),
         "schema": SCHEMA,
         "nonce": nonce,
         "report": {
@@ -71,15 +68,16 @@ def build_agent_config(
             for name, program in programs.items()
         },
         "uv": dict(uv),
-        "expectations": {**_build_expectations(place), "nonce": nonce},
+        "expectations": {**_build_expectations(context), "nonce": nonce},
     }
 
 
-def compute_declared_digest(place: TargetContext) -> str:
-    """Return the digest of what a document declares, whichever run and version of ours: another one
-    means that the device has something to do.
+def compute_declared_digest(context: TargetContext) -> str:
+    """Return the digest of what a document declares, whichever run and version of ours.
+
+    A different digest means that the device has something to do.
     """
-    return digest_of(_build_declaration(place))
+    return digest_of(_build_declaration(context))
 
 
 def encode_config(document: Mapping[str, Any]) -> bytes:
@@ -87,13 +85,13 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _build_declaration(place: TargetContext) -> dict[str, Any]:
-    spec, target = place.spec, place.spec.targets[place.target]
+def _build_declaration(context: TargetContext) -> dict[str, Any]:
+    spec, target = context.spec, context.spec.targets[context.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return {
-        "digest": place.environment.digest,
-        "python": place.lock.python,
-        "install": _install(place, target),
+        "digest": context.environment.digest,
+        "python": context.lock.python,
+        "install": _install(context, target),
         "env": dict(spec.env),
         "paths": dict(spec.paths),
         "secrets": {
@@ -102,22 +100,20 @@ def _build_declaration(place: TargetContext) -> dict[str, Any]:
         "system_packages": list(spec.system_packages),
         "gpu": None if spec.gpu.is_none else {"type": spec.gpu.type, "count": spec.gpu.count},
         "kernel": {
-            "name": build_instance_kernel_name(place),
-            "title": f"{spec.name} ({place.target})",
+            "name": build_instance_kernel_name(context),
+            "title": f"{spec.name} ({context.target})",
         },
         "max_lifetime_s": parse_duration(target.max_lifetime) if target.max_lifetime else None,
-        "simulated": list(place.sandbox_sources.simulated) if place.sandbox_sources else [],
+        "simulated": list(context.sandbox_sources.simulated) if context.sandbox_sources else [],
         "expectations": {
-            key: value for key, value in _build_expectations(place).items() if key != "tool"
+            key: value for key, value in _build_expectations(context).items() if key != "tool"
         },
     }
 
 
-def _install(place: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
-    """Return what the installer is given: every file by hash, and indexes at the addresses that the
-    device reaches.
-    """
-    held = sorted(place.lock.packages_in(place.environment), key=lambda one: one.name)
+def _install(context: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
+    """Return the installer's request: files by hash, indexes at addresses the device reaches."""
+    held = sorted(context.lock.packages_in(context.environment), key=lambda one: one.name)
     packages = [
         {
             "name": one.name,
@@ -127,8 +123,8 @@ def _install(place: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
         }
         for one in held
     ]
-    known = {"pypi": DEFAULT_INDEX_URL, **place.lock.indexes}
-    given = place.sandbox_sources.indexes if place.sandbox_sources else {}
+    known = {"pypi": DEFAULT_INDEX_URL, **context.lock.indexes}
+    given = context.sandbox_sources.indexes if context.sandbox_sources else {}
     used = {
         name: given.get(name) or _mirrored(name, address, target)
         for name, address in known.items()
@@ -137,14 +133,14 @@ def _install(place: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
     how = {
         "schema": "provision.install/1",
         "mode": "own",
-        "python_version": place.lock.python,
+        "python_version": context.lock.python,
         "audit": "size",
     }
     return {
         **how,
         "packages": packages,
         "indexes": {name: address for name, address in used.items() if address},
-        "links": list(place.sandbox_sources.find_links) if place.sandbox_sources else [],
+        "links": list(context.sandbox_sources.find_links) if context.sandbox_sources else [],
     }
 
 
@@ -153,8 +149,9 @@ def _index_names(held: list[LockedPackage]) -> set[str]:
 
 
 def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
-    """Return an index's address on the device. A mirror called pytorch stands for the folder that
-    holds one index for each flavour.
+    """Return an index's address on the device.
+
+    A mirror named pytorch is the folder that contains one index for each flavour.
     """
     if name in target.mirrors:
         return target.mirrors[name]
@@ -163,7 +160,11 @@ def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
     return address
 
 
-def _build_expectations(place: TargetContext) -> dict[str, Any]:
+def _build_expectations(context: TargetContext) -> dict[str, Any]:
     return expectations_of(
-        place.effective_spec, place.target, place.lock, place.environment, get_prefix(place)
+        context.effective_spec,
+        context.target,
+        context.lock,
+        context.environment,
+        get_prefix(context),
     )

@@ -1,5 +1,6 @@
-"""Whether a new instance can be had: quota, which is what a project may use, and accelerators,
-which is what a zone has at all. Not whether one is free.
+"""Capacity for a new instance: the quota of the project, and the accelerators of the zone.
+
+Whether one is free cannot be known.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ class CapacityCheck(NamedTuple):
 
 
 class ReleasedGpus(NamedTuple):
-    """Cards that an instance holds and that come free before the new one is made: the service's
-    name of the card, the zone, how many.
-    """
+    """GPUs of an instance that is deleted first: the service's name, the zone, the count."""
 
     accelerator_type: str
     zone: str

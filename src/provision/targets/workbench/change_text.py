@@ -1,6 +1,4 @@
-"""What changes at an instance in the words of the spec: its fields, with what they were and what
-they are to be.
-"""
+"""Changes of an instance as fields of the spec, with their values before and after."""
 
 from __future__ import annotations
 
@@ -44,8 +42,9 @@ _SHIELDED = {
 
 
 def describe_changes(found: tuple[FieldChange, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Return every field of the spec that differs, with its value from and to; what a new run
-    brings with it is left out.
+    """Return every field of the spec that differs, with both values.
+
+    What every new run changes is left out.
     """
     lines = [
         pair
@@ -153,8 +152,9 @@ def _duration(seconds: str) -> str | None:
 
 
 def _first(value: Any) -> Mapping[str, Any]:
-    found = (value[0] if value else {}) if isinstance(value, list) else value or {}
-    return found if isinstance(found, Mapping) else {}
+    if isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, Mapping) else {}
 
 
 def _only(value: Any) -> Any:

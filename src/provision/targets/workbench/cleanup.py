@@ -1,4 +1,4 @@
-"""What goes when an instance does: only what we make, whatever the state says."""
+"""Deletion of instances: only what provision makes, whatever the state says."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 from provision.effects.google import DeleteInstance, DeleteObjects
 from provision.effects.system import Effect
 from provision.errors import Refused
-from provision.state import Intent
+from provision.plan import Intent
 
 
 def plan_instance_deletion(record: Mapping[str, Any]) -> Iterator[Effect]:
-    """Yield what removes a recorded instance and the objects of its state; raises Refused where the
-    record names what we do not make.
+    """Yield the effects that delete a recorded instance and the objects of its state.
+
+    Raises:
+        Refused: the record names something that provision does not make.
     """
     project, instance, bucket, lineage = (
         str(record.get(key, "")) for key in ("project", "instance", "bucket", "lineage")
@@ -38,7 +40,7 @@ def plan_instance_deletion(record: Mapping[str, Any]) -> Iterator[Effect]:
 
 
 def plan_interrupted_deletion(intent: Intent, gone: tuple[Effect, ...]) -> Iterator[Effect]:
-    """Yield what removes what an interrupted run may have left, beside what goes already."""
+    """Yield the effects that delete what an interrupted run may have left, except `gone`."""
     details = intent.details
     yield from (
         effect
@@ -50,9 +52,7 @@ def plan_interrupted_deletion(intent: Intent, gone: tuple[Effect, ...]) -> Itera
 
 
 def has_own_names(record: Mapping[str, Any]) -> bool:
-    """Tell whether a record names an instance as we name them, and a folder that is of it and of
-    its state alone.
-    """
+    """Return whether a record names an instance and a folder as provision names them."""
     instance, bucket, lineage = (
         str(record.get(key, "")) for key in ("instance", "bucket", "lineage")
     )

@@ -1,11 +1,9 @@
-"""What differs between the instance that is wanted and the one that runs: fields of ours only, and
-how each can be brought about.
+"""Differences between the desired instance and the running one, and how each is applied.
 
-The service adds labels, tags and metadata of its own and more of them over the years, so nothing
-that we did not write is looked at, and nothing that was read
-is ever sent back. What the service does not tell faithfully (image, kinds of disk, owner) is
-compared with what was sent when the instance was made: by the
-state's record, else by what the instance says of itself.
+The service adds labels, tags and metadata of its own, and more of them over the years: nothing
+that we did not write is compared, and nothing that was read is ever sent back. What the service
+does not report faithfully (image, disk types, owner) is compared with what was sent when the
+instance was created: by the state's record, else by the instance's own metadata.
 """
 
 from __future__ import annotations
@@ -24,9 +22,7 @@ Body = Mapping[str, Any]
 
 
 class ChangeMethod(Enum):
-    """How a field changes: while the instance runs, while it is stopped, by a disk's own call
-    (GROW), or not at all (another instance takes its place).
-    """
+    """Ways to change a field: running, stopped, by a disk's own call (GROW), or by replacement."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -35,7 +31,7 @@ class ChangeMethod(Enum):
 
 
 class FieldChange(NamedTuple):
-    """One field, as the update mask names it, with what it is and what it is to be (None: it goes)."""  # noqa: E501
+    """A field as the update mask names it, with its actual and desired value (None: removed)."""
 
     path: str
     actual: Any
@@ -74,30 +70,29 @@ pre_update/workbench_instance.go.tmpl).
 
 
 def find_changes(wanted: Body, real: Body, sent: Body | None) -> tuple[FieldChange, ...]:
-    """Return what differs. `sent` is the body as it was sent last, None where that is not recorded:
-    then only what the service tells is compared.
+    """Return what differs.
+
+    `sent` is the body that was sent last; without it only what the service reports is compared.
     """
     return tuple(_changes(wanted, real, sent or {}))
 
 
 def build_patch(found: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
-    """Return body and update mask for changes that need no other instance; a key of a map that goes
-    is sent as "", since maps are merged.
+    """Return body and update mask for changes in place.
+
+    A removed key of a map is sent as "", since maps are merged.
     """
     body: dict[str, Any] = {}
     masks = []
     for change in found:
-        place, (*above, last) = body, _parts(change.path)
+        parent, (*above, last) = body, _parts(change.path)
         for key in above:
-            place = place.setdefault(key, {})
-        place[last] = (
-            change.desired
-            if change.desired is not None
-            else ""
-            if _of_map(change.path)
-            else _empty(change.actual)
-        )
-        masks.append("/".join([*above, last] if not _of_map(change.path) else above))
+            parent = parent.setdefault(key, {})
+        in_map = _of_map(change.path)
+        parent[last] = change.desired
+        if change.desired is None:
+            parent[last] = "" if in_map else _empty(change.actual)
+        masks.append("/".join(above if in_map else [*above, last]))
     return body, ",".join(_mask(path) for path in dict.fromkeys(masks))
 
 
@@ -129,9 +124,7 @@ def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
 
 
 def _creation_changes(wanted: Body, now: Body, sent: Body) -> Iterator[FieldChange]:
-    """Yield what differs from what an instance was made with; of disks only growing is no new
-    instance.
-    """
+    """Yield the differences from the creation; only a disk that grows needs no new instance."""
     new, old = wanted.get("gceSetup", {}), sent.get("gceSetup", {})
     for key in IMMUTABLE_SETUP_FIELDS:
         way = (
@@ -151,8 +144,10 @@ def _creation_changes(wanted: Body, now: Body, sent: Body) -> Iterator[FieldChan
 
 
 def _needs_replacement(key: str, wants: Any, had: Any) -> bool:
-    """Tell whether the service refuses this change: a public address back, or from G2 machines to
-    others (Workbench documentation, Change machine type).
+    """Return whether the service refuses a change in place.
+
+    It refuses a public address back, and a change from G2 to other machines (Workbench
+    documentation, Change machine type).
     """
     if key == "machineType":
         return _last(wants).startswith("g2-") != _last(had).startswith("g2-")
@@ -160,9 +155,7 @@ def _needs_replacement(key: str, wants: Any, had: Any) -> bool:
 
 
 def _disk_change_method(wants: Any, sent: Any, real: Any) -> ChangeMethod | None:
-    """Return how a disk becomes as wanted; None where it is, since somebody grew it by hand at
-    least as far.
-    """
+    """Return how a disk is changed; None if somebody grew it at least as far by hand."""
     one, other, told = _disk(wants), _disk(sent), _disk(real)
     if {**one, "diskSizeGb": ""} != {**other, "diskSizeGb": ""} or _size(one) < _size(other):
         return ChangeMethod.REPLACE
@@ -205,7 +198,9 @@ def _same(key: str, wants: Any, had: Any, sent: Any) -> bool:
 
 
 def _disk(value: Any) -> Body:
-    return (value[0] if value else {}) if isinstance(value, list) else value or {}
+    if isinstance(value, list):
+        value = value[0] if value else None
+    return value or {}
 
 
 def _size(disk: Body) -> int:
@@ -221,7 +216,7 @@ def _known(key: str) -> tuple[str, ...]:
 
 
 def _parts(path: str) -> list[str]:
-    """Return a path's parts; a key of a map is one part, whatever it holds."""
+    """Return the parts of a path; a key of a map is one part, whatever characters it has."""
     return path.split("/", 2 if path.startswith("gceSetup/") else 1)
 
 
@@ -230,7 +225,9 @@ def _of_map(path: str) -> bool:
 
 
 def _empty(had: Any) -> Any:
-    return [] if isinstance(had, list) else {} if isinstance(had, dict) else ""
+    if isinstance(had, list):
+        return []
+    return {} if isinstance(had, dict) else ""
 
 
 def _last(value: Any) -> str:
@@ -238,8 +235,6 @@ def _last(value: Any) -> str:
 
 
 def _mask(path: str) -> str:
-    """Return a path as the mask writes it: in snake case, as the documentation of the mask lists
-    them.
-    """
+    """Return a path as the update mask spells it: in snake case, as its documentation does."""
     words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
     return words.replace("/", ".")

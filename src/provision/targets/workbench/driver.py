@@ -1,256 +1,374 @@
-"""A Workbench instance as a kind of place: what is there, what is refused, what would be done, what
-is left behind.
-"""
+"""Instances of Vertex AI Workbench: observed, planned, verified and recovered."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from provision.effects.google import CloudReader
+from provision.effects.google import CreateInstance
 from provision.effects.local import RemoveTree
-from provision.effects.system import Effect, Reader
-from provision.facts import load_facts
-from provision.plan import Action, Operation
-from provision.state import Ledger
-from provision.targets.base import Interpreter, Refusal, TargetContext
-from provision.targets.local.driver import declared_variables
+from provision.effects.system import Reader, System
+from provision.errors import Refused
+from provision.kinds.base import Refusal
+from provision.plan import Action, Intent, Operation, Verification
+from provision.spec import Spec
+from provision.state import Ledger, State
+from provision.targets.base import (
+    VERIFICATION_PART,
+    Driver,
+    Journal,
+    Pending,
+    ProbeEvidence,
+    TargetCondition,
+    TargetSummary,
+    VerifyOptions,
+)
+from provision.targets.capabilities import InstanceAccess, OrphanList
+from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.recorded_paths import resolve_own_folder
+from provision.targets.single_checks import refuse_single_checks
+from provision.targets.workbench.access import describe_instance_access
 from provision.targets.workbench.agent_config import (
     STABLE_PREFIX,
-    compute_declared_digest,
     get_prefix,
 )
-from provision.targets.workbench.capacity import ReleasedGpus, check_capacity
 from provision.targets.workbench.cleanup import plan_instance_deletion, plan_interrupted_deletion
-from provision.targets.workbench.diff import ChangeMethod
-from provision.targets.workbench.former_instances import is_former_part, plan_former_removals
-from provision.targets.workbench.image import choose_image, is_image_unpinned
-from provision.targets.workbench.machine_type import choose_machine
+from provision.targets.workbench.notices import leftover_notice
 from provision.targets.workbench.observation import (
     WorkbenchObservation,
     find_differences,
-    get_source_image,
     select_run,
 )
-from provision.targets.workbench.ownership import find_instances, is_owned
+from provision.targets.workbench.observer import observe_instance
+from provision.targets.workbench.orphans import list_orphan_instances
+from provision.targets.workbench.ownership import is_owned
+from provision.targets.workbench.plan_notes import RESTART_NOTE
 from provision.targets.workbench.planning import (
-    INSTANCE_PART,
     plan_create,
     plan_move,
     plan_replace,
-    plan_rerun_effects,
+    plan_rerun,
     plan_update,
 )
-from provision.targets.workbench.refusals import find_refusals, get_workbench_target
-from provision.targets.workbench.resource_names import build_resource_names
+from provision.targets.workbench.records import (
+    INSTANCE_PART,
+    build_resource_name,
+    expand_zones,
+    forget_former_instance,
+    is_former_part,
+)
+from provision.targets.workbench.recovery import (
+    has_lineage,
+    recover_instance,
+    refuse_pending_creation,
+)
+from provision.targets.workbench.refusals import find_refusals
+from provision.targets.workbench.verification import await_report, settle_verdict
+from provision.verification import Report
 
-__all__ = ["INSTANCE_PART", "WorkbenchDriver", "WorkbenchObservation", "get_run_location"]
 
+class WorkbenchDriver(Driver[WorkbenchObservation]):
+    """Instances of Vertex AI Workbench."""
 
-class WorkbenchDriver:
-    """Instances of Vertex AI Workbench (see provision.targets.Target)."""
+    platform = "linux-x86_64"
+    destroys_from_elsewhere = True
+    sandbox_note = "Google Cloud: services on this machine"
 
-    platform: str | None = "linux-x86_64"
+    def owns(self, part: str) -> bool:
+        """Return whether a part records an instance, current or replaced."""
+        return part == INSTANCE_PART or is_former_part(part)
 
-    def observe(self, place: TargetContext, ledger: Ledger, reader: Reader) -> WorkbenchObservation:
-        """Return what there is of the instance: looked for by its name in every zone of the
-        project, whatever the state says.
-        """
-        state, facts, cloud = ledger.state, load_facts(), reader.cloud()
-        names = build_resource_names(place, state.lineage)
-        record, intent = (
-            state.resource(place.address, INSTANCE_PART),
-            ledger.find_interrupted(place.address),
-        )
-        zones = (
-            (str(record["zone"]),)
-            if record and record.get("zone") and record.get("project") == names.project
-            else ()
-        )
-        found = find_instances(place, names, zones, cloud, adopt=place.adopt)
-        target, card = (
-            get_workbench_target(place),
-            facts.card(place.spec.gpu.type) if not place.spec.gpu.is_none else None,
-        )
-        image = get_source_image(record, found.instance)
-        asked = is_image_unpinned(target.image) and (
-            image is None or not choose_image(target.image, facts, None, image).name
-        )
-        picked = choose_image(
-            target.image,
-            facts,
-            cloud.config(names.project, names.zones[0]) if asked else None,
-            image,
-        )
-        chosen = choose_machine(place.spec, target, facts, card)
-        fresh = hashlib.sha256(
-            f"{state.lineage} {state.serial} {place.address} "
-            f"{compute_declared_digest(place)}".encode()
-        ).hexdigest()[:32]
-        formers = tuple(plan_former_removals(state, place.address, names))
-        have = WorkbenchObservation(
-            facts, names, *found, record, intent, chosen, picked, fresh, former_instances=formers
-        )
-        return _with_differences(place, have, cloud)
+    def observe(
+        self, context: TargetContext, ledger: Ledger, reader: Reader
+    ) -> WorkbenchObservation:
+        """Return the instance, by its name in every zone of the project."""
+        return observe_instance(context, ledger, reader)
 
-    def refusals(self, place: TargetContext, have: WorkbenchObservation) -> tuple[Refusal, ...]:
-        """Return what the spec asks for that this kind does not do, or that cannot be had."""
+    def refusals(
+        self, context: TargetContext, observed: WorkbenchObservation
+    ) -> tuple[Refusal, ...]:
+        """Return the fields that this kind does not support, or that cannot be had."""
         # Beside one of ours, another is in the way only where the new one may have to lie.
-        others = (one for one in have.others if not is_owned(one, have.names))
+        others = (one for one in observed.others if not is_owned(one, observed.names))
         foreign = tuple(
             one
             for one in others
-            if not have.exists
+            if not observed.exists
             or (
-                have.needs_replacement
-                and str(one.get("name", "")).split("/")[3] in have.names.zones
+                observed.needs_replacement
+                and str(one.get("name", "")).split("/")[3] in observed.names.zones
             )
         )
         return tuple(
             find_refusals(
-                place, have.facts, have.machine_choice, have.image_choice, foreign, have.capacity
+                context,
+                observed.facts,
+                observed.machine_choice,
+                observed.image_choice,
+                foreign,
+                observed.capacity,
             )
         )
 
-    def plan(self, place: TargetContext, have: WorkbenchObservation) -> tuple[Action, ...]:
-        """Return the action on the instance, with all that runs on it, and the removals of former
-        ones that a move left.
-        """
-        stays = have.exists and not have.needs_replacement
+    def plan(self, context: TargetContext, observed: WorkbenchObservation) -> tuple[Action, ...]:
+        """Return the action on the instance, and the deletion of replaced ones that a move left."""
+        stays = observed.exists and not observed.needs_replacement
         taken = {
-            have.names.instance_resource_name(zone)
-            for zone in ((have.zone,) if stays else have.names.zones)
+            observed.names.instance_resource_name(zone)
+            for zone in ((observed.zone,) if stays else observed.names.zones)
         }  # names that the instance has, or may get
         return (
-            *self._plan_instance(place, have),
-            *(action for name, action in have.former_instances if name not in taken),
+            *self._plan_instance(context, observed),
+            *(action for name, action in observed.former_instances if name not in taken),
         )
 
     def _plan_instance(
-        self, place: TargetContext, have: WorkbenchObservation
+        self, context: TargetContext, observed: WorkbenchObservation
     ) -> tuple[Action, ...]:
-        if have.recorded is not None and have.recorded.get("project") != have.names.project:
-            return (plan_move(place, have),)
-        if have.instance is None:
-            return (plan_create(place, have),)
-        found = find_differences(place, have, select_run(place, have))
+        if (
+            observed.recorded is not None
+            and observed.recorded.get("project") != observed.names.project
+        ):
+            return (plan_move(context, observed),)
+        if observed.instance is None:
+            return (plan_create(context, observed),)
+        found = find_differences(context, observed, select_run(context, observed))
         return (
-            plan_replace(place, have, found)
-            if have.needs_replacement
-            else plan_update(place, have, found),
+            plan_replace(context, observed, found)
+            if observed.needs_replacement
+            else plan_update(context, observed, found),
         )
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
-        """Return the actions that remove the instance of an address, its objects in the bucket and
-        its reports, half-made ones included.
-        """
-        actions = []
-        for part, record in ledger.state.parts(address).items():
-            made = part == INSTANCE_PART or is_former_part(part)
-            effects = (
-                tuple(plan_instance_deletion(record))
-                if made
-                else tuple(
-                    RemoveTree(resolve_own_folder(folder, path, address))
-                    for path in record.get("paths", ())
-                )
-            )
-            notes = ("its disks go with it: /home/jupyter and all that lies there",) if made else ()
-            actions.append(
-                Action(
-                    Operation.DESTROY,
-                    address,
-                    part,
-                    str(record.get("title", part)),
-                    "destroy was asked for",
-                    effects,
-                    notes=notes,
-                )
-            )
-        for intent in (one for one in ledger.find_all_interrupted(address) if one.names):
-            effects = tuple(
-                plan_interrupted_deletion(
-                    intent, tuple(effect for action in actions for effect in action.effects)
-                )
-            )
-            actions.insert(
-                0,
-                Action(
-                    Operation.DESTROY,
-                    address,
-                    intent.part,
-                    "half-made instance",
-                    "an interrupted run may have left it",
-                    effects,
-                ),
-            )
+        """Return the deletion of all instances of an address, of their objects and reports."""
+        actions = [
+            _plan_removal(address, part, record, folder)
+            for part, record in ledger.state.parts(address).items()
+        ]
+        for intent in ledger.find_all_interrupted(address):
+            if not intent.names:
+                continue
+            gone = tuple(effect for action in actions for effect in action.effects)
+            effects = tuple(plan_interrupted_deletion(intent, gone))
+            reason = "an interrupted run may have left it"
+            title = "half-made instance"
+            action = Action(Operation.DESTROY, address, intent.part, title, reason, effects)
+            actions.insert(0, action)
         return tuple(actions)
 
-    def get_interpreter(self, place: TargetContext) -> Interpreter:
+    def require_destroyable(self, intents: Sequence[Intent], system: System) -> None:
+        """Check that no requested instance can still appear."""
+        refuse_pending_creation(intents, system)
+
+    def state_after(self, action: Action, state: State, reader: Reader) -> State:
+        """Return the state once an action is done; the zone is known only then."""
+        done = _with_zone(action, reader)
+        after = state.after_action(done)
+        if done.record is not None and done.record.get("zone"):
+            after = forget_former_instance(after, action.address, done.record)
+        return after
+
+    def state_after_failure(self, action: Action, state: State) -> State:
+        """Return the state without the instances that a failed action had deleted first."""
+        after = state
+        for effect in action.effects:
+            if isinstance(effect, CreateInstance) and effect.instead_of:
+                after = after.with_record(action.address, action.part, None)
+        for old in expand_zones(state.resource(action.address, INSTANCE_PART)):
+            after = forget_former_instance(after, action.address, old)
+        return after
+
+    def recover(
+        self,
+        intent: Intent,
+        journal: Journal,
+        *,
+        planned: bool = False,
+        still_running: tuple[str, ...] = (),
+    ) -> None:
+        """Record the instance that an interrupted action began, if one is shown."""
+        if intent.names:
+            recover_instance(intent, journal, planned=planned, still_running=still_running)
+        else:
+            journal.close_intent(intent)
+
+    def voids_verdict(self, action: Action, state: State) -> bool:
+        """Return whether an action starts a new run."""
+        if is_former_part(action.part) or action.operation is Operation.KEEP:
+            return False
+        recorded = state.resource(action.address, action.part)
+        if recorded is None or action.record is None:
+            return True
+        return bool(action.record.get("nonce") != recorded.get("nonce"))
+
+    def plan_verification(
+        self,
+        context: TargetContext,
+        state: State,
+        reader: Reader,
+        actions: Sequence[Action] = (),
+        *,
+        requested: bool = False,
+    ) -> Verification:
+        """Return whether the instance is to be verified, and that it restarts for it."""
+        planned = super().plan_verification(context, state, reader, actions, requested=requested)
+        updates = (Operation.KEEP, Operation.CHANGE)
+        for action in actions:
+            if planned.needed and action.part == INSTANCE_PART and action.operation in updates:
+                return self._with_restart(planned, action, state)
+        return planned
+
+    def _with_restart(self, planned: Verification, action: Action, state: State) -> Verification:
+        stored = state.resource(action.address, VERIFICATION_PART)
+        if stored and stored.get("nonce") == (action.record or {}).get("nonce"):
+            return replace(planned, reason=f"{planned.reason}; {RESTART_NOTE}")
+        if self.voids_verdict(action, state):
+            return replace(planned, reason="it is started anew")
+        return planned
+
+    def reason_for_missing_report(
+        self,
+        context: TargetContext,
+        stored: Mapping[str, Any],
+        state: State,
+        reader: Reader,  # noqa: ARG002
+    ) -> str:
+        """Return why the last run has no verdict; "" when the stored one is of that run."""
+        record = state.resource(context.address, INSTANCE_PART)
+        if record is None:
+            return ""
+        if record.get("ended"):
+            return "its last run ended without a proof"
+        if stored.get("nonce") != record.get("nonce"):
+            return "the device has not reported yet"
+        return ""
+
+    def require_verifiable(
+        self,
+        context: TargetContext,
+        ledger: Ledger,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+        only: tuple[str, ...],
+    ) -> None:
+        """Check that no single checks are requested: an instance runs all of them."""
+        refuse_single_checks(context, only)
+
+    def verify(
+        self, context: TargetContext, journal: Journal, options: VerifyOptions
+    ) -> ProbeEvidence | Pending:
+        """Wait for the report of the run; one that was verified before, or ended, runs again."""
+        record = journal.state.resource(context.address, INSTANCE_PART) or {}
+        stored = journal.state.resource(context.address, VERIFICATION_PART)
+        verified = stored is not None and stored.get("nonce") == record.get("nonce")
+        if options.rerun or verified:
+            self._request_run(context, journal)
+        if options.detach:
+            return Pending()
+        return await_report(context, journal)
+
+    def _request_run(self, context: TargetContext, journal: Journal) -> None:
+        observed = self.observe(context, Ledger(journal.state), journal.system)
+        if not observed.exists:
+            raise Refused(
+                f"there is no instance for {context.address}",
+                hint=f"make it: provision apply --target {context.target}",
+            )
+        action = plan_rerun(context, observed, journal.system.token())
+        journal.perform(self, action)
+
+    def after_verdict(self, context: TargetContext, report: Report, journal: Journal) -> str:
+        """Stop, delete or keep an instance that is not verified, as `on_failure` says."""
+        return settle_verdict(context, report, journal)
+
+    def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
+        """Wait for the report of the recorded run."""
+        return await_report(context, journal)
+
+    def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
+        """Return the condition of the recorded instance; one that was only begun is half-made."""
+        location = self.location(context.address, context.folder, ledger.state)
+        if location is not None:
+            return TargetCondition(self.observe(context, ledger, reader).condition, location)
+        intent = ledger.find_interrupted(context.address)
+        if intent is None:
+            return TargetCondition("absent", "")
+        if not intent.names:
+            return TargetCondition("half-made", "")
+        zones = " or ".join(name.split("/")[3] for name in intent.names)
+        return TargetCondition("half-made", f"{intent.names[0].rpartition('/')[2]} in {zones}")
+
+    def location(self, address: str, folder: Path, state: State) -> str | None:  # noqa: ARG002
+        """Return the name and zone of the recorded instance."""
+        record = state.resource(address, INSTANCE_PART)
+        return f"{record['instance']} in {record['zone']}" if record is not None else None
+
+    def summarize(
+        self,
+        context: TargetContext,
+        state: State,
+        actions: Sequence[Action],  # noqa: ARG002
+    ) -> TargetSummary:
+        """Return the record of the instance."""
+        return TargetSummary(instance=state.resource(context.address, INSTANCE_PART))
+
+    def refuse_program(self, context: TargetContext) -> Refusal:
+        """Return that programs run on the instance."""
+        return Refusal(
+            (),
+            f"{context.address} is an instance, and programs run on it",
+            f"open it, and run the program there: {context.command('open')}",
+        )
+
+    def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
+        """Return the notice about an instance that runs or may be starting."""
+        return leftover_notice(context, ledger)
+
+    def describe_access(
+        self, address: str, state: State, spec_path: Path, reader: Reader
+    ) -> InstanceAccess:
+        """Return the ways to reach the recorded instance."""
+        return describe_instance_access(address, state, spec_path, reader)
+
+    def list_orphans(self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList:
+        """Return the labelled instances that none of the ledgers tracks."""
+        return list_orphan_instances(ledgers, reader)
+
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs run on the instance; the paths are the device's."""
-        prefix = Path(get_prefix(place))
+        prefix = Path(get_prefix(context))
         return Interpreter(prefix / "bin/python", prefix, Path(STABLE_PREFIX))
 
     def get_environment_variables(
         self,
-        place: TargetContext,
+        context: TargetContext,
         caller: Mapping[str, str],  # noqa: ARG002
         *,
         partial: bool = False,  # noqa: ARG002
     ) -> dict[str, str]:
         """Return the declared variables; secrets are fetched on the instance."""
-        return declared_variables(place.spec)
-
-    def plan_rerun(
-        self, place: TargetContext, have: WorkbenchObservation, nonce: str
-    ) -> tuple[tuple[Effect, ...], Mapping[str, Any]]:
-        """Return the effects that have the instance verify itself again, and the record that it
-        then has.
-        """
-        return plan_rerun_effects(place, have, nonce)
+        return declared_variables(context.spec)
 
 
-def get_run_location(record: Mapping[str, Any]) -> tuple[str, str]:
-    """Return (nonce, gs:// folder of the run) of a recorded instance."""
-    return str(record["nonce"]), f"{record['bucket']}{record['nonce']}/"
+def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
+    title, reason = str(record.get("title", part)), "destroy was asked for"
+    if part == INSTANCE_PART or is_former_part(part):
+        effects = tuple(plan_instance_deletion(record))
+        notes = ("its disks go with it: /home/jupyter and all that lies there",)
+        return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
+    paths = record.get("paths", ())
+    removals = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
+    return Action(Operation.DESTROY, address, part, title, reason, removals)
 
 
-def _with_differences(
-    place: TargetContext, have: WorkbenchObservation, cloud: CloudReader
-) -> WorkbenchObservation:
-    """Return what was found with what differs; where an instance has to be made for it, with what
-    is known of the chance to get one.
-    """
-    gpu = place.spec.gpu
-    card = have.facts.card(gpu.type) if not gpu.is_none else None
-    if not have.exists:
-        return replace(have, capacity=check_capacity(have.names, card, gpu.count, cloud))
-    if not have.is_resolved:
-        return have
-    found = find_differences(place, have, select_run(place, have))
-    doomed = not have.is_updatable or any(change.method is ChangeMethod.REPLACE for change in found)
-    whole = have.is_updatable and not have.is_interrupted
-    # The old one's cards come back only where it goes before the new one is made.
-    held = _released_gpus(have) if have.zone in have.names.zones else None
-    outlook = check_capacity(have.names, card, gpu.count, cloud, held) if doomed else have.capacity
-    return replace(
-        have,
-        drift=tuple(change.path for change in found),
-        is_complete=whole,
-        needs_replacement=doomed,
-        capacity=outlook,
-    )
-
-
-def _released_gpus(have: WorkbenchObservation) -> ReleasedGpus | None:
-    """Return the cards that a running instance holds of the quota; None where it holds none."""
-    configs = (have.instance or {}).get("gceSetup", {}).get("acceleratorConfigs") or ()
-    if have.is_stopped or not configs:
-        return None
-    return ReleasedGpus(
-        str(configs[0].get("type", "")), have.zone, int(configs[0].get("coreCount", 1))
-    )
+def _with_zone(action: Action, reader: Reader) -> Action:
+    """Return an action whose record names the zone that its instance is in."""
+    record = action.record
+    if action.part != INSTANCE_PART or record is None or record.get("zone"):
+        return action
+    cloud = reader.cloud()
+    for possible in expand_zones(record):
+        if has_lineage(cloud.instance(build_resource_name(possible)), record["lineage"]):
+            return replace(action, record={**record, "zone": possible["zone"]})
+    return action

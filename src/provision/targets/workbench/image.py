@@ -1,6 +1,4 @@
-"""Which image an instance starts from: an exact name as it stands, a family as the newest image
-that Workbench offers of it.
-"""
+"""Image of an instance: an exact name, or the newest image that Workbench offers of a family."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ _DATED = re.compile(r"-(\d{8})-(\d{4})-rc(\d+)$")
 
 
 class ImageChoice(NamedTuple):
-    """An image by project and exact name, and the family that it was resolved from ("" for a name
-    that was given); or why there is none.
-    """
+    """An image by project and exact name, with the family it was resolved from; or a problem."""
 
     project: str
     name: str
@@ -40,9 +36,7 @@ def find_newest_family(facts: Facts) -> str:
 
 
 def is_image_unpinned(asked: str | None) -> bool:
-    """Tell whether what the spec says of the image has to be resolved: it says nothing, or names a
-    family.
-    """
+    """Return whether the spec names no image, or only a family."""
     return asked is None or not split_image_name(asked)[1]
 
 
@@ -54,10 +48,9 @@ def choose_image(
 ) -> ImageChoice:
     """Return the image of an instance.
 
-    `config` is what getConfig answered in the first zone, None where it was not asked or did not
-    answer. What was resolved for an instance that exists
-    (`recorded`: project, name, family) stays as long as the spec asks for the same family:
-    images come out weekly, and that is no reason for a new machine.
+    `config` is the answer of getConfig in the first zone; None if it was not asked or failed. What
+    was resolved for an instance that exists (`recorded`: project, name, family) stays as long as
+    the spec names the same family: images come out weekly, which is no reason for a new machine.
     """
     family = split_image_name(asked)[0] if asked else find_newest_family(facts)
     row = facts.images.get(family)

@@ -25,9 +25,7 @@ model. Our choice.
 
 
 class MachineChoice(NamedTuple):
-    """A machine type with its price in the first zone's region (None: the tables have none), or,
-    with "", why there is none.
-    """
+    """A machine type with its price in the first zone's region; or a problem."""
 
     machine_type: str
     offer: MachineOffer | None = None
@@ -47,26 +45,20 @@ class MachineChoice(NamedTuple):
 def choose_machine(
     spec: Spec, target: WorkbenchTarget, facts: Facts, card: Card | None
 ) -> MachineChoice:
-    """Return the machine type of a spec as it holds at a target: the one that is named, else the
-    cheapest that carries the cards and has the memory.
-    """
+    """Return the named machine type, else the cheapest with the GPUs and the memory."""
     cards, region = (spec.gpu.count if card else 0), region_of(target.zones[0])
     if target.machine_type != "auto":
         named = facts.machines.get(target.machine_type)
         known = list_offers((named,), card, cards) if named else ()
         return MachineChoice(target.machine_type, cheapest_offer(known, region) if known else None)
-    able = (
-        find_machines(facts, card, cards, reserved=target.reservation is not None)
-        if card
-        else find_cpu_machines(facts)
-    )
-    least = (
-        parse_size(spec.requires.ram) / 2**30
-        if spec.requires.ram
-        else 0.0
-        if card
-        else _LEAST_RAM_GB
-    )
+    if card:
+        able = find_machines(facts, card, cards, reserved=target.reservation is not None)
+        least = 0.0
+    else:
+        able = find_cpu_machines(facts)
+        least = float(_LEAST_RAM_GB)
+    if spec.requires.ram:
+        least = parse_size(spec.requires.ram) / 2**30
     fit = tuple(machine for machine in able if machine.ram_gb >= least)
     if not fit:
         return MachineChoice("", problem=_no_machine_reason(spec, able, least))

@@ -1,4 +1,4 @@
-"""What is known of one instance: what was found, what is recorded, and what was decided from both."""  # noqa: E501
+"""Observation of an instance: what exists, what is recorded, and what was chosen from both."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 
 from provision.facts import Facts
 from provision.facts.schema_platforms import split_image_name
-from provision.plan import Action
-from provision.state import Intent
-from provision.targets.base import TargetContext
+from provision.plan import Action, Intent
+from provision.targets.context import TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (
     build_agent_config,
@@ -39,12 +38,13 @@ _NOT_CHECKED = CapacityCheck()
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchObservation:
-    """What was found, and what was decided from it: the instance with its zone, what is recorded,
-    machine type, image, quotas; `fresh` is the run to be.
+    """An instance with its zone and record, and the machine, image and quota chosen for it.
 
-    `others` bear the same name and are not the one; `doomed` tells that another instance is to
-    take the place of the one that is there;
-    `formers` are instances that a move left elsewhere: full name, and the action that removes it.
+    Attributes:
+        others: Other instances with the same name.
+        next_nonce: Nonce of the run that would be started.
+        needs_replacement: Another instance is to take its place.
+        former_instances: Replaced instances elsewhere: full name, and the action that deletes it.
     """
 
     facts: Facts
@@ -92,7 +92,7 @@ class WorkbenchObservation:
 
     @property
     def condition(self) -> str:
-        """How it stands, in words."""
+        """The condition of the instance, as `status` shows it."""
         if not self.exists:
             return "gone" if self.recorded else "absent"
         if self.is_interrupted or not self.is_complete:
@@ -103,15 +103,16 @@ class WorkbenchObservation:
 
     @property
     def state(self) -> str:
-        """The instance's state as the service tells it; "" where there is none."""
+        """The instance's state as the service reports it; "" if there is none."""
         return str(self.instance.get("state", "")) if self.instance else ""
 
 
 def get_source_image(
     record: Mapping[str, Any] | None, real: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """Return the image (project, name, family) that an instance was made from, as recorded, else as
-    it says itself; None where there is no instance.
+    """Return the image (project, name, family) of an instance; None if there is no instance.
+
+    The record decides, else what the instance says itself.
     """
     if real is None:
         return None
@@ -131,63 +132,65 @@ def get_source_image(
     )
 
 
-def prepare_run(place: TargetContext, have: WorkbenchObservation) -> tuple[AgentRun, bytes]:
+def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the run to be, and its document."""
     document = encode_config(
         build_agent_config(
-            place, have.names, have.next_nonce, programs.build_programs(), programs.read_pinned_uv()
+            context,
+            observed.names,
+            observed.next_nonce,
+            programs.build_programs(),
+            programs.read_pinned_uv(),
         )
     )
     return AgentRun(
-        have.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(place)
+        observed.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(context)
     ), document
 
 
-def select_run(place: TargetContext, have: WorkbenchObservation) -> AgentRun:
-    """Return the run that the instance is at, where that is ours and for what is declared now, else
-    a new one.
-    """
-    told = read_run(have.instance or {})
-    ours = (have.intent.details.get("nonce") if have.intent else None) or (have.recorded or {}).get(
-        "nonce"
-    )
+def select_run(context: TargetContext, observed: WorkbenchObservation) -> AgentRun:
+    """Return the instance's run if it is ours and for what is declared; else a new one."""
+    told = read_run(observed.instance or {})
+    ours = (observed.intent.details.get("nonce") if observed.intent else None) or (
+        observed.recorded or {}
+    ).get("nonce")
     if (
         told is not None
-        and told.declared_digest == compute_declared_digest(place)
+        and told.declared_digest == compute_declared_digest(context)
         and ours in (None, told.nonce)
-        and told.config_uri == f"{have.names.run_folder(told.nonce)}document.json"
+        and told.config_uri == f"{observed.names.run_folder(told.nonce)}document.json"
     ):
         return told
-    return prepare_run(place, have)[0]
+    return prepare_run(context, observed)[0]
 
 
 def build_desired_body(
-    place: TargetContext, have: WorkbenchObservation, run: AgentRun
+    context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> dict[str, Any]:
-    """Return the body of the instance that is wanted, told of a run."""
-    card = have.facts.card(place.spec.gpu.type) if not place.spec.gpu.is_none else None
+    """Return the body of the desired instance, with a run."""
+    card = observed.facts.card(context.spec.gpu.type) if not context.spec.gpu.is_none else None
     choices = InstanceChoices(
-        have.machine_choice.machine_type,
-        have.image_choice.project,
-        have.image_choice.name,
+        observed.machine_choice.machine_type,
+        observed.image_choice.project,
+        observed.image_choice.name,
         card,
-        place.spec.gpu.count if card else 0,
+        context.spec.gpu.count if card else 0,
     )
-    return build_body(place, have.names, choices, run, have.facts)
+    return build_body(context, observed.names, choices, run, observed.facts)
 
 
 def find_differences(
-    place: TargetContext, have: WorkbenchObservation, run: AgentRun
+    context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> tuple[FieldChange, ...]:
-    """Return what differs between the instance that is wanted, told of a run, and the one that is
-    there.
-    """
-    sent = (have.recorded or {}).get("body") or read_creation_body(have.instance or {})
-    found = find_changes(build_desired_body(place, have, run), have.instance or {}, sent)
-    if have.zone not in have.names.zones:
+    """Return the differences between the desired instance, with a run, and the one that exists."""
+    sent = (observed.recorded or {}).get("body") or read_creation_body(observed.instance or {})
+    found = find_changes(build_desired_body(context, observed, run), observed.instance or {}, sent)
+    if observed.zone not in observed.names.zones:
         found = (
             *found,
-            FieldChange("zone", have.zone, ", ".join(have.names.zones), ChangeMethod.REPLACE),
+            FieldChange(
+                "zone", observed.zone, ", ".join(observed.names.zones), ChangeMethod.REPLACE
+            ),
         )
     # Two texts of the same values are the same run.
     return tuple(
@@ -199,11 +202,11 @@ def find_differences(
     )
 
 
-def is_adopted(have: WorkbenchObservation) -> bool:
-    """Tell whether the instance was made by another state."""
+def is_adopted(observed: WorkbenchObservation) -> bool:
+    """Return whether the instance was made by another state."""
     return (
-        have.instance is not None
-        and have.instance.get("labels", {}).get(LINEAGE_LABEL) != have.names.lineage
+        observed.instance is not None
+        and observed.instance.get("labels", {}).get(LINEAGE_LABEL) != observed.names.lineage
     )
 
 

@@ -1,4 +1,4 @@
-"""Who an instance belongs to: which of those that bear our name is ours, and whose the others are."""  # noqa: E501
+"""Ownership of instances: which of those with our name is ours, and whose the others are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from provision.effects.google import CloudReader
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.workbench.resource_names import (
     LINEAGE_LABEL,
     MANAGED_LABEL,
@@ -18,7 +18,7 @@ Body = Mapping[str, Any]
 
 
 class InstanceMatch(NamedTuple):
-    """The instances that bear a name: ours with its zone (None and ""), and the others."""
+    """Instances with one name: ours with its zone (None and "" if there is none), the others."""
 
     instance: Body | None
     zone: str
@@ -26,18 +26,17 @@ class InstanceMatch(NamedTuple):
 
 
 def find_instances(
-    place: TargetContext,
+    context: TargetContext,
     names: ResourceNames,
     first: tuple[str, ...],
     cloud: CloudReader,
     *,
     adopt: bool,
 ) -> InstanceMatch:
-    """Return the instances that bear a place's name, in whichever zone of the project; `first` are
-    the zones that ours is looked for in first.
+    """Return the instances with a target's name, in any zone of the project.
 
-    With `adopt` the only one of a spec and target of these names counts as ours, whichever state
-    made it.
+    `first` are the zones to look in first. With `adopt` the only instance of this spec and target
+    counts as ours, whichever state made it.
     """
     asked = tuple(dict.fromkeys((*first, *names.zones)))
     # A list may be late with a new instance, and a zone of the list may not be among those asked.
@@ -54,7 +53,7 @@ def find_instances(
             there.setdefault(zone, one)
     ours = [zone for zone, real in there.items() if is_owned(real, names)]
     if not ours and adopt and len(there) == 1:
-        ours = [zone for zone, real in there.items() if is_made_for(real, place)]
+        ours = [zone for zone, real in there.items() if is_made_for(real, context)]
     if not ours:
         return InstanceMatch(None, "", tuple(there.values()))
     return InstanceMatch(
@@ -63,7 +62,7 @@ def find_instances(
 
 
 def is_owned(real: Body, names: ResourceNames) -> bool:
-    """Tell whether an instance was made by the state at hand."""
+    """Return whether an instance was made by this state."""
     labels = real.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
@@ -72,18 +71,18 @@ def is_owned(real: Body, names: ResourceNames) -> bool:
     )
 
 
-def is_made_for(real: Body, place: TargetContext) -> bool:
-    """Tell whether an instance was made by provision, for a spec and target of these names."""
+def is_made_for(real: Body, context: TargetContext) -> bool:
+    """Return whether provision made an instance for a spec and target of these names."""
     labels = real.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
         and (labels.get("provision-spec"), labels.get("provision-target"))
-        == (to_label_value(place.stem), to_label_value(place.target))
+        == (to_label_value(context.stem), to_label_value(context.target))
     )
 
 
 def describe_owner(real: Body) -> str:
-    """Return where an instance is and whose it is, in words."""
+    """Return where an instance is and what its labels say about its owner."""
     labels = real.get("labels", {})
     told = (
         ", ".join(
@@ -108,6 +107,6 @@ def describe_owner(real: Body) -> str:
 
 
 def describe_duplicates(found: tuple[Body, ...]) -> Iterator[str]:
-    """Yield what a plan says of instances that bear our name beside the one it is about."""
+    """Yield the notes of a plan about other instances with our name."""
     for real in found:
         yield f"another instance bears this name, and costs: {describe_owner(real)}"

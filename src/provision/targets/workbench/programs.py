@@ -1,6 +1,4 @@
-"""The programs of ours that an instance fetches: the same bytes for everyone, since all that a spec
-says is in the document.
-"""
+"""Programs that an instance fetches: the same bytes for everyone, as the spec is data."""
 
 from __future__ import annotations
 
@@ -32,8 +30,6 @@ def build_programs() -> Mapping[str, Program]:
 
 
 def read_pinned_uv() -> dict[str, Any]:
-    """Return the uv that an instance installs with: its version, and the sha256 of its wheels by
-    file name.
-    """
+    """Return the uv that an instance installs with: version, and sha256 of its wheels by file."""
     document: dict[str, Any] = json.loads(find_asset(_UV).read_bytes())
     return document

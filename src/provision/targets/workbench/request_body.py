@@ -1,6 +1,4 @@
-"""The request body of an instance, as REST JSON of Notebooks v2: values of the spec and what was
-chosen, and nothing of the service's own.
-"""
+"""Request body of an instance: REST JSON of Notebooks v2, from the spec and our choices."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import Any, NamedTuple
 from provision.facts import Card, Facts
 from provision.field_types import parse_duration, parse_size
 from provision.kinds import Disk, WorkbenchTarget
-from provision.targets.base import TargetContext
+from provision.targets.context import TargetContext
 from provision.targets.workbench.resource_names import ResourceNames, build_labels
 
 STARTUP_BEHAVIOR = "download_and_run_every_start"
@@ -37,9 +35,7 @@ STARTUP_PROGRAM = "program.sh"
 
 
 class InstanceChoices(NamedTuple):
-    """What the spec leaves open, decided: machine type, the image by its exact name with its
-    project, the card (None: CPU), and how many.
-    """
+    """Choices that the spec leaves open: machine type, exact image, GPU (None: CPU), count."""
 
     machine_type: str
     image_project: str
@@ -49,10 +45,9 @@ class InstanceChoices(NamedTuple):
 
 
 class AgentRun(NamedTuple):
-    """One run on the device: its nonce, the sha256 of its document, and the digest of what the
-    document declares whatever the run.
+    """One run on the device: nonce, sha256 of its document, digest of what that declares.
 
-    `document` is where the document lies, as an instance was told it.
+    `config_uri` is the document's address as the instance was given it.
     """
 
     nonce: str
@@ -62,7 +57,7 @@ class AgentRun(NamedTuple):
 
 
 def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
-    """Return the run that an instance was last told of; None where it was not told, or not by us."""  # noqa: E501
+    """Return the run that an instance was given last; None if it has none of ours."""
     text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
     try:
         told = json.loads(text)
@@ -74,9 +69,7 @@ def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
 
 
 def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the body that an instance was made with and that never changes, as it says
-    itself; {} where it says nothing.
-    """
+    """Return the unchangeable part of the body that an instance was created with; {} if unknown."""
     text = instance.get("gceSetup", {}).get("metadata", {}).get(CREATION_METADATA_KEY, "")
     try:
         told = json.loads(text)
@@ -91,18 +84,19 @@ def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_body(
-    place: TargetContext,
+    context: TargetContext,
     names: ResourceNames,
     choices: InstanceChoices,
     run: AgentRun,
     facts: Facts,
 ) -> dict[str, Any]:
-    """Return the instance as the service takes it: camelCase, enums as words, int64 as texts. The
-    same for every zone.
+    """Return the instance as the service takes it, the same for every zone.
+
+    Keys are camelCase, enums are words, int64 are texts.
     """
-    target = _target(place)
+    target = _target(context)
     body: dict[str, Any] = {
-        "labels": {**target.labels, **build_labels(place, names)},
+        "labels": {**target.labels, **build_labels(context, names)},
         "gceSetup": _setup(target, names, choices, run, facts),
     }
     if target.access.owner is not None:
@@ -114,9 +108,7 @@ def build_body(
 
 
 def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun) -> dict[str, str]:
-    """Return the metadata that is ours, and the author's own; values that are texts, as the service
-    wants them.
-    """
+    """Return our metadata and the author's; the service wants texts as values."""
     idle = parse_duration(target.idle_shutdown) if target.idle_shutdown else None
     document = {
         "nonce": run.nonce,
@@ -222,7 +214,7 @@ def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:
     return interface
 
 
-def _target(place: TargetContext) -> WorkbenchTarget:
-    target = place.spec.targets[place.target]
+def _target(context: TargetContext) -> WorkbenchTarget:
+    target = context.spec.targets[context.target]
     assert isinstance(target, WorkbenchTarget)  # noqa: S101
     return target

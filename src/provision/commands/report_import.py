@@ -1,0 +1,388 @@
+"""Imports reports that people bring: finds their target, checks them, and stores them."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from provision.commands.facts_comparison import compare_with_facts
+from provision.commands.lock import read_lock
+from provision.commands.shared.executor import Executor
+from provision.commands.shared.load import LoadedSpec, load_spec, state_folder
+from provision.commands.shared.report_store import store_report
+from provision.commands.shared.target_plans import get_driver_and_context
+from provision.effects.local import MakeFolder, WriteFile
+from provision.effects.system import ProgressCallback, System
+from provision.errors import ExternalError, LockError, Refused
+from provision.lock.inputs import list_changed_inputs
+from provision.sanitize import escape_line
+from provision.state import State
+from provision.state_store import LocalStore
+from provision.targets import DRIVERS, TargetContext
+from provision.targets.base import VERIFICATION_PART, ProbeEvidence
+from provision.targets.capabilities import AcceptsReports, FactsComparison, ReportRequest
+from provision.verification import Report, probe_digest
+from provision.verification.consistency import find_contradictions
+from provision.verification.report import MAX_REPORT_BYTES
+from provision.verification.untrusted_report import read_untrusted_report, serialize_report
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_CLOCK_TOLERANCE = timedelta(days=1)
+"""Tolerance for a runtime's clock that is ahead. Our choice."""
+_EARLIEST_TIME = "2026-01-01T00:00:00Z"
+"""The year of provision's first version; a machine whose clock was never set says 1970."""
+_MAX_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedReport:
+    """An imported report with its target; `fresh` unless the same was imported before."""
+
+    loaded: LoadedSpec
+    context: TargetContext
+    report: Report
+    json_path: Path
+    html_path: Path
+    state: State
+    fresh: bool
+    facts_comparison: FactsComparison
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the verdict; what is simulated proves nothing of a runtime."""
+        return self.report.exit_code
+
+
+def import_report(
+    content: bytes,
+    name: str,
+    spec: Path | None,
+    target: str | None,
+    system: System,
+    progress: ProgressCallback,
+    *,
+    lock_wait_s: float = 0,
+) -> ImportedReport:
+    """Store a report under its target; `name` is how messages call it.
+
+    Without a spec it is that of the notebook in this folder which asked for the report.
+
+    Raises:
+        Refused: the report is damaged, forged, foreign or old; nothing is written.
+        LockError: there is no lock that matches.
+    """
+    report = read_untrusted_report(content, name)
+    loaded = load_spec(spec or find_spec_for_report(report, Path(), name, system), system)
+    store = LocalStore(loaded.folder, system)
+    chosen = find_target_of_report(report, loaded, target, store.load_ledger().state, name)
+    with store.exclusive(lock_wait_s, progress):
+        executor = Executor(store, store.load_ledger(), system, progress)
+        return import_report_for_target(report, name, loaded, chosen, executor)
+
+
+def find_spec_for_report(report: Report, folder: Path, name: str, reader: System) -> Path:
+    """Return the spec in a folder whose notebook can have asked for a report."""
+    state = LocalStore(state_folder(folder / "any.yaml"), reader).load_ledger().state
+    subject = report.document["subject"]
+    requests = _list_requests(state)
+    likely = [address for address, request in requests.items() if request.nonce == subject["nonce"]]
+    if not likely:
+        target = subject["target"]
+        likely = [address for address in requests if address.rpartition("/")[2] == target]
+    stems = {address.rpartition("/")[0] for address in likely or requests}
+    identity = (
+        f"it is of target {_shorten(subject['target'])} of "
+        f"{_shorten(report.document['spec']['name'])}, with nonce {_shorten(subject['nonce'])}"
+    )
+    if len(stems) != 1:
+        known = "no notebook was made of a spec in this folder"
+        if stems:
+            known = f"notebooks were made here of {', '.join(sorted(stems))}"
+        raise Refused(
+            f"nothing here waits for {name}",
+            why=f"{identity}; {known}",
+            hint="name the spec with --spec",
+        )
+    (stem,) = stems
+    for suffix in (".yaml", ".yml"):
+        if reader.exists(path := folder / f"{stem}{suffix}"):
+            return path
+    raise Refused(
+        f"the spec {stem}.yaml is gone",
+        why=f"{identity}; its notebook was made here",
+        hint="name the spec with --spec",
+    )
+
+
+def _list_requests(state: State) -> dict[str, ReportRequest]:
+    """Return the recorded requests for reports by address."""
+    addresses = dict.fromkeys(key.rpartition("#")[0] for key in state.resources)
+    requests = {}
+    for driver in DRIVERS.values():
+        if isinstance(driver, AcceptsReports):
+            for address in addresses:
+                if (request := driver.report_request(address, state)) is not None:
+                    requests[address] = request
+    return requests
+
+
+def import_report_for_target(
+    report: Report, name: str, loaded: LoadedSpec, target: str, executor: Executor
+) -> ImportedReport:
+    """Check a report and store it under a target; the lock of the store is held.
+
+    Raises what `import_report` raises.
+    """
+    driver, context, request = _read_request(loaded, target, executor)
+    _refuse_other_target(report, name, context, request, driver)
+    _refuse_outdated(loaded, context, request, driver, name)
+    check_probe_version(report, name, context)
+    if wrong := find_contradictions(report.document, driver.report_expectations(context)):
+        more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+        raise Refused(
+            f"{name} does not follow from itself",
+            why="; ".join(wrong[:5]) + more,
+            hint="run the notebook again, and add the report that it offers, as it is",
+        )
+    content = serialize_report(report)
+    sha256 = hashlib.sha256(content).hexdigest()
+    stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
+    comparison = compare_with_facts(loaded, context, report.document)
+    system, path = executor.system, context.reports_folder / "report.json"
+    answered = stored.get("nonce") == request.nonce
+    if answered and stored.get("sha256") == sha256 and _has_content(path, content, system):
+        page = context.folder / str(stored["html"])
+        return ImportedReport(
+            loaded, context, report, path, page, executor.state, False, comparison
+        )
+    check_report_time(report, name, stored if answered else {}, system)
+    system.perform(MakeFolder(path.parent, 0o700), executor.progress)
+    system.perform(WriteFile(path, content, 0o600), executor.progress)
+    evidence = ProbeEvidence(report, path, nonce=request.nonce, sha256=sha256)
+    page = store_report(evidence, context, executor)
+    return ImportedReport(loaded, context, report, path, page, executor.state, True, comparison)
+
+
+def find_target_of_report(
+    report: Report, loaded: LoadedSpec, target: str | None, state: State, name: str
+) -> str:
+    """Return the named target, else the one that asked for the report, else the only candidate."""
+    targets = loaded.spec.targets
+    accepting = [key for key, declared in targets.items() if accepts_reports(declared.kind)]
+    if target is not None:
+        if target not in targets:
+            raise Refused(
+                f"{loaded.path} has no target {target}",
+                hint=f"its targets: {', '.join(targets)}",
+            )
+        if target not in accepting:
+            raise Refused(
+                f"{loaded.stem}/{target} takes no report",
+                why=f"its kind is {targets[target].kind}: provision verifies it itself",
+                hint="run `provision verify`",
+            )
+        return target
+    if not accepting:
+        raise Refused(
+            f"{loaded.path} has no target that reports come home to",
+            why="none of its targets is of kind colab",
+            hint="name the spec with --spec",
+        )
+    subject = report.document["subject"]
+    requests = _list_requests(state)
+    candidates = []
+    for key in accepting:
+        request = requests.get(f"{loaded.stem}/{key}")
+        if request is not None and request.nonce == subject["nonce"]:
+            candidates.append(key)
+    if not candidates:
+        candidates = [key for key in accepting if key == subject["target"]] or accepting
+    if len(candidates) == 1:
+        return candidates[0]
+    raise Refused(
+        f"{name} is of none of the notebooks of {loaded.path}",
+        why=f"its nonce is {_shorten(subject['nonce'])}, and its target is called "
+        f"{_shorten(subject['target'])}",
+        hint=f"name the target with --target: {', '.join(accepting)}",
+    )
+
+
+def accepts_reports(kind: str) -> bool:
+    """Return whether people import the reports of a kind of target."""
+    return isinstance(DRIVERS.get(kind), AcceptsReports)
+
+
+def _read_request(
+    loaded: LoadedSpec, target: str, executor: Executor
+) -> tuple[AcceptsReports, TargetContext, ReportRequest]:
+    """Return a target's driver and context, and the request that its notebook makes.
+
+    Raises:
+        LockError: there is no lock, or the spec has changed since.
+        Refused: no notebook was made.
+    """
+    lock = read_lock(loaded, executor.system)
+    hint = (
+        f"render it with `provision apply {shlex.quote(str(loaded.path))} --target {target}`, "
+        "run it, and add the report that it offers then"
+    )
+    if lock is None:
+        raise LockError(f"there is no {loaded.lock_path}", hint=hint)
+    address = f"{loaded.stem}/{target}"
+    driver = DRIVERS[loaded.spec.targets[target].kind]
+    request = None
+    if isinstance(driver, AcceptsReports):
+        request = driver.report_request(address, executor.state)
+    if request is None or not isinstance(driver, AcceptsReports):
+        raise Refused(
+            f"no notebook was made for {address}",
+            why=f"looked in {loaded.folder / 'state.json'}",
+            hint=hint,
+        )
+    if changes := list_changed_inputs(loaded.spec, lock):
+        raise LockError(
+            "the spec moved since the notebook was made", why="; ".join(changes), hint=hint
+        )
+    _, context = get_driver_and_context(loaded, lock, target, executor.system)
+    return driver, context, request
+
+
+def _refuse_other_target(
+    report: Report,
+    name: str,
+    context: TargetContext,
+    request: ReportRequest,
+    driver: AcceptsReports,
+) -> None:
+    differing = {
+        field: f"its {field} is {_shorten(reported)}, ours is {_shorten(expected)}"
+        for field, reported, expected in _compare_subject(report.document, context, request, driver)
+        if reported != expected
+    }
+    if not differing:
+        return
+    why = "; ".join(differing.values())
+    if "nonce" in differing and differing.keys().isdisjoint(("spec", "target", "kind")):
+        raise Refused(
+            f"{name} is of another rendering of the notebook of {context.address}",
+            why=why,
+            hint=f"open the notebook of {context.address} as it is now, run it, and add the report "
+            "that it offers then",
+        )
+    hint = "name its own spec and target with --spec and --target, or run the notebook of this one"
+    raise Refused(f"{name} is not of {context.address}", why=why, hint=hint)
+
+
+def _compare_subject(
+    document: Mapping[str, Any],
+    context: TargetContext,
+    request: ReportRequest,
+    driver: AcceptsReports,
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the fields that identify a report's target: name, reported value, expected value."""
+    spec, subject, lock = document["spec"], document["subject"], document["lock"]
+    spec_digest = str(driver.report_expectations(context)["spec"]["digest"])
+    yield "spec", spec["name"], context.spec.name
+    yield "target", subject["target"], context.target
+    yield "kind", subject["kind"], context.spec.targets[context.target].kind
+    yield "nonce", subject["nonce"], request.nonce
+    yield "lock digest", lock["digest"], request.lock_digest
+    yield "environment digest", lock["environment_digest"], request.environment_digest
+    yield "spec digest", spec["digest"], spec_digest
+
+
+def _refuse_outdated(
+    loaded: LoadedSpec,
+    context: TargetContext,
+    request: ReportRequest,
+    driver: AcceptsReports,
+    name: str,
+) -> None:
+    """Refuse a report of a notebook that is not the one that spec and lock make now."""
+    if not request.is_manual:
+        return
+    nonce = driver.current_nonce(context, loaded.facts)
+    if nonce == request.nonce:
+        return
+    command = f"provision apply {shlex.quote(str(loaded.path))} --target {context.target}"
+    raise Refused(
+        f"{name} is of an earlier state of {context.address}",
+        why=f"its nonce is {request.nonce}, and what spec and lock ask now has {nonce}: "
+        "something that was promised then is promised otherwise now",
+        hint=f"run `{command}`, run the notebook again, and add the report that it offers then",
+    )
+
+
+def check_probe_version(report: Report, name: str, context: TargetContext) -> None:
+    """Raise Refused for a report that another probe wrote than this version's."""
+    tool, expected = report.document["tool"], probe_digest()
+    if tool["name"] == "provision" and tool["probe_sha256"] == expected:
+        return
+    why = (
+        f"the probe that wrote it is {_shorten(tool['probe_sha256'])} of "
+        f"{_shorten(tool['name'])} {_shorten(str(tool.get('version')))}, and this version's is "
+        f"{expected}"
+    )
+    hint = (
+        f"make the notebook of {context.address} again with this version of provision and run "
+        "it, or add the report with the version that made it"
+    )
+    raise Refused(f"{name} was written by another probe", why=why, hint=hint)
+
+
+def check_report_time(report: Report, name: str, stored: Mapping[str, Any], system: System) -> None:
+    """Raise Refused for a report from the future, or one older than the stored one."""
+    created = report.document["subject"]["created_utc"]
+    time = _parse_time(created)
+    if time is None:
+        raise Refused(
+            f"the report {name} is damaged",
+            why=f"its time is {_shorten(created)!r}",
+            hint="take report.json again from where it was made",
+        )
+    now = system.now()
+    if time > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _CLOCK_TOLERANCE:
+        raise Refused(
+            f"{name} lies in the future",
+            why=f"it says that it was made at {created}, and here it is {now}",
+            hint="set the clock right that is wrong",
+        )
+    if created < _EARLIEST_TIME:
+        why = f"it says that it was made at {created}, before there was a provision to make it"
+        raise Refused(
+            f"{name} lies in the past",
+            why=why,
+            hint="set the clock of that machine right, and run the verification there again",
+        )
+    if created < (earlier := str(stored.get("created_utc", ""))):
+        raise Refused(
+            f"{name} is older than the report that is filed",
+            why=f"it was made at {created}, the filed one at {earlier}",
+            hint="add the newest report",
+        )
+
+
+def _has_content(path: Path, content: bytes, system: System) -> bool:
+    try:
+        return system.read(path, MAX_REPORT_BYTES) == content
+    except ExternalError:
+        return False
+
+
+def _parse_time(text: str) -> datetime | None:
+    """Return a time in the spelling of reports; None for any other text."""
+    try:
+        time = datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return time if time.strftime(_TIME) == text else None
+
+
+def _shorten(text: str) -> str:
+    line = escape_line(text)
+    return line if len(line) <= _MAX_SHOWN else line[:_MAX_SHOWN] + "…"

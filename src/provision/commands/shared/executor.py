@@ -1,0 +1,143 @@
+"""Performs actions: journal entry before, effects, state after; and recovers interrupted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from provision.effects.google import CreateInstance
+from provision.effects.system import ProgressCallback, System
+from provision.errors import ExternalError, ProvisionError
+from provision.plan import REQUESTED_AT, Action, Intent, Operation
+from provision.state import Ledger, State
+from provision.state_store import LocalStore
+from provision.targets import AnyDriver, get_driver_of_part
+
+
+class Executor:
+    """The ledger of one run under its lock, and the only code that changes it.
+
+    It satisfies `provision.targets.base.Journal`.
+    """
+
+    def __init__(
+        self, store: LocalStore, ledger: Ledger, system: System, progress: ProgressCallback
+    ) -> None:
+        self.system = system
+        self.progress = progress
+        self._store = store
+        self._state = ledger.state
+        self._foreign_reason = ledger.foreign_reason
+
+    @property
+    def state(self) -> State:
+        """The state as it is saved."""
+        return self._state
+
+    @property
+    def ledger(self) -> Ledger:
+        """The state with the intents that are open."""
+        return Ledger(self._state, self._store.read_intents(), self._foreign_reason)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of state, environments and reports."""
+        return self._store.folder
+
+    def perform(self, driver: AnyDriver, action: Action, *, announce: bool = True) -> None:
+        """Perform an action: intent before, effects, state after.
+
+        A removal needs no intent: the state names what it removes until that is gone.
+        """
+        removal = action.operation is Operation.DESTROY
+        recorded = self._state.resource(action.address, action.part)
+        if not removal and not action.effects and recorded == action.record:
+            return
+        if announce:
+            kept = f": {action.reason}" if action.operation is Operation.KEEP else ""
+            self.progress(f"{action.operation} {action.title}{kept}")
+        if removal:
+            for effect in action.effects:
+                self.system.perform(effect, self.progress)
+            self.save(driver.state_after(action, self._state, self.system))
+        else:
+            self._perform_in_journal(driver, action)
+
+    def _perform_in_journal(self, driver: AnyDriver, action: Action) -> None:
+        intent = self._begin(action)
+        try:
+            for effect in action.effects:
+                if isinstance(effect, CreateInstance):  # from here on an instance may appear
+                    requested = {**intent.details, REQUESTED_AT: self.system.now()}
+                    intent = replace(intent, details=requested)
+                    self._store.open_intent(intent)
+                self.system.perform(effect, self.progress)
+        except ExternalError as error:
+            if error.still_running == ():
+                self.save(driver.state_after_failure(action, self._state))
+                self.close_intent(intent)
+            raise
+        after = driver.state_after(action, self._state, self.system)
+        for part in action.replaced:
+            after = after.with_record(action.address, part, None)
+        self.save(after)
+        self.close_intent(intent)
+
+    def save(self, state: State) -> None:
+        """Save the state that follows the current one."""
+        if state is not self._state:
+            self._store.save(state, expecting=self._state.serial)
+            self._state = state
+
+    def record(self, address: str, part: str, record: Mapping[str, Any] | None) -> None:
+        """Save the state with one part recorded anew, or dropped."""
+        self.save(self._state.with_record(address, part, record))
+
+    def close_intent(self, intent: Intent) -> None:
+        """Close an intent: the state contains its result, or nothing is left of it."""
+        self._store.close_intent(intent)
+
+    def _begin(self, action: Action) -> Intent:
+        """Save what the action replaces and open its intent."""
+        plain = Intent(action.address, action.part, str(action.operation))
+        intent = replace(action.intent or plain, began=self.system.now())
+        state = self._state
+        for part, record in action.replaced.items():
+            state = state.with_record(action.address, part, record)
+        self.save(state)
+        self._store.open_intent(intent)
+        for earlier in self._store.read_intents():
+            same_address = earlier.address == action.address and earlier.key != intent.key
+            if same_address and not set(action.settles).isdisjoint(earlier.names):
+                self.close_intent(earlier)
+        return intent
+
+
+def recover_interrupted(executor: Executor, planned: Container[str]) -> None:
+    """Settle what earlier runs left open, before anything else.
+
+    What they began on this machine, and the state does not contain, is removed. A resource
+    elsewhere is recorded as soon as it is shown, so that it never runs unknown; at the addresses
+    in `planned` the plan itself adopts it.
+    """
+    for intent in executor.ledger.intents:
+        if not intent.names or intent.address not in planned:
+            get_driver_of_part(intent.part).recover(intent, executor)
+
+
+def recover_after_error(error: ProvisionError, executor: Executor) -> None:
+    """Settle what a failed action left, as the next run would, so that other targets can go on."""
+    still_running = getattr(error, "still_running", None) or ()
+    for intent in executor.ledger.intents:
+        driver = get_driver_of_part(intent.part)
+        driver.recover(intent, executor, still_running=still_running)
+
+
+def settle_planned_intents(executor: Executor, earlier: Ledger, failed: Container[str]) -> None:
+    """Settle earlier intents whose targets were planned and applied since."""
+    still_open = executor.ledger.intents
+    for intent in earlier.intents:
+        if intent in still_open and intent.address.rpartition("/")[2] not in failed:
+            get_driver_of_part(intent.part).recover(intent, executor, planned=True)

@@ -1,0 +1,81 @@
+"""Observation of a Colab target: the files that exist, and the files as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provision.effects.system import Reader
+from provision.facts import Facts
+from provision.kinds.base import Refusal
+from provision.state import Ledger
+from provision.targets.colab.refusals import find_refusals
+from provision.targets.colab.rendered_files import (
+    MAX_CELL_BYTES,
+    RenderedFiles,
+    is_foreign_file,
+    list_file_names,
+    render_files,
+)
+from provision.targets.colab.sessions import NOTEBOOK_PART
+from provision.targets.context import TargetContext
+
+_MAX_FILE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ColabObservation:
+    """Files that exist in a folder, their record, the refusals, and the files as they should be."""
+
+    facts: Facts
+    folder: Path
+    existing_files: Mapping[str, bytes]
+    recorded: Mapping[str, Any] | None
+    found_refusals: tuple[Refusal, ...]
+    rendered: RenderedFiles
+
+
+def observe_folder(
+    folder: Path,
+    context: TargetContext,
+    facts: Facts,
+    ledger: Ledger,
+    reader: Reader,
+    *,
+    url: str = "",
+) -> ColabObservation:
+    """Return the files that exist in a folder; with `url` the payload is a file of its own."""
+    contents = {
+        name: reader.read(folder / name, _MAX_FILE_BYTES)
+        for name in list_file_names(context, url)
+        if reader.exists(folder / name)
+    }
+    foreign = tuple(name for name, content in contents.items() if is_foreign_file(name, content))
+    own = {name: content for name, content in contents.items() if name not in foreign}
+    spec_file = get_spec_file_name(context, reader)
+    files = render_files(context, facts, spec_file=spec_file, url=url)
+    refusals = (*find_refusals(context, facts, foreign), *_size_refusals(context, files))
+    recorded = ledger.state.resource(context.address, NOTEBOOK_PART)
+    return ColabObservation(facts, folder, own, recorded, refusals, files)
+
+
+def get_spec_file_name(context: TargetContext, reader: Reader) -> str:
+    """Return the file name of a target's spec."""
+    short = f"{context.stem}.yml"
+    return short if reader.exists(context.folder.parent / short) else f"{context.stem}.yaml"
+
+
+def _size_refusals(context: TargetContext, made: RenderedFiles) -> Iterator[Refusal]:
+    if len(made.cell) > MAX_CELL_BYTES:
+        why = (
+            f"the cell would have {len(made.cell) // 2**10} KiB, and {MAX_CELL_BYTES // 2**10} "
+            "KiB are as much as one is given"
+        )
+        yield Refusal(
+            ("targets", context.target),
+            why,
+            "`provision render SPEC --payload-url URL` writes what it carries into a file "
+            "of its own",
+        )

@@ -1,0 +1,183 @@
+"""Plans the files of a Colab target."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from provision.effects.local import RemoveFileIfUnmodified, RemoveTree, WriteFile
+from provision.effects.system import Effect
+from provision.errors import Refused
+from provision.facts import Facts
+from provision.plan import Action, Operation
+from provision.state import Ledger
+from provision.targets.colab.file_names import (
+    CELL_SUFFIX,
+    NOTEBOOK_SUFFIX,
+    PAYLOAD_SUFFIX,
+    build_file_stem,
+    get_colab_target,
+)
+from provision.targets.colab.observation import ColabObservation
+from provision.targets.colab.rendered_files import RenderedFiles
+from provision.targets.colab.sessions import NOTEBOOK_PART, SESSION_PART
+from provision.targets.colab.shapes import find_shape
+from provision.targets.context import TargetContext
+from provision.targets.recorded_paths import resolve_own_folder
+
+_MAX_NAMED = 5
+"""Packages that a plan names one by one. Our choice."""
+
+
+def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
+    """Return the action that writes the notebook and the cell as spec and lock make them."""
+    files = observed.rendered.merge_files(observed.existing_files)
+    changed = {
+        name: content
+        for name, content in files.items()
+        if observed.existing_files.get(name) != content
+    }
+    effects: list[Effect] = [
+        WriteFile(observed.folder / name, _content(name, content), None)
+        for name, content in changed.items()
+    ]
+    recorded = _file_removals(observed.recorded or {}, observed.folder)
+    effects += (removal for removal in recorded if removal.path.name not in files)
+    record = _record(context, observed.rendered)
+    notebook = observed.rendered.notebook_name
+    copies = observed.rendered.find_edited_copies(observed.existing_files)
+    notes = [f"{notebook}: {describe_kept_copy(name)}" for name in copies]
+    operation, reason = Operation.CHANGE, "the files are what spec and lock make"
+    if observed.recorded is None and not observed.existing_files:
+        operation, reason = Operation.CREATE, "there is none yet"
+    elif effects:
+        differ = "differ" if len(changed) > 1 else "differs"
+        reason = f"{', '.join(changed) or 'its name'} {differ} from what spec and lock make"
+    elif observed.recorded == record:
+        operation = Operation.KEEP
+    else:
+        reason += ", and are recorded now"
+    return Action(
+        operation,
+        context.address,
+        NOTEBOOK_PART,
+        record["title"],
+        reason,
+        tuple(effects),
+        record,
+        (*_notes(context, observed.facts), *notes),
+    )
+
+
+def plan_file_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action]:
+    """Yield the removal of the recorded files, except those that somebody has changed."""
+    for part, record in ledger.state.parts(address).items():
+        if part == SESSION_PART:
+            continue
+        effects: list[Effect] = []
+        if part == NOTEBOOK_PART:
+            effects += _file_removals(record, folder.parent)
+        for path in record.get("paths", ()):
+            effects.append(RemoveTree(resolve_own_folder(folder, path, address)))
+        title, reason = str(record.get("title", part)), "destroy was asked for"
+        yield Action(Operation.DESTROY, address, part, title, reason, tuple(effects))
+
+
+def describe_kept_copy(name: str) -> str:
+    """Return the note that an edited copy of a rendered cell stays in its notebook."""
+    return f"the edited copy of the cell {name} stays, as a cell of its own"
+
+
+def _content(name: str, content: bytes) -> str | bytes:
+    return content if name.endswith(PAYLOAD_SUFFIX) else content.decode()
+
+
+def _record(context: TargetContext, made: RenderedFiles) -> dict[str, Any]:
+    return {
+        "title": f"notebook {build_file_stem(context)}{NOTEBOOK_SUFFIX} and cell "
+        f"{build_file_stem(context)}{CELL_SUFFIX}",
+        "kind": "colab",
+        "via": get_colab_target(context).via,
+        "paths": [f"reports/{context.stem}.{context.target}"],
+        # As they are without anything of other people: what `destroy` may remove.
+        "files": {
+            name: hashlib.sha256(content).hexdigest()
+            for name, content in made.merge_files({}).items()
+        },
+        "nonce": made.nonce,
+        "digest": context.environment.digest,
+        "lock": context.lock.digest,
+        "payload": made.sha256,
+    }
+
+
+def _file_removals(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveFileIfUnmodified]:
+    """Yield the removals of recorded files.
+
+    Raises:
+        Refused: a name is not one of ours.
+    """
+    for name, sha256 in dict(record.get("files", {})).items():
+        if Path(name).name != name or not name.endswith(
+            (CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)
+        ):
+            raise Refused(
+                f"{name} is not a file that provision makes",
+                why="the state names it",
+                hint="look at the state file: provision did not write this into it",
+            )
+        yield RemoveFileIfUnmodified(folder / name, str(sha256))
+
+
+def _notes(context: TargetContext, facts: Facts) -> Iterator[str]:
+    target = get_colab_target(context)
+    runtime = facts.runtimes.get(target.runtime)
+    known = ": not in the facts"
+    if runtime is not None:
+        known = (
+            f", Python {runtime.python}, torch {runtime.torch}, as of "
+            f"{runtime.evidence.as_of}; the cell looks again"
+        )
+    yield f"runtime: {target.runtime}{known}"
+    if target.via == "colab-cli":
+        how = "on a machine taken for it through the colab program, always with the newest runtime"
+        yield f"run: {how}, and given back at the end (unless --keep)"
+    yield f"machine: {_describe_machine(context, facts)}"
+    if target.isolation == "venv":
+        yield "packages: in an environment of its own, apart from the runtime's"
+        return
+    chosen = context.lock.targets[context.target]
+    counts = (len(chosen.kept), len(chosen.changed), len(chosen.added))
+    yield "packages: {} kept, {} changed, {} added".format(*counts)
+    versions = context.lock.versions(context.environment)
+    if chosen.changed:
+        changes = [
+            f"{name} {before} to {versions.get(name, before)}"
+            for name, before in sorted(chosen.changed.items())
+        ]
+        yield f"changed: {_join_first(changes)}"
+    if chosen.added:
+        yield f"added: {_join_first(chosen.added)}"
+    restart = f"yes ({', '.join(chosen.restart)})" if chosen.restart else "no"
+    yield f"restart needed: {restart}"
+
+
+def _describe_machine(context: TargetContext, facts: Facts) -> str:
+    gpu = context.spec.gpu
+    text = "no GPU" if gpu.is_none else str(gpu)
+    shape = find_shape(gpu, get_colab_target(context).shape, facts)
+    if shape is None:
+        return text
+    if shape.shape == "high":
+        text += ", high RAM"
+    if shape.units_per_hour:
+        text += f", {shape.units_per_hour} compute units an hour as of {shape.evidence.as_of}"
+    return text if shape.free_tier else f"{text}, not in the free tier"
+
+
+def _join_first(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_NAMED
+    shown = ", ".join(names[:_MAX_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown

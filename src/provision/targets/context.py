@@ -1,0 +1,101 @@
+"""A target of a spec with its lock and folders, and what a spec declares for its programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.errors import Refused
+from provision.lock import Lock, LockedEnvironment
+from provision.spec import Spec
+from provision.state import to_folder_name
+
+Route = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSources:
+    """Substitutes in a sandbox: what is simulated, package indexes by name, folders of wheels."""
+
+    simulated: tuple[str, ...]
+    indexes: Mapping[str, str]
+    find_links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetContext:
+    """One target of one spec, with its lock and the folder that records what is made for it.
+
+    Attributes:
+        spec: The spec with the overrides of this target.
+        stem: Name of the spec's file without its suffix.
+        folder: The folder of state, environments and reports (.provision).
+        platform: The platform that the environment is made for.
+        sandbox_sources: What is simulated; None outside a sandbox.
+        sandbox_spec: In a sandbox, the spec that was locked in place of `spec`.
+        cli_arguments: Spec and target as the user wrote them, for commands in messages.
+        adopt: Resources that another state made may be taken over.
+    """
+
+    spec: Spec
+    target: str
+    stem: str
+    folder: Path
+    lock: Lock
+    platform: str
+    sandbox_sources: SandboxSources | None = None
+    sandbox_spec: Spec | None = None
+    cli_arguments: str = "SPEC"
+    adopt: bool = False
+
+    def command(self, verb: str) -> str:
+        """Return the command line that applies a verb to this target."""
+        sandbox = " --sandbox" if self.sandbox_sources is not None else ""
+        return f"provision {verb} {self.cli_arguments}{sandbox}"
+
+    @property
+    def effective_spec(self) -> Spec:
+        """The spec that the device is verified against."""
+        return self.sandbox_spec or self.spec
+
+    @property
+    def address(self) -> str:
+        """The target's name in plan, state and journal."""
+        return f"{self.stem}/{self.target}"
+
+    @property
+    def reports_folder(self) -> Path:
+        """The folder of the target's reports."""
+        return self.folder / "reports" / to_folder_name(self.address)
+
+    @property
+    def environment(self) -> LockedEnvironment:
+        """The locked environment for this target and platform.
+
+        Raises:
+            Refused: the lock does not cover the platform.
+        """
+        environment = self.lock.environment(self.target, self.platform)
+        if environment is None:
+            raise Refused(
+                f"the lock has nothing for target {self.target} on {self.platform}",
+                why=f"the spec lists the platforms {', '.join(self.spec.platforms)}",
+                hint=f"add {self.platform} to `platforms`",
+            )
+        return environment
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """Python of an environment: the program, its prefix, and the path that follows upgrades."""
+
+    python: Path
+    prefix: Path
+    stable_prefix: Path
+
+
+def declared_variables(spec: Spec) -> dict[str, str]:
+    """Return the variables in the spec: `env`, and PROVISION_PATH_<NAME> for each path."""
+    paths = {f"PROVISION_PATH_{name.upper()}": path for name, path in spec.paths.items()}
+    return {**spec.env, **paths}

@@ -1,0 +1,50 @@
+"""Ways to reach an instance: the URL of its JupyterLab and the commands that open a shell."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from provision.effects.system import Reader
+from provision.errors import Refused
+from provision.state import State
+from provision.targets.capabilities import InstanceAccess
+from provision.targets.workbench.records import INSTANCE_PART, build_resource_name
+
+
+def describe_instance_access(
+    address: str, state: State, spec_path: Path, reader: Reader
+) -> InstanceAccess:
+    """Return the ways to reach the recorded instance of an address.
+
+    Raises:
+        Refused: none is recorded, or it is gone.
+    """
+    target = address.rpartition("/")[2]
+    record = state.resource(address, INSTANCE_PART)
+    if record is None or not record.get("zone"):
+        raise Refused(
+            f"no instance is recorded for {address}",
+            hint=f"make it with `provision apply {shlex.quote(str(spec_path))} --target {target}`",
+        )
+    instance = reader.cloud().instance(build_resource_name(record))
+    if instance is None:
+        raise Refused(
+            f"{record['instance']} is gone",
+            why=f"{build_resource_name(record)} is not there",
+            hint=f"make it again with `provision apply {spec_path}`",
+        )
+    url = str(instance.get("proxyUri", ""))
+    if url and "://" not in url:
+        url = f"https://{url}"
+    options = [f"--project={record['project']}", f"--zone={record['zone']}"]
+    shell = ["gcloud", "compute", "ssh", record["instance"], *options]
+    tunnel = [*shell, "--", "-L", "8080:localhost:8080"]
+    return InstanceAccess(
+        target,
+        record["instance"],
+        str(instance.get("state", "")),
+        url,
+        shlex.join(shell),
+        shlex.join(tunnel),
+    )

@@ -1,0 +1,88 @@
+"""Notices about instances that keep running: where, at what price, and how to continue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from provision.errors import ProvisionError
+from provision.facts import Facts, load_facts
+from provision.facts.machines import cheapest_offer, list_offers, region_of
+from provision.state import Ledger
+from provision.targets.context import TargetContext
+from provision.targets.workbench.records import INSTANCE_PART, list_zones
+
+
+def hourly_price(record: Mapping[str, Any], facts: Facts) -> str:
+    """Return the hourly price of a recorded instance with its date; "" if the facts have none."""
+    setup = record.get("body", {}).get("gceSetup", {})
+    machine = facts.machines.get(str(setup.get("machineType", "")).rpartition("/")[2])
+    zones = list_zones(record)
+    if machine is None or not zones:
+        return ""
+    card, count = None, 0
+    if configs := setup.get("acceleratorConfigs"):
+        name, count = configs[0].get("type"), int(configs[0].get("coreCount", 0))
+        card = next((card for card in facts.cards if name and card.workbench == name), None)
+        if card is None:
+            return ""
+    region = region_of(zones[0])
+    offer = cheapest_offer(list_offers((machine,), card, count), region)
+    if offer is None:
+        return ""
+    read = offer.evidence.as_of
+    return f"${offer.dollars:.2f} an hour in {region} ({read}), without disks and traffic"
+
+
+def running_notice(context: TargetContext, record: Mapping[str, Any]) -> str:
+    """Return that an instance runs on, with its price and the commands to wait or remove it."""
+    where = f"{record['instance']} in {record['zone']}"
+    commands = _next_commands(context, "wait on", "attach")
+    return f"{where} runs on{_cost(context, record)}\n{commands}"
+
+
+def leftover_notice(context: TargetContext, ledger: Ledger) -> str:
+    """Return the notice about a target's instance, recorded or being made; "" if there is none."""
+    record = ledger.state.resource(context.address, INSTANCE_PART)
+    intent = ledger.find_interrupted(context.address)
+    if intent is not None and intent.names:
+        zones = [name.split("/")[3] for name in intent.names]
+        requested = {**(record or {}), **intent.details, "zone": "", "zones": zones}
+        return _possibly_running_notice(context, requested)
+    if record is None or record.get("ended"):
+        return ""
+    if record.get("zone"):
+        return running_notice(context, record)
+    return _possibly_running_notice(context, record)
+
+
+@contextmanager
+def add_hint_on_error(hint: Callable[[], str]) -> Iterator[None]:
+    """Add a hint to an error of the block."""
+    try:
+        yield
+    except ProvisionError as error:
+        error.hint = "\n".join(filter(None, (error.hint, hint())))
+        raise
+
+
+def _possibly_running_notice(context: TargetContext, record: Mapping[str, Any]) -> str:
+    zones = " or ".join(list_zones(record))
+    commands = _next_commands(context, "go on", "apply")
+    return f"{record['instance']} may be there, in {zones}{_cost(context, record)}\n{commands}"
+
+
+def _cost(context: TargetContext, record: Mapping[str, Any]) -> str:
+    if context.sandbox_sources is not None:
+        return " in the sandbox: it costs nothing"
+    price = hourly_price(record, load_facts()) or "money: its price is not in the tables"
+    return f", and costs {price}"
+
+
+def _next_commands(context: TargetContext, label: str, verb: str) -> str:
+    reboot = ""
+    if context.sandbox_sources is not None:
+        reboot = " (which boots its device again, unless `provision sandbox up` keeps it running)"
+    remove = context.command("destroy")
+    return f"{label}: {context.command(verb)}{reboot}\nremove it: {remove}"

@@ -1,0 +1,77 @@
+"""Orphans: instances with our labels that no state or journal tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from provision.effects.system import Reader
+from provision.errors import ProvisionError, UsageError
+from provision.kinds import WorkbenchTarget
+from provision.spec import Spec
+from provision.state import Ledger
+from provision.targets.capabilities import Orphan, OrphanList
+from provision.targets.workbench.records import build_resource_name, expand_zones
+from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
+
+
+def list_orphan_instances(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList:
+    """Return the instances with our labels that none of the ledgers records or began.
+
+    All projects are asked that a spec, a state or a journal names, or that a state ever named. A
+    project that cannot be read does not hide the orphans of the others.
+
+    Raises:
+        UsageError: none of them names a project.
+    """
+    known: set[tuple[str, str]] = set()
+    projects: dict[str, None] = {}
+    for spec, ledger in ledgers:
+        recorded = set(_recorded_instances(ledger))
+        known |= recorded
+        projects |= dict.fromkeys(
+            target.project
+            for target in spec.targets.values()
+            if isinstance(target, WorkbenchTarget)
+        )
+        recorded_projects = {name.split("/")[1] for name, _ in recorded}
+        projects |= dict.fromkeys(sorted(recorded_projects.union(ledger.state.projects)))
+    if not projects:
+        raise UsageError(
+            "no project was asked: none of these specs has a target of kind workbench",
+            hint="name the specs whose instances may be left",
+        )
+    orphans: list[Orphan] = []
+    failed: dict[str, ProvisionError] = {}
+    for project in projects:
+        try:
+            instances = reader.cloud().instances(project)
+        except ProvisionError as error:
+            failed[project] = error
+            continue
+        managed = (one for one in instances if one.get("labels", {}).get(MANAGED_LABEL) == "1")
+        orphans += [_to_orphan(one) for one in managed if _name_and_lineage(one) not in known]
+    return OrphanList(tuple(orphans), failed)
+
+
+def _name_and_lineage(instance: Mapping[str, Any]) -> tuple[str, str]:
+    lineage = instance.get("labels", {}).get(LINEAGE_LABEL, "")
+    return str(instance.get("name", "")), str(lineage)
+
+
+def _recorded_instances(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """Yield name and lineage of every instance that is recorded or may have been begun."""
+    for record in ledger.state.resources.values():
+        if record.get("instance"):
+            for possible in expand_zones(record):
+                yield build_resource_name(possible), str(record.get("lineage", ""))
+    for intent in ledger.intents:
+        for name in intent.names:
+            yield name, intent.details.get("lineage", "")
+
+
+def _to_orphan(instance: Mapping[str, Any]) -> Orphan:
+    labels = instance.get("labels", {})
+    name, state, created = (str(instance.get(key, "")) for key in ("name", "state", "createTime"))
+    spec, target = (str(labels.get(f"provision-{key}", "")) for key in ("spec", "target"))
+    return Orphan(name, state, created, spec, target)

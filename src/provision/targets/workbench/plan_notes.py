@@ -1,0 +1,141 @@
+"""Reasons and notes in the plan of an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.sanitize import escape_line
+from provision.targets.context import TargetContext
+from provision.targets.workbench.change_text import describe_changes
+from provision.targets.workbench.diff import ChangeMethod, FieldChange
+from provision.targets.workbench.observation import WorkbenchObservation, is_adopted
+from provision.targets.workbench.ownership import describe_duplicates
+from provision.targets.workbench.request_body import read_creation_body
+from provision.targets.workbench.resource_names import MANAGED_LABEL
+
+RESTART_NOTE = "it is stopped and started: running kernels end"
+_NAMED = 3
+"""Fields that a reason names one by one; the notes name all. Our choice."""
+
+
+def explain_update(
+    observed: WorkbenchObservation,
+    found: tuple[FieldChange, ...],
+    digest: str,
+    *,
+    again: bool,
+    restart: bool,
+) -> str:
+    """Return why an instance changes and what that costs; `digest` is the desired environment."""
+    reasons = []
+    if is_adopted(observed):
+        reasons.append("it is taken over from another state (--adopt)")
+    elif observed.recorded is None:
+        reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
+    words, ended = name_changes(found, observed), (observed.recorded or {}).get("ended")
+    if ended:
+        reasons.append(
+            f"its last run ended without a proof ({escape_line(str(ended['why']))[:200]}): "
+            "it runs again"
+        )
+    if again and observed.recorded is not None and observed.recorded.get("digest") != digest:
+        reasons.append("the environment changed")
+    elif again and not words and not ended and not is_adopted(observed):
+        reasons.append("what is declared for the device changed")
+    if words:
+        reasons.append(f"{words} changed")
+    if observed.is_stopped:
+        reasons.append("it is stopped: it is started, and verifies itself anew")
+    elif restart:
+        reasons.append(RESTART_NOTE)
+    elif found:
+        reasons.append("it runs on")
+    return "; ".join(reasons or ["an earlier run was cut short"])
+
+
+def list_changes(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
+    """Yield a line for each field of the spec that changes."""
+    yield from (f"{field}: {words}" for field, words in describe_changes(found, observed.facts))
+
+
+def name_changes(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
+    """Return the names of the first fields that change, and the number of the others."""
+    words = [
+        field
+        for field, _ in describe_changes(found, observed.facts)
+        if not field.startswith(f"labels.{MANAGED_LABEL}-")
+    ]
+    more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
+    return ", ".join(words[:_NAMED]) + more
+
+
+def adoption_notes(observed: WorkbenchObservation) -> Iterator[str]:
+    """Yield where the reports of the previous owner stay."""
+    folder = str(
+        (observed.instance or {})
+        .get("gceSetup", {})
+        .get("metadata", {})
+        .get("post-startup-script", "")
+    ).rpartition("/")[0]
+    if is_adopted(observed) and folder:
+        yield f"reports and logs of the state before stay in {folder}/"
+
+
+def unknown_creation_notes(observed: WorkbenchObservation) -> Iterator[str]:
+    """Yield what cannot be compared if the instance does not say how it was created."""
+    if (
+        observed.instance is not None
+        and observed.recorded is None
+        and not read_creation_body(observed.instance)
+    ):
+        (
+            yield "it does not say how it was made: disks, service account, network and owner are "
+            "not compared, its image only where the service tells it"
+        )
+
+
+def growth_notes(found: tuple[FieldChange, ...]) -> Iterator[str]:
+    """Yield that a disk that grew never shrinks."""
+    if any(change.method is ChangeMethod.GROW for change in found):
+        (
+            yield "a disk that grew never shrinks again in place; if df shows the old size then: "
+            "sudo resize2fs DEVICE on the instance"
+        )
+
+
+def shrink_notes(never: tuple[FieldChange, ...]) -> Iterator[str]:
+    """Yield how disks can change."""
+    disks = [
+        change for change in never if change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks")
+    ]
+    if disks:
+        (
+            yield "disks: size can grow in place, but never shrink; type and key are those that "
+            "the "
+            "disk was made with"
+        )
+
+
+def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Iterator[str]:
+    """Yield machine, zone, price, image and capacity."""
+    gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
+    tried = ", ".join(observed.names.zones)
+    yield f"machine: {observed.machine_choice.machine_type}{gpu}"
+    if observed.instance is None or observed.needs_replacement:
+        ordered = f"{tried}, in this order" if len(observed.names.zones) > 1 else tried
+        yield (
+            f"zone: it is in {observed.zone}; the new one is tried in {ordered}"
+            if observed.zone
+            else f"zones, in this order: {tried}"
+        )
+    else:
+        yield f"zone: {observed.zone}"
+    yield f"cost: {observed.machine_choice.price}"
+    if observed.image_choice.family:
+        yield (
+            f"image: {observed.image_choice.name}, the newest of {observed.image_choice.family}"
+            if observed.recorded is None and observed.instance is None
+            else f"image: {observed.image_choice.name}"
+        )
+    yield from observed.capacity.notes
+    yield from describe_duplicates(observed.others)

@@ -1,0 +1,146 @@
+"""Recovery of interrupted creations: instances that may exist although no state records them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from provision.effects.system import Reader, System
+from provision.errors import ExternalError
+from provision.plan import REQUESTED_AT, Intent
+from provision.targets.base import Journal
+from provision.targets.workbench.records import (
+    INSTANCE_PART,
+    build_resource_name,
+    expand_zones,
+    forget_former_instance,
+    record_former_instance,
+)
+from provision.targets.workbench.resource_names import LINEAGE_LABEL
+
+_CREATION_GRACE_S = 15 * 60
+"""Seconds after which a requested instance that is shown nowhere was never created. Our choice:
+new ones are shown within seconds."""
+
+
+def recover_instance(
+    intent: Intent, journal: Journal, *, planned: bool, still_running: tuple[str, ...]
+) -> None:
+    """Record the instance that an intent began and close the intent.
+
+    If nothing is shown, the intent is closed only once nothing can appear any more. With
+    `planned`, the target's instance has been made as the spec says now: the one found is to go.
+    """
+    record = find_interrupted_instance(intent, journal.system)
+    if record is not None:
+        _record_instance(intent, record, journal, planned=planned)
+        journal.close_intent(intent)
+        return
+    reported = still_running and set(still_running) <= set(intent.names)
+    if reported and journal.state.resource(intent.address, intent.part) is None:
+        zones = [name.split("/")[3] for name in still_running]
+        record = {**intent.details, "kind": "workbench", "zone": "", "zones": zones}
+        journal.record(intent.address, intent.part, record)
+        journal.close_intent(intent)
+    elif may_still_appear(intent, journal.system):
+        name = intent.details.get("instance", "its instance")
+        journal.progress(
+            f"an earlier run was cut short: {name} is not shown yet, and stays in the journal"
+        )
+    else:
+        journal.close_intent(intent)
+
+
+def _record_instance(
+    intent: Intent, record: Mapping[str, Any], journal: Journal, *, planned: bool
+) -> None:
+    current = journal.state.resource(intent.address, INSTANCE_PART)
+    known = current is not None and current.get("zone")
+    if (
+        current is not None
+        and known
+        and build_resource_name(current) == build_resource_name(record)
+    ):
+        return
+    journal.progress(
+        f"an earlier run was cut short: {record['instance']} is there, and recorded now"
+    )
+    after = journal.state
+    if planned and current is not None:
+        journal.save(record_former_instance(after, intent.address, record))
+        return
+    for old in expand_zones(current):
+        after = record_former_instance(after, intent.address, old)
+    after = forget_former_instance(after, intent.address, record)
+    journal.save(after.with_record(intent.address, INSTANCE_PART, record))
+
+
+def find_interrupted_instance(intent: Intent, reader: Reader) -> dict[str, Any] | None:
+    """Return a record of the instance that an interrupted action began; None if it is not shown."""
+    cloud = reader.cloud()
+    shown: dict[str, Mapping[str, Any] | None]
+    shown = {name: cloud.instance(name) for name in intent.names}
+    # A list may show what a single question does not show yet, and the other way round.
+    for project in {name.split("/")[1] for name in intent.names}:
+        for instance in cloud.instances(project):
+            name = str(instance.get("name", ""))
+            if name in intent.names:
+                shown[name] = instance
+    for name, found in shown.items():
+        if has_lineage(found, intent.details.get("lineage")):
+            zone = name.split("/")[3]
+            return {**intent.details, "kind": "workbench", "zone": zone, "zones": [zone]}
+    return None
+
+
+def may_still_appear(intent: Intent, system: System) -> bool:
+    """Return whether an instance that is not shown may still appear.
+
+    Its creation is running, or was requested a short while ago and has not failed.
+    """
+    if REQUESTED_AT not in intent.details:
+        return False
+    operations = [system.cloud().last_operation(name) for name in intent.names]
+    latest = [operation for operation in operations if operation is not None]
+    if any(not operation.get("done") for operation in latest):
+        return True
+    failed = [
+        operation
+        for operation in latest
+        if "error" in operation and operation.get("metadata", {}).get("verb") == "create"
+    ]
+    if len(failed) >= len(intent.names):
+        return False
+    return _seconds_between(intent.details[REQUESTED_AT], system.now()) < _CREATION_GRACE_S
+
+
+def refuse_pending_creation(intents: Sequence[Intent], system: System) -> None:
+    """Raise ExternalError if a requested instance may still appear, and escape its deletion."""
+    for intent in intents:
+        if not intent.names or find_interrupted_instance(intent, system) is not None:
+            continue
+        if may_still_appear(intent, system):
+            raise ExternalError(
+                f"{intent.details.get('instance', 'an instance')} was asked for at "
+                f"{intent.details[REQUESTED_AT]}, and is not shown yet",
+                why="a run was cut short while it was being made, and Google Cloud may show a "
+                "new instance late; until then it cannot be deleted",
+                hint=f"run the command again in some minutes; {_CREATION_GRACE_S // 60} minutes "
+                "after it was asked for it counts as never made",
+            )
+
+
+def has_lineage(instance: object, lineage: object) -> bool:
+    """Return whether an instance exists and has the label of a state."""
+    if not lineage or not isinstance(instance, Mapping):
+        return False
+    return bool(instance.get("labels", {}).get(LINEAGE_LABEL) == lineage)
+
+
+def _seconds_between(began: str, now: str) -> float:
+    """Return the seconds between two times; infinite if one of them is not a time."""
+    try:
+        return (datetime.fromisoformat(now) - datetime.fromisoformat(began)).total_seconds()
+    except ValueError:
+        return float("inf")

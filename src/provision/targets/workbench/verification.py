@@ -1,0 +1,140 @@
+"""Verification on an instance: its own program runs the probe, and we wait for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from provision.adapters.google.log_tail import read_run_log
+from provision.adapters.google.report_polling import ReportTimeout, ReportUnavailable
+from provision.effects.google import AwaitReport, DeleteInstance, DeleteObjects, StopInstance
+from provision.effects.local import MakeFolder, RemoveTree, WriteFile
+from provision.effects.system import System
+from provision.errors import ExternalError, Refused
+from provision.field_types import parse_duration
+from provision.targets.base import Journal, ProbeEvidence
+from provision.targets.context import TargetContext
+from provision.targets.workbench.notices import add_hint_on_error, running_notice
+from provision.targets.workbench.records import (
+    INSTANCE_PART,
+    build_resource_name,
+    get_run_location,
+    mark_run_ended,
+    unmark_run_ended,
+)
+from provision.verification import Report
+from provision.verification.report import MAX_REPORT_BYTES, read_report
+
+_BOOT_AND_INSTALL_S = 75 * 60
+"""Seconds in addition to the verification: the driver has 15 minutes, the packages an hour. Our
+choice."""
+_REPORT_GRACE_S = 4 * 60
+"""Seconds in addition to `verify.timeout`: the device gives the probe two minutes to end, and sends
+its report then. Our choice."""
+
+
+def await_report(context: TargetContext, journal: Journal) -> ProbeEvidence:
+    """Wait for the report of the recorded run; without one, do what `on_failure` says.
+
+    Whatever else ends the wait (the network, Ctrl-C) proves nothing about the device: it runs on,
+    and the error says so.
+    """
+    recorded = journal.state.resource(context.address, INSTANCE_PART)
+    if recorded is None or not recorded.get("zone"):
+        raise Refused(
+            f"nothing is recorded of an instance for {context.address}",
+            hint=f"make it with `{context.command('apply')}`",
+        )
+    record = unmark_run_ended(recorded)
+    nonce, uri = get_run_location(record)
+    path = context.reports_folder / "report.json"
+    system, progress = journal.system, journal.progress
+    system.perform(MakeFolder(path.parent, 0o700), progress)
+    system.perform(RemoveTree(path), progress)
+    verification_s = parse_duration(context.spec.verify.timeout) + _REPORT_GRACE_S
+    request = AwaitReport(
+        build_resource_name(record),
+        record["project"],
+        record["zone"],
+        uri,
+        nonce,
+        path,
+        _BOOT_AND_INSTALL_S + verification_s,
+        verification_s,
+    )
+    missing: ReportUnavailable | None = None
+    with add_hint_on_error(lambda: running_notice(context, record)):
+        try:
+            system.perform(request, progress)
+            report = _read_report(path, nonce, system)
+        except ReportUnavailable as error:
+            missing = error
+    if missing is not None:
+        raise _missing_report_error(missing, context, record, journal) from missing
+    if record != recorded:
+        journal.record(context.address, INSTANCE_PART, record)
+    return ProbeEvidence(report, path, nonce=nonce)
+
+
+def settle_verdict(context: TargetContext, report: Report, journal: Journal) -> str:
+    """Do what `on_failure` says unless the verdict is good, and return what was done."""
+    simulated = report.verdict == "simulated" and context.sandbox_sources is not None
+    if simulated or report.verdict == "verified":
+        return ""
+    record = journal.state.resource(context.address, INSTANCE_PART) or {}
+    outcome = apply_on_failure(context, record, journal)
+    if record.get("on_failure", "stop") == "stop":
+        ended = mark_run_ended(record, report.verdict, journal.system.token())
+        journal.record(context.address, INSTANCE_PART, ended)
+    return outcome
+
+
+def apply_on_failure(context: TargetContext, record: Mapping[str, Any], journal: Journal) -> str:
+    """Stop, delete or keep an unverified instance as the spec says, and return what was done."""
+    name, instance = build_resource_name(record), record["instance"]
+    on_failure = str(record.get("on_failure", "stop"))
+    system, progress = journal.system, journal.progress
+    if system.cloud().instance(name) is None:
+        return f"{instance} is gone"
+    if on_failure == "keep":
+        return f"on_failure: keep: {running_notice(context, record)}"
+    if on_failure == "stop":
+        system.perform(StopInstance(name), progress)
+        disks = "" if context.sandbox_sources else "; its disks still cost"
+        return f"{instance} is stopped{disks} (on_failure: stop)"
+    system.perform(DeleteInstance(name, str(record["lineage"])), progress)
+    system.perform(DeleteObjects(str(record["bucket"])), progress)
+    journal.record(context.address, INSTANCE_PART, None)
+    return f"{instance} is deleted (on_failure: delete)"
+
+
+def _missing_report_error(
+    error: ReportUnavailable, context: TargetContext, record: Mapping[str, Any], journal: Journal
+) -> ReportUnavailable:
+    """Fetch the log, do what `on_failure` says, and return the error with both in its hint."""
+    system = journal.system
+    log = context.reports_folder / "log.txt"
+    text = read_run_log(get_run_location(record)[1], system.cloud())
+    system.perform(WriteFile(log, text, 0o600) if text else RemoveTree(log), journal.progress)
+    try:
+        outcome = apply_on_failure(context, record, journal)
+    except ExternalError as failure:
+        outcome = f"{failure.what}: {failure.why}\n{running_notice(context, record)}"
+    if journal.state.resource(context.address, INSTANCE_PART) is not None:
+        reason = error.why.partition("\n")[0] or error.what
+        ended = mark_run_ended(record, reason, system.token())
+        journal.record(context.address, INSTANCE_PART, ended)
+    hints = [error.hint, outcome]
+    if not (isinstance(error, ReportTimeout) and record.get("on_failure") == "keep"):
+        hints.append(f"try it again, as a new run: {context.command('apply')}")
+    if text:
+        hints.append(f"the whole log: {log}")
+    return type(error)(error.what, why=error.why, hint="\n".join(filter(None, hints)))
+
+
+def _read_report(path: Path, nonce: str, system: System) -> Report:
+    try:
+        return read_report(system.read(path, MAX_REPORT_BYTES), str(path), nonce=nonce)
+    except ExternalError as error:
+        raise ReportUnavailable(error.what, why=error.why, hint=error.hint) from error
