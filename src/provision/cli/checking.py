@@ -128,7 +128,7 @@ def why(trace: str, spec: Path | None, report: Path | None, *, fix: bool, form: 
                 console.width(),
                 held,
                 answer.unexplained_error,
-                mended=mended,
+                fixed=mended,
             )
         )
         for diff in answer.changed.values():
