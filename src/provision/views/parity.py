@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.sanitize import escape_line
 from provision.verification.parity_model import Parity, ParityTarget, Statement, StatementResult
-from provision.views.markdown import escape_markdown
+from provision.views.markdown import escape_markdown, table_row
 from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
@@ -137,17 +137,13 @@ def _markdown_lines(parity: Parity) -> Iterator[str]:
     yield "| target | kind | stands | how to prove it |\n|---|---|---|---|"
     for target in parity.targets:
         standing = _describe_standing(target).partition(", ")[2]
-        yield _markdown_row(target.target, target.kind, standing, target.prove)
+        yield table_row(target.target, target.kind, standing, target.prove)
     yield "\n| statement | found | declared | seen | why |\n|---|---|---|---|---|"
     for one in parity.statements:
         seen = "; ".join(f"{target}: {value}" for target, value in one.observed.items())
-        yield _markdown_row(one.subject, _RESULT_LABELS[one.result], one.declared, seen, one.why)
+        yield table_row(one.subject, _RESULT_LABELS[one.result], one.declared, seen, one.why)
     for difference in parity.undeclared:
         yield f"\nundeclared: {escape_markdown(difference)}"
-
-
-def _markdown_row(*cells: str) -> str:
-    return f"| {' | '.join(map(escape_markdown, cells))} |"
 
 
 def _target(target: ParityTarget) -> dict[str, Any]:

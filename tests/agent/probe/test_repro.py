@@ -168,7 +168,7 @@ def ends(
         env={**clean_environ(), **(environ or {})},
         cwd=environment.root,
     )
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 1, 2), done.stderr
     return done.returncode, done.stdout + done.stderr
 
 
@@ -378,7 +378,8 @@ def test_a_driver_or_a_card(
     )
 
     assert ends(environment, program, {**there, **broken})[0] == 1
-    assert ends(environment, program, there)[0] == 0
+    mended = {**there, "FAKE_NVML": "recovery=0;fabric=3"} if check == "D07" else there
+    assert ends(environment, program, mended)[0] == 0
 
 
 def test_no_driver_at_all(environment: Environment) -> None:

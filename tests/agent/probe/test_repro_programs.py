@@ -145,7 +145,7 @@ def test_a_hub_that_does_not_answer(environment: Environment, hub: Callable[...,
     )
 
     assert [ends(environment, way, one)[0] for one in (nobody, ill, well)] == [1, 0, 0]
-    assert [ends(environment, answer, one)[0] for one in (nobody, ill, well)] == [1, 1, 0]
+    assert [ends(environment, answer, one)[0] for one in (nobody, ill, well)] == [2, 1, 0]
 
 
 # The cards, which are not there
