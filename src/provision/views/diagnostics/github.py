@@ -153,11 +153,11 @@ def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository
 
 def _rows(rest: Sequence[_LocatedFinding], repository: Repository) -> Iterator[str]:
     for one in rest:
-        at = f"{repository.relative_path(one.span.file) or one.span.file}:{one.span.start.line}:{one.span.start.column}"  # noqa: E501
-        (
-            yield f"- **{one.finding.severity.value}** {escape_markdown(one.finding.id)} "
-            f"{escape_markdown(at)}: {escape_markdown(one.finding.message)}\n"
-        )
+        finding, start = one.finding, one.span.start
+        path = repository.relative_path(one.span.file) or one.span.file
+        at = escape_markdown(f"{path}:{start.line}:{start.column}")
+        label = f"**{finding.severity.value}** {escape_markdown(finding.id)}"
+        yield f"- {label} {at}: {escape_markdown(finding.message)}\n"
 
 
 def _kind(severity: Severity) -> str:

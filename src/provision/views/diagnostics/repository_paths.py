@@ -1,4 +1,4 @@
-"""Files as readers of a repository name them: relative to its root, as a path or as part of a URI."""  # noqa: E501
+"""Paths and URIs of files relative to the root of their repository."""
 
 from __future__ import annotations
 
