@@ -32,9 +32,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Workflow commands for standard output, and Markdown for the step's summary: "" when every
-    finding is a command.
-    """
+    """Workflow commands for stdout, and Markdown for the step summary if some do not fit."""
 
     commands: str
     summary: str
@@ -106,8 +104,9 @@ def _command(one: _LocatedFinding, repository: Repository) -> str:
 
 
 def _columns(span: Span) -> Mapping[str, str]:
-    """Columns mean something only within one line (docs.github.com says so of check runs'
-    annotations); GitHub counts the last one in.
+    """Return the columns of a finding on one line.
+
+    They have no meaning across lines (docs.github.com, check runs); GitHub includes the last one.
     """
     if span.end.line != span.start.line:
         return {}
