@@ -20,8 +20,28 @@ COMPILED = FACTS / "compiled.json"
 PARTS = FACTS / "on_demand"
 SCHEMA = 1
 EVIDENCE = ("source", "as_of", "confidence")
-FOR_READERS = ("sources", "csv", "types")
-"""Keys of a table that serve those who edit it: anchors of long sources, and how its CSV is read."""  # noqa: E501
+DEVICE_SYMPTOMS = FACTS.parent / "agent" / "probe" / "judging" / "symptoms.py"
+DEVICE_SYMPTOMS_HEAD = '''\
+"""Causes and fixes of known error texts, written by support/compile_facts.py."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import re
+
+
+def explain_error(text: str) -> tuple[str | None, str | None]:
+    """Return the cause and the fix of an error text; (None, None) if it is not known."""
+    for pattern, cause, fix in _SYMPTOMS:
+        if re.search(pattern, text, re.IGNORECASE):
+            return cause, fix
+    return None, None
+
+
+_SYMPTOMS: tuple[tuple[str, str, str], ...] = (
+'''
+FOR_READERS = ("sources", "csv", "types", "device_rows")
+"""Keys of a table that stay out of the JSON: anchors, how its CSV is read, the probe's rows."""
 
 
 def compiled(folder: Path) -> str:
@@ -45,6 +65,23 @@ def parts(folder: Path) -> dict[str, str]:
     }
 
 
+def device_symptoms(folder: Path) -> str:
+    """Return the module with the error texts that the probe explains."""
+    path = folder / "parts" / "symptoms.yaml"
+    rows = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)["device_rows"]
+    lines = [
+        f'    (\n        r"{row["regex"]}",\n'
+        f"        {quoted(row['cause'])},\n        {quoted(row['fix'])},\n    ),\n"
+        for row in rows
+    ]
+    return f"{DEVICE_SYMPTOMS_HEAD}{''.join(lines)})\n"
+
+
+def quoted(text: str) -> str:
+    """Return a Python literal in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def table(path: Path) -> dict[str, Any]:
     """Return a table with its columns and rows, without the keys for its editors."""
     text = path.read_text(encoding="utf-8")
@@ -59,6 +96,9 @@ def table(path: Path) -> dict[str, Any]:
     if sheet:
         columns, *lines = rows_of(path.parent / content["csv"], content.get("types", {}))
         sheet = {"columns": columns, "rows": [tuple(line) for line in lines]}
+    content["keys"] = {
+        name: key for name, key in content["keys"].items() if name not in FOR_READERS
+    }
     kept = {key: flat(value) for key, value in content.items() if key not in FOR_READERS}
     return {"about": about, **kept, **sheet}
 
@@ -131,6 +171,7 @@ def main(arguments: list[str]) -> int:
     files = {
         COMPILED: compiled(tables),
         **{PARTS / name: text for name, text in parts(tables).items()},
+        DEVICE_SYMPTOMS: device_symptoms(tables),
     }
     if "--check" in arguments:
         moved = stale(files)

@@ -1,4 +1,7 @@
-"""Compiles two lines of C with the first compiler that is here, as torch.compile does. Exit 1 while there is none, or Python.h is missing, 0 when it works."""
+"""Compiles two lines of C with the first compiler on the PATH, as torch.compile does.
+
+Exits 1 while there is no compiler or Python.h is missing, 0 when it works.
+"""
 
 import os
 import shutil
@@ -8,15 +11,19 @@ import sysconfig
 import tempfile
 
 CASE = {"CASE": "HERE"}
+SOURCE = "#include <Python.h>\nint main(void) { return 0; }\n"
 
-words = [os.environ[name].split()[0] for name in CASE["variables"] if os.environ.get(name)] + CASE["compilers"]
-found = next((word for word in words if shutil.which(word)), None)
-if found is None:
-    sys.exit(f"no compiler is here: looked for {', '.join(words)}")
+declared = [os.environ[name].split()[0] for name in CASE["variables"] if os.environ.get(name)]
+candidates = declared + CASE["compilers"]
+compiler = next((name for name in candidates if shutil.which(name)), None)
+if compiler is None:
+    sys.exit(f"no compiler is here: looked for {', '.join(candidates)}")
+headers = sysconfig.get_path("include")
 with tempfile.TemporaryDirectory() as folder:
-    source = os.path.join(folder, "try.c")
+    source, compiled = os.path.join(folder, "try.c"), os.path.join(folder, "try.o")
     with open(source, "w") as file:
-        file.write("#include <Python.h>\nint main(void) { return 0; }\n")
-    done = subprocess.run([found, "-I", sysconfig.get_path("include"), "-c", source, "-o", os.path.join(folder, "try.o")], check=False)
-print(f"{found} {'compiles with' if done.returncode == 0 else 'fails with'} Python.h of {sysconfig.get_path('include')}")
-sys.exit(done.returncode != 0)
+        file.write(SOURCE)
+    argv = [compiler, "-I", headers, "-c", source, "-o", compiled]
+    works = subprocess.run(argv, check=False).returncode == 0
+print(f"{compiler} {'compiles with' if works else 'fails with'} Python.h of {headers}")
+sys.exit(not works)

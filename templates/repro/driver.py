@@ -1,4 +1,7 @@
-"""Asks NVIDIA's library for the driver's version and the number of cards that CASE wants. Exit 1 while they are others, 0 when they fit."""
+"""Compares the NVIDIA driver's version and its number of cards with CASE.
+
+Exits 1 while they differ, 0 when they fit, 2 when there is no driver to compare.
+"""
 
 import ctypes
 import operator
@@ -6,19 +9,27 @@ import re
 import sys
 
 CASE = {"CASE": "HERE"}
-OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq, "!=": operator.ne}
+OPERATORS = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
-def numbers(version, places=3):
-    parts = [int(part) for part in version.split(".")[:places]]
-    return parts + [0] * (places - len(parts))
+def release(version):
+    numbers = [int(part) for part in version.split(".")[:3]]
+    return numbers + [0] * (3 - len(numbers))
 
 
 try:
     library = ctypes.CDLL("libnvidia-ml.so.1")
 except OSError:
     print("there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found")
-    sys.exit(2 if CASE["driver"] else 1)  # a version of which nothing is known, or the driver that is missing
+    # A missing driver is the fault itself, unless a version is compared.
+    sys.exit(2 if CASE["driver"] else 1)
 code = library.nvmlInit_v2()
 if code != 0:
     sys.exit(f"the driver does not answer: nvmlInit_v2 gives error {code} (nvmlReturn_t in nvml.h)")
@@ -29,7 +40,8 @@ handle, lost = ctypes.c_void_p(), 0
 for card in range(count.value):
     lost += library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(card), ctypes.byref(handle)) != 0
 version = text.value.decode("ascii", "replace")
-asked = re.findall(r"(>=|<=|==|!=|>|<)\s*([\d.]+)", CASE["driver"] or "")
-fits = all(OPERATORS[sign](numbers(version), numbers(bound)) for sign, bound in asked)
-print(f"driver {version}, wanted {CASE['driver'] or 'any'}; {count.value} cards, wanted {CASE['count'] or 'any number'}; {lost} lost")
+bounds = re.findall(r"(>=|<=|==|!=|>|<)\s*([\d.]+)", CASE["driver"] or "")
+fits = all(OPERATORS[sign](release(version), release(bound)) for sign, bound in bounds)
+print(f"driver {version}, wanted {CASE['driver'] or 'any'}")
+print(f"{count.value} cards, wanted {CASE['count'] or 'any number'}; {lost} lost")
 sys.exit(not fits or lost > 0 or CASE["count"] not in (None, count.value))

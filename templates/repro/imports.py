@@ -1,4 +1,7 @@
-"""Imports what the packages of CASE hold. Exit 1, with the traceback, while one raises; 0 when all can be imported."""
+"""Imports the modules of the packages in CASE.
+
+Exits 1, with the traceback, while one raises; 0 when all can be imported.
+"""
 
 import importlib
 import importlib.metadata
@@ -9,19 +12,26 @@ import traceback
 CASE = {"CASE": "HERE"}
 
 
-def normal(name):
+def normalize(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-held = importlib.metadata.packages_distributions()
-wrong = 0
+def modules_of(package):
+    modules = [
+        module
+        for module, packages in importlib.metadata.packages_distributions().items()
+        if module.isidentifier() and normalize(package) in map(normalize, packages)
+    ]
+    return [name for name in modules if name[0] != "_"] or [package.replace("-", "_")]
+
+
+failures = 0
 for package in CASE["packages"]:
-    modules = [module for module, names in held.items() if normal(package) in map(normal, names) and module.isidentifier() and not module.startswith("_")]
-    for module in modules or [package.replace("-", "_")]:
+    for module in modules_of(package):
         try:
             importlib.import_module(module)
             print(f"import {module} works")
         except BaseException:
             traceback.print_exc()
-            wrong += 1
-sys.exit(wrong > 0)
+            failures += 1
+sys.exit(failures > 0)

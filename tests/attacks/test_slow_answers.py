@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -255,31 +252,3 @@ def test_the_hub_that_a_verification_calls() -> None:
         found = _asked(urlsplit(f"http://{server}"), None)
     assert found["net.reached"] == "answer"
     assert found["net.problem"] == "no answer: nothing came within 3 s"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "case"), [("hub", {"below": 500}), ("clock", {"hub": True, "seconds": 300})]
-)
-def test_the_hub_that_a_failed_check_calls_as_a_program(
-    name: str, case: dict[str, Any], tmp_path: Path
-) -> None:
-    package = tmp_path / "huggingface_hub"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (tmp_path / "program.py").write_text(
-        (ROOT / f"templates/repro/{name}.py").read_text().replace('{"CASE": "HERE"}', repr(case))
-    )
-    with dripping(*SERVERS["headers"]) as server:
-        (package / "constants.py").write_text(f"ENDPOINT = 'http://{server}'\n")
-        words = [sys.executable, "program.py"]
-        done = subprocess.run(
-            words,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=HANGS_S,
-        )
-    assert "its answer did not end within 20 s" in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr

@@ -14,13 +14,13 @@ import pytest
 
 from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
 from provision.verification import Report, read_report
-from provision.verification.parity import (
+from provision.verification.parity import evaluate_parity
+from provision.verification.parity_model import (
     DeclaredEnvironment,
     Parity,
     ParityTarget,
     ReportStanding,
     StatementResult,
-    evaluate_parity,
 )
 from provision.views import parity as view
 from tests.rig import Bench, make_index, make_wheel, small_spec

@@ -38,8 +38,11 @@ from tests.notebook_rig import (
             of_check("P02", status="fail", causes=["packages.digest", "package.*"]),
             "from its own checks follows failed",
         ),
-        (of_check("P02", required=False), "P02 is required"),
-        (of_check("P02", title="nothing"), "what P02 says of itself was changed"),
+        (
+            of_check("P02", required=False),
+            "what P02 says of itself was changed: required",
+        ),
+        (of_check("P02", title="nothing"), "what P02 says of itself was changed: title"),
         (without("checks", "id", "P02"), "P02 is missing"),
         (at("checks", 0, "id", value="H02"), "H01 is missing"),
         (

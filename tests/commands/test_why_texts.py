@@ -14,8 +14,9 @@ import yaml
 
 from provision.facts import load_facts
 from provision.facts.lazy_tables import load_symptoms
+from provision.verification.error_lookup.known_environment import KnownEnvironment
 from provision.verification.error_lookup.symptoms import LookupContext, explain_error
-from provision.verification.error_lookup.versions import GROUP_KINDS, KnownEnvironment
+from provision.verification.error_lookup.versions import GROUP_KINDS
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
 PRINTED: dict[str, list[dict[str, Any]]] = yaml.load(

@@ -60,6 +60,22 @@ def test_compiled_parts_are_fresh() -> None:
     } == fresh, "run python support/compile_facts.py"
 
 
+def test_the_symptoms_of_the_probe_are_fresh() -> None:
+    script = _script()
+    assert script.DEVICE_SYMPTOMS.read_text(encoding="utf-8") == script.device_symptoms(
+        COMPILED_TABLES.parent / "tables"
+    ), "run python support/compile_facts.py"
+
+
+def test_the_symptoms_of_the_probe_name_symptoms() -> None:
+    table = yaml.load(
+        (COMPILED_TABLES.parent / "tables/parts/symptoms.yaml").read_text(encoding="utf-8"),
+        yaml.CSafeLoader,
+    )
+    known = {row["id"] for row in table["rows"]}
+    assert {name for row in table["device_rows"] for name in row.get("symptoms", ())} <= known
+
+
 def test_a_changed_sheet_makes_its_part_stale_and_no_other(tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     shutil.copytree(COMPILED_TABLES.parent / "tables", folder)

@@ -103,7 +103,7 @@ def _print_causes(result: ErrorLookup, output_format: str) -> None:
             console.width(),
             " and ".join(name for name in (result.spec, result.report) if name),
             result.unexplained_error,
-            mended=bool(result.changed),
+            fixed=bool(result.changed),
         )
     )
     for diff in result.changed.values():

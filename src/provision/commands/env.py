@@ -1,6 +1,4 @@
-"""Say what a machine is, with nothing declared: the probe looks, in the Python that a person's
-programs run in.
-"""
+"""Describe a machine: the probe looks at it from the Python of the user's programs."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ Answer. Raises WorldError.
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """What the machine is, as `provision.env/1`, and a remark about the Python that was asked; ""
-    without one.
-    """
+    """A machine as `provision.env/1`, and a remark on the Python that was used."""
 
     document: Mapping[str, Any]
     remark: str = ""
@@ -48,10 +44,17 @@ class MachineInfo:
 def env(
     python: Path | None, environ: Mapping[str, str], own: Path, ask: RunPython, *, with_torch: bool
 ) -> MachineInfo:
-    """Return what this machine is, seen from `python`; None: the first on the PATH, or `own` where
-    that one cannot run the probe.
+    """Return what this machine is, seen from a Python.
 
-    Raises WorldError when the interpreter that was named cannot run it.
+    Args:
+        python: The interpreter; None for the first on the PATH, or `own` if that fails.
+        environ: The environment variables.
+        own: provision's own interpreter.
+        ask: Runs the probe.
+        with_torch: Import torch and ask it too.
+
+    Raises:
+        ExternalError: the named interpreter cannot run the probe.
     """
     if python is not None:
         return MachineInfo(
@@ -80,9 +83,7 @@ def env(
 
 
 def _resolve_interpreter(python: Path, environ: Mapping[str, str]) -> Path:
-    """Return the interpreter that is meant: a path, a name on the PATH, or the folder of an
-    environment.
-    """
+    """Return the interpreter of a path, a name on the PATH, or an environment's folder."""
     if python.is_dir():
         return python.absolute() / "bin" / "python"
     named = shutil.which(str(python), path=environ.get("PATH"))

@@ -1,6 +1,4 @@
-"""Look the facts up: which tables there are, what stands in them, and why we say what we say of a
-thing.
-"""
+"""Look up facts: tables, their rows, and everything known about a key."""
 
 from __future__ import annotations
 
@@ -26,8 +24,10 @@ class UnknownFact:
 def list_tables(
     world: System, compiled: Path = COMPILED_TABLES
 ) -> tuple[tuple[FactTable, int | None], ...]:
-    """Return all tables, each with the days since its sources were read. Raises ProvisionError when
-    the facts cannot be read.
+    """Return all tables, each with the days since its sources were read.
+
+    Raises:
+        ProvisionError: the facts cannot be read.
     """
     return tuple(
         (table, age_in_days(table.evidence.as_of, world.now()))
@@ -38,8 +38,10 @@ def list_tables(
 def list_table(
     name: str, world: System, compiled: Path = COMPILED_TABLES
 ) -> tuple[ExplainedRow, ...] | UnknownFact:
-    """Return all rows of a table, or the names that are near. Raises ProvisionError when the facts
-    cannot be read.
+    """Return all rows of a table, or the nearest names.
+
+    Raises:
+        ProvisionError: the facts cannot be read.
     """
     known = load_tables(compiled)
     if name not in known:
@@ -53,8 +55,10 @@ def list_table(
 def show(
     name: str, key: str, world: System, compiled: Path = COMPILED_TABLES
 ) -> tuple[ExplainedRow, ...] | UnknownFact:
-    """Return the rows of one table that a key means. Raises ProvisionError when the facts cannot be
-    read.
+    """Return the rows of a table for a key.
+
+    Raises:
+        ProvisionError: the facts cannot be read.
     """
     known = load_tables(compiled)
     if name not in known:
@@ -70,8 +74,10 @@ def show(
 def why(
     key: str, world: System, compiled: Path = COMPILED_TABLES
 ) -> tuple[ExplainedRow, ...] | UnknownFact:
-    """Return everything that is known of a thing, and what follows. Raises ProvisionError when the
-    facts cannot be read.
+    """Return everything known about a key, and its consequences.
+
+    Raises:
+        ProvisionError: the facts cannot be read.
     """
     known = load_tables(compiled)
     found = find_rows(known, key)
@@ -95,9 +101,7 @@ def _explain_entries(
 
 
 def _keys(known: Mapping[str, FactTable], asked: str) -> list[str]:
-    """Return all keys with as many parts as were asked for, with and without the name of their
-    table.
-    """
+    """Return all keys with as many parts as the query, with and without their table."""
     size = asked.count(":") + 1
     whole = [(entry.table, *entry.key_parts) for table in known.values() for entry in table.rows]
     keys = [

@@ -1,11 +1,10 @@
-"""State what the lock and the last reports prove equal across all targets of a spec, and how to
-prove the rest.
-"""
+"""Compare the lock's statements with the last reports of all targets, and how to prove the rest."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from provision.commands.probe import build_probe_expectations, read_current_lock
 from provision.commands.shared.load import LoadedSpec
@@ -13,178 +12,169 @@ from provision.commands.shared.probe_report_import import probe_report_path
 from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
 from provision.effects.system import Reader
 from provision.errors import ExternalError
-from provision.lock import Lock
+from provision.lock import Lock, LockedEnvironment
 from provision.lock.conda_names import conda_provided_versions, to_index_name
 from provision.state import Ledger
-from provision.targets import DRIVERS, TargetContext, get_driver
+from provision.targets import DRIVERS, TargetContext
 from provision.verification import Report, expectations_of, probe_digest, read_report
-from provision.verification.parity import DeclaredEnvironment, Parity, ParityTarget, ReportStanding
-from provision.verification.parity import evaluate_parity as stated
+from provision.verification.parity import evaluate_parity
+from provision.verification.parity_model import (
+    DeclaredEnvironment,
+    Parity,
+    ParityTarget,
+    ReportStanding,
+)
 from provision.verification.report import MAX_REPORT_BYTES, find_tampering
+
+_STANDINGS = {
+    "verified": ReportStanding.VERIFIED,
+    "failed": ReportStanding.FAILED,
+    "simulated": ReportStanding.SIMULATED,
+}
+"""Standings by verdict; any other verdict is `unverified`."""
 
 
 def parity(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> Parity:
-    """Return what is proven; looks, changes nothing. Raises LockError without a lock that holds."""
+    """Return what is proven equal across the targets; changes nothing.
+
+    Raises:
+        LockError: the spec has no valid lock.
+    """
     lock = read_current_lock(loaded, reader)
-    return stated(
-        [_target_evidence(loaded, lock, name, ledger, reader) for name in loaded.spec.targets]
+    return evaluate_parity(
+        [_assess_target(loaded, lock, name, ledger, reader) for name in loaded.spec.targets]
     )
 
 
-def _target_evidence(
+def _assess_target(
     loaded: LoadedSpec, lock: Lock, name: str, ledger: Ledger, reader: Reader
 ) -> ParityTarget:
     kind = loaded.spec.targets[name].kind
+    missing = ParityTarget(name, kind, ReportStanding.MISSING)
     if kind not in DRIVERS:
-        return ParityTarget(
-            name,
-            kind,
-            ReportStanding.MISSING,
-            why="targets of this kind cannot be made by this version",
-        )
+        return replace(missing, why="targets of this kind cannot be made by this version")
     platform = DRIVERS[kind].platform or reader.platform()
     environment = lock.environment(name, platform)
     if environment is None:
-        prove = f"run `provision parity` on one of {', '.join(loaded.spec.platforms)}"
-        return ParityTarget(
-            name,
-            kind,
-            ReportStanding.MISSING,
+        return replace(
+            missing,
             why=f"the lock holds nothing for it on {platform}",
-            prove=prove,
+            prove=f"run `provision parity` on one of {', '.join(loaded.spec.platforms)}",
         )
-    place = get_driver_and_context(loaded, lock, name, reader)[1]
-    brought = conda_provided_versions(lock, environment, loaded.spec)
-    builds = {
-        to_index_name(package.name): package.build
-        for package in lock.conda_records_in(environment)
-        if to_index_name(package.name) in brought
-    }
-    declared = DeclaredEnvironment(
+    context = get_driver_and_context(loaded, lock, name, reader)[1]
+    target = _assess_stored_report(context, ledger, reader)
+    if target.report is None:
+        target = _assess_probe_report(loaded, context, reader) or target
+    return replace(
+        target,
+        declared=_declared_environment(loaded, lock, environment),
+        prove=_proof_hint(loaded, context, target),
+    )
+
+
+def _declared_environment(
+    loaded: LoadedSpec, lock: Lock, environment: LockedEnvironment
+) -> DeclaredEnvironment:
+    from_conda = conda_provided_versions(lock, environment, loaded.spec)
+    records = {to_index_name(one.name): one.build for one in lock.conda_records_in(environment)}
+    return DeclaredEnvironment(
         lock.python,
-        {**lock.versions(environment), **brought},
+        {**lock.versions(environment), **from_conda},
         environment.flavour,
         environment.driver,
-        builds,
-    )
-    own = _assess_stored_report(place, ledger, reader)
-    side = own if own.report is not None else _assess_probe_report(loaded, place, reader) or own
-    return ParityTarget(
-        name,
-        kind,
-        side.standing,
-        declared,
-        side.report,
-        side.why,
-        _proof_hint(loaded, place, side),
-        side.carried,
-        side.at,
+        {name: build for name, build in records.items() if name in from_conda},
     )
 
 
-def _assess_stored_report(place: TargetContext, ledger: Ledger, reader: Reader) -> ParityTarget:
-    """Return what the stored report of a place is worth."""
-    path = place.reports_folder / "report.json"
+def _assess_stored_report(context: TargetContext, ledger: Ledger, reader: Reader) -> ParityTarget:
+    """Return the worth of a target's stored report."""
+    path = context.reports_folder / "report.json"
     if not reader.exists(path):
-        return _evidence_without_report(place, ReportStanding.MISSING, why="it was never verified")
+        return _without_report(context, ReportStanding.MISSING, "it was never verified")
     try:
         report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
     except ExternalError as error:
-        return _evidence_without_report(
-            place, ReportStanding.DAMAGED, why=f"{error.what}: {error.why}"
-        )
-    if wrong := find_tampering(report):
-        return _evidence_without_report(place, ReportStanding.DAMAGED, why=wrong)
-    stale = _stale_reason(report, place) or _unverified_reason(place, ledger, reader)
-    return (
-        _evidence_without_report(place, ReportStanding.STALE, why=stale)
-        if stale
-        else _evidence_from_report(place, report, carried=False)
-    )
+        return _without_report(context, ReportStanding.DAMAGED, f"{error.what}: {error.why}")
+    if reason := find_tampering(report):
+        return _without_report(context, ReportStanding.DAMAGED, reason)
+    if reason := _stale_reason(report, context):
+        return _without_report(context, ReportStanding.STALE, reason)
+    verification = get_driver(context).plan_verification(context, ledger.state, reader)
+    if verification.needed and verification.reason:
+        return _without_report(context, ReportStanding.STALE, verification.reason)
+    return _with_report(context, report, carried=False)
 
 
 def _assess_probe_report(
-    loaded: LoadedSpec, place: TargetContext, reader: Reader
+    loaded: LoadedSpec, context: TargetContext, reader: Reader
 ) -> ParityTarget | None:
-    """Return what the report of a probe that was carried by hand is worth; None without one that
-    answers what would be asked now.
-    """
-    path = probe_report_path(loaded, place.target)
+    """Return the worth of an exported probe's report; None without one for this state."""
+    path = probe_report_path(loaded, context.target)
     try:
         report = read_report(
             reader.read(path, MAX_REPORT_BYTES),
             str(path),
-            nonce=build_probe_expectations(place)["nonce"],
+            nonce=build_probe_expectations(context)["nonce"],
         )
     except ExternalError:
         return None
-    if wrong := find_tampering(report):
-        return _evidence_without_report(place, ReportStanding.DAMAGED, why=wrong)
-    return _evidence_from_report(place, report, carried=True)
+    if reason := find_tampering(report):
+        return _without_report(context, ReportStanding.DAMAGED, reason)
+    return _with_report(context, report, carried=True)
 
 
-def _evidence_from_report(place: TargetContext, report: Report, *, carried: bool) -> ParityTarget:
-    standing = {
-        "verified": ReportStanding.VERIFIED,
-        "failed": ReportStanding.FAILED,
-        "simulated": ReportStanding.SIMULATED,
-    }.get(report.verdict, ReportStanding.UNVERIFIED)
-    subject = report.document["subject"]
-    at = str(subject.get("created_utc", ""))[:10]
-    if standing is ReportStanding.SIMULATED and place.sandbox_sources is None:
-        return _evidence_without_report(
-            place,
-            standing,
-            why=f"not real there: {', '.join(str(one) for one in subject.get('simulated') or ())}",
-        )
-    return ParityTarget(place.target, "", standing, report=report, carried=carried, at=at)
-
-
-def _evidence_without_report(
-    place: TargetContext, standing: ReportStanding, *, why: str
-) -> ParityTarget:
-    return ParityTarget(place.target, "", standing, why=why)
-
-
-def _stale_reason(report: Report, place: TargetContext) -> str:
-    """Return why a report is not of the lock, the spec and the probe as they are; "" when it is."""
-    asked = expectations_of(
-        place.effective_spec,
-        place.target,
-        place.lock,
-        place.environment,
-        DRIVERS[place.spec.targets[place.target].kind].get_interpreter(place).prefix,
+def _with_report(context: TargetContext, report: Report, *, carried: bool) -> ParityTarget:
+    standing = _STANDINGS.get(report.verdict, ReportStanding.UNVERIFIED)
+    if standing is ReportStanding.SIMULATED and context.sandbox_sources is None:
+        simulated = ", ".join(report.subject.simulated)
+        return _without_report(context, standing, f"not real there: {simulated}")
+    return replace(
+        _without_report(context, standing, ""),
+        report=report,
+        carried=carried,
+        at=report.subject.created_utc[:10],
     )
-    document = report.document
-    if document["lock"].get("environment_digest") != asked["lock"]["environment_digest"]:
+
+
+def _without_report(context: TargetContext, standing: ReportStanding, why: str) -> ParityTarget:
+    kind = context.spec.targets[context.target].kind
+    return ParityTarget(context.target, kind, standing, why=why)
+
+
+def _stale_reason(report: Report, context: TargetContext) -> str:
+    """Return why a report is not of the current lock, spec and probe; "" if it is."""
+    expectations = expectations_of(
+        context.effective_spec,
+        context.target,
+        context.lock,
+        context.environment,
+        DRIVERS[context.spec.targets[context.target].kind].get_interpreter(context).prefix,
+    )
+    if report.environment_digest != expectations["lock"]["environment_digest"]:
         return "its report is of another lock"
-    if document["spec"].get("digest") != asked["spec"]["digest"]:
+    if report.document["spec"].get("digest") != expectations["spec"]["digest"]:
         return "its report is of another spec"
-    tool = document.get("tool")
-    judged_by = tool.get("probe_sha256") if isinstance(tool, Mapping) else None
-    return "" if judged_by == probe_digest() else "another version of the probe judged it"
+    tool = report.document.get("tool")
+    if not isinstance(tool, Mapping) or tool.get("probe_sha256") != probe_digest():
+        return "another version of the probe judged it"
+    return ""
 
 
-def _unverified_reason(place: TargetContext, ledger: Ledger, reader: Reader) -> str:
-    check = get_driver(place).plan_verification(place, ledger.state, reader)
-    return check.reason if check.needed else ""
-
-
-def _proof_hint(loaded: LoadedSpec, place: TargetContext, side: ParityTarget) -> str:
-    match side.standing:
+def _proof_hint(loaded: LoadedSpec, context: TargetContext, target: ParityTarget) -> str:
+    match target.standing:
         case ReportStanding.VERIFIED:
             return ""
-        case ReportStanding.FAILED | ReportStanding.UNVERIFIED if not side.carried:
-            return f"{place.command('report')} says why; then {place.command('verify')}"
-        case ReportStanding.SIMULATED if place.sandbox_sources is not None:
+        case ReportStanding.FAILED | ReportStanding.UNVERIFIED if not target.carried:
+            return f"{context.command('report')} says why; then {context.command('verify')}"
+        case ReportStanding.SIMULATED if context.sandbox_sources is not None:
             return ""
         case ReportStanding.DAMAGED:
-            return place.command("verify")
-        case _ if runs_in_browser(place):
+            return context.command("verify")
+        case _ if runs_in_browser(context):
             words = (
                 f"provision report add report.json --spec {shlex.quote(str(loaded.path))} "
-                f"--target {place.target}"
+                f"--target {context.target}"
             )
-            return f"{place.command('apply')}, run its notebook, then {words}"
+            return f"{context.command('apply')}, run its notebook, then {words}"
         case _:
-            return place.command("apply")
+            return context.command("apply")

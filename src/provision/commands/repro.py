@@ -17,71 +17,78 @@ from provision.verification.repro.anonymization import anonymize_expectations
 
 
 def build_check_program(
-    report: Report, path: Path, name: str, answered: tuple[LoadedSpec, str] | None, world: Reader
+    report: Report,
+    path: Path,
+    check_id: str,
+    answered: tuple[LoadedSpec, str] | None,
+    reader: Reader,
 ) -> str:
-    """Return the program for the check `name` of a report at `path`, which answers a target of a
-    spec where that is known.
+    """Return the program for a failed check of a report.
 
-    Raises Refused, with the reason, where there is none, and LockError where the spec that is
-    named has no lock that holds.
+    Args:
+        report: The report with the failure.
+        path: The report's file; expectations.json may be next to it.
+        check_id: The check, with its package if it has one.
+        answered: The spec and the target that the report answers, if they are known.
+        reader: Reads the files.
+
+    Raises:
+        Refused: there is no such program, with the reason.
+        LockError: the spec has no valid lock.
     """
-    promised = _read_expectations(report, path.parent / "expectations.json", world) or (
-        _expectations_from_lock(report, *answered, world) if answered else {}
-    )
-    return build_repro_program(
-        report,
-        name,
-        anonymize_expectations(promised, world.environment().get("HOME", "").rstrip("/")),
-    )
+    expectations = _read_expectations(report, path.parent / "expectations.json", reader)
+    if not expectations and answered:
+        expectations = _expectations_from_lock(report, *answered, reader)
+    home = reader.environment().get("HOME", "").rstrip("/")
+    return build_repro_program(report, check_id, anonymize_expectations(expectations, home))
 
 
 def build_stored_check_program(
-    report: Report, path: Path, name: str, loaded: LoadedSpec, world: Reader
+    report: Report, path: Path, check_id: str, loaded: LoadedSpec, reader: Reader
 ) -> str:
-    """Return the program for a check of a stored report of a spec; where the spec moved on since,
-    the report alone has to be enough.
+    """Return the program for a check of a spec's stored report.
+
+    If the spec was changed since, the report alone has to be enough.
     """
     try:
-        return build_check_program(
-            report, path, name, (loaded, str(report.document["subject"].get("target"))), world
-        )
-    except ProvisionError as moved:
+        answered = (loaded, report.subject.target)
+        return build_check_program(report, path, check_id, answered, reader)
+    except ProvisionError as changed:
         try:
-            return build_check_program(report, path, name, None, world)
+            return build_check_program(report, path, check_id, None, reader)
         except Refused:
-            raise moved from None
+            raise changed from None
 
 
-def _read_expectations(report: Report, beside: Path, world: Reader) -> Mapping[str, Any]:
-    """Return the expectations beside a report, {} where there are none or they are of another run:
-    a report alone says most of what is needed.
-    """
-    if not world.exists(beside):
+def _read_expectations(report: Report, path: Path, reader: Reader) -> Mapping[str, Any]:
+    """Return the expectations in a file, or {} if it is missing, damaged or of another run."""
+    if not reader.exists(path):
         return {}
     try:
-        promised = json.loads(world.read(beside, MAX_REPORT_BYTES))
+        expectations = json.loads(reader.read(path, MAX_REPORT_BYTES))
     except (ProvisionError, ValueError, RecursionError):
         return {}
-    same = isinstance(promised, dict) and promised.get("nonce") == report.document["subject"].get(
-        "nonce"
-    )
-    return promised if same else {}
+    nonce = report.document["subject"].get("nonce")
+    if isinstance(expectations, dict) and expectations.get("nonce") == nonce:
+        return expectations
+    return {}
 
 
 def _expectations_from_lock(
-    report: Report, loaded: LoadedSpec, target: str, world: Reader
+    report: Report, loaded: LoadedSpec, target: str, reader: Reader
 ) -> Mapping[str, Any]:
-    """Return what spec and lock promise of a target now; raises Refused where the lock is not the
-    one that the report answers.
+    """Return the expectations of a target by its spec and lock as they are now.
+
+    Raises:
+        Refused: the report answers another lock.
     """
     from provision.commands.probe import build_probe_expectations, get_locked_context
 
-    place = get_locked_context(loaded, target, world)
-    if place.environment.digest != report.document["lock"].get("environment_digest"):
-        hint = "verify again, or name the spec, the target and the lock of that time"
+    context = get_locked_context(loaded, target, reader)
+    if context.environment.digest != report.environment_digest:
         raise Refused(
-            f"the report is not of {place.address} as it is locked now",
+            f"the report is not of {context.address} as it is locked now",
             why="its environment_digest is another one",
-            hint=hint,
+            hint="verify again, or name the spec, the target and the lock of that time",
         )
-    return build_probe_expectations(place)
+    return build_probe_expectations(context)

@@ -1,11 +1,9 @@
-"""What an error means: its text is looked up among the symptoms, and the spec and the report say
-which of them are true here.
-"""
+"""Explain an error's text by the known symptoms, a spec with its lock, and a report."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +19,7 @@ from provision.lock.model import Lock
 from provision.rules.package_requirements import add_package_fix
 from provision.source import apply_fixes_together
 from provision.verification import Report
+from provision.verification.error_lookup.known_environment import KnownEnvironment
 from provision.verification.error_lookup.symptoms import (
     Explanation,
     LookupContext,
@@ -28,16 +27,15 @@ from provision.verification.error_lookup.symptoms import (
     find_unexplained_error,
     is_offered_fix,
 )
-from provision.verification.error_lookup.versions import KnownEnvironment
 from provision.verification.report import find_tampering, read_report_file
 
 
 class ErrorLookup(NamedTuple):
-    """The explanations, the likeliest first; the spec and the report they were held against, and
-    the files that were mended (name to diff).
+    """The explanations of an error, the likeliest first.
 
-    `unknown` is the error that ended the program, where it is none of those that are explained;
-    else "".
+    `spec` and `report` name the files that it was compared with, `changed` holds a diff per file
+    that `--fix` edited, and `unexplained_error` is the error that ended the program if no
+    explanation is about it.
     """
 
     explanations: tuple[Explanation, ...]
@@ -48,7 +46,7 @@ class ErrorLookup(NamedTuple):
 
     @property
     def is_explained(self) -> bool:
-        """Whether an error is explained, and not only what is printed beside one that is unknown."""  # noqa: E501
+        """True if an error is explained, not only a note printed beside an unknown one."""
         return any(not (self.unexplained_error and one.is_note) for one in self.explanations)
 
 
@@ -56,47 +54,57 @@ def why(
     text: str,
     spec: Path | None,
     report: Path | None,
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
     *,
     fix: bool = False,
 ) -> ErrorLookup:
-    """Return what an error's text means, held against a spec with its lock, and a report, where
-    these are named.
+    """Return what an error's text means.
 
-    With `fix`, the findings that explain it are mended in the spec: by their safe fixes, and of
-    the likeliest explanation by those too that change what is
-    asked for, since mending this error is what was asked; what the error says is missing is
-    added. Raises SourceError and WorldError for what cannot be read.
+    Args:
+        text: The text of the error.
+        spec: The spec to compare it with, and its lock.
+        report: The report to compare it with.
+        system: Reads the files and writes the fixes.
+        progress: Called with warnings and steps.
+        fix: Apply the fixes of the findings that explain it: safe ones, and of the likeliest
+            explanation also those that change what is declared; add the missing packages.
+
+    Raises:
+        SourceError: the spec cannot be read.
+        ExternalError: a file cannot be read.
     """
-    facts = load_facts()
-    judged = _check_single_document(spec, world) if spec is not None else None
-    stored = read_report_file(report, world) if report is not None else None
-    if stored is not None and (wrong := find_tampering(stored)):
-        tell(f"warning: {report} proves nothing: {wrong}")
-    findings, lock = (
-        _findings(judged, spec, world) if judged is not None and spec is not None else ((), None)
+    environments: list[KnownEnvironment] = []
+    document = _check_single_document(spec, system) if spec is not None else None
+    stored, lock = None, None
+    findings: tuple[Diagnostic, ...] = ()
+    if report is not None:
+        stored = read_report_file(report, system)
+        environments.append(_reported_environment(stored))
+        if reason := find_tampering(stored):
+            progress(f"warning: {report} proves nothing: {reason}")
+    if document is not None and spec is not None:
+        findings, lock = _check_spec_and_lock(document, spec, system)
+    if lock is not None:
+        environments.append(_locked_environment(lock))
+    explanations = explain_error(
+        text,
+        load_symptoms(),
+        LookupContext(load_facts(), findings, stored, tuple(environments)),
     )
-    places = (
-        *((_evidence_from_report(stored),) if stored is not None else ()),
-        *((_evidence_from_lock(lock),) if lock is not None else ()),
-    )
-    found = explain_error(text, load_symptoms(), LookupContext(facts, findings, stored, places))
-    additions = _additions(found, judged, lock) if judged is not None else {}
-    changed = (
-        _apply_fixes(judged, found, additions, world, tell) if fix and judged is not None else {}
-    )
-    return ErrorLookup(
-        _with_additions(found, {} if fix else additions),
-        str(spec or ""),
-        str(report or ""),
-        changed,
-        find_unexplained_error(text, found),
-    )
+    unexplained = find_unexplained_error(text, explanations)
+    changed: Mapping[str, str] = {}
+    if document is not None:
+        additions = _missing_packages(explanations, document, lock)
+        if fix:
+            changed = _apply_fixes(document, explanations, additions, system, progress)
+        else:
+            explanations = tuple(_with_additions(one, additions) for one in explanations)
+    return ErrorLookup(explanations, str(spec or ""), str(report or ""), changed, unexplained)
 
 
-def _check_single_document(spec: Path, world: System) -> CheckedDocument:
-    documents = check_file(spec, world, load_facts())
+def _check_single_document(spec: Path, system: System) -> CheckedDocument:
+    documents = check_file(spec, system, load_facts())
     if len(documents) != 1:
         raise UsageError(
             f"{spec} holds {len(documents)} specs",
@@ -106,115 +114,91 @@ def _check_single_document(spec: Path, world: System) -> CheckedDocument:
     return documents[0]
 
 
-def _findings(
-    judged: CheckedDocument, path: Path, world: System
+def _check_spec_and_lock(
+    document: CheckedDocument, path: Path, system: System
 ) -> tuple[tuple[Diagnostic, ...], Lock | None]:
-    """Return what the rules say of the spec, and of its locked versions where there is a lock; and
-    that lock.
-    """
-    if judged.spec is None:
-        return judged.diagnostics, None
-    loaded = LoadedSpec(path, judged.source, judged.spec, load_facts(), judged.diagnostics)
-    lock = read_lock(loaded, world)
-    resolved = check_resolved(loaded, lock) if lock is not None else ()
-    return tuple(
-        {(one.id, one.message): one for one in (*judged.diagnostics, *resolved)}.values()
-    ), lock
+    """Return the findings on the spec and on its locked versions, and the lock if there is one."""
+    if document.spec is None:
+        return document.diagnostics, None
+    loaded = LoadedSpec(path, document.source, document.spec, load_facts(), document.diagnostics)
+    lock = read_lock(loaded, system)
+    findings = list(document.diagnostics)
+    if lock is not None:
+        findings += check_resolved(loaded, lock)
+    return tuple({(one.id, one.message): one for one in findings}.values()), lock
 
 
-def _evidence_from_report(report: Report) -> KnownEnvironment:
-    """Return what a report knows of its place. Its readings name the packages that were asked for,
-    not those that came with them.
-    """
-    readings = {
-        str(one.get("key")): one.get("value")
-        for one in report.document["readings"]
-        if isinstance(one, Mapping)
-    }
+def _reported_environment(report: Report) -> KnownEnvironment:
+    """Return the environment of a report, whose readings name only the declared packages."""
+    readings = report.values
     packages = {
         key.removeprefix("package."): value
         for key, value in readings.items()
         if key.startswith("package.") and isinstance(value, str)
     }
-    return KnownEnvironment(
-        "the report", packages, str(readings.get("python.version") or ""), readings
-    )
+    python = str(readings.get("python.version") or "")
+    return KnownEnvironment("the report", packages, python, readings)
 
 
-def _evidence_from_lock(lock: Lock) -> KnownEnvironment:
-    """Return what a lock knows: one version of each package, torch's as it is at the first target."""  # noqa: E501
-    return KnownEnvironment(
-        "the lock",
-        {package.name: package.version for package in reversed(lock.packages)},
-        lock.python,
-        {},
-        is_complete=True,
-    )
+def _locked_environment(lock: Lock) -> KnownEnvironment:
+    """Return a lock's environment: one version per package, torch's as of the first target."""
+    packages = {package.name: package.version for package in reversed(lock.packages)}
+    return KnownEnvironment("the lock", packages, lock.python, {}, is_complete=True)
 
 
-def _additions(
-    found: tuple[Explanation, ...], judged: CheckedDocument, lock: Lock | None
+def _missing_packages(
+    explanations: Sequence[Explanation], document: CheckedDocument, lock: Lock | None
 ) -> dict[str, Fix]:
-    """Return how to list what the error says is missing, by name: of the packages that neither the
-    spec nor its lock has.
+    """Return fixes, by package, that add what errors miss and neither spec nor lock has.
+
+    An explanation with a fix of its own adds nothing.
     """
-    if judged.spec is None:
+    if document.spec is None:
         return {}
-    listed = {package.key for package in judged.spec.packages} | {
-        str(package.name) for package in judged.spec.conda_packages
-    }
-    there = listed | ({package.name for package in lock.packages} if lock is not None else set())
-    alone = [
-        one
-        for one in found
-        if not any(is_offered_fix(finding, likeliest=one is found[0]) for finding in one.findings)
+    present = {package.key for package in document.spec.packages}
+    present |= {str(package.name) for package in document.spec.conda_packages}
+    if lock is not None:
+        present |= {package.name for package in lock.packages}
+    additions: dict[str, Fix] = {}
+    for one in explanations:
+        likeliest = one is explanations[0]
+        if any(is_offered_fix(finding, likeliest) for finding in one.findings):
+            continue
+        for name, specifier in one.missing_packages:
+            if name not in present:
+                additions[name] = add_package_fix(name, specifier)
+    return additions
+
+
+def _with_additions(explanation: Explanation, additions: Mapping[str, Fix]) -> Explanation:
+    """Return an explanation with remarks on the packages that `--fix` would add."""
+    remarks = [
+        f"the spec does not list {name}: --fix adds it"
+        for name, _ in explanation.missing_packages
+        if name in additions
     ]
-    return {
-        name: add_package_fix(name, specifier)
-        for one in alone
-        for name, specifier in one.missing_packages
-        if name not in there
-    }
-
-
-def _with_additions(
-    found: tuple[Explanation, ...], additions: Mapping[str, Fix]
-) -> tuple[Explanation, ...]:
-    """Return the explanations with what --fix would add, each where the error says so."""
-    return tuple(
-        one._replace(
-            remarks=(
-                *one.remarks,
-                *(
-                    f"the spec does not list {name}: --fix adds it"
-                    for name, _ in one.missing_packages
-                    if name in additions
-                ),
-            )
-        )
-        for one in found
-    )
+    return explanation._replace(remarks=(*explanation.remarks, *remarks))
 
 
 def _apply_fixes(
-    judged: CheckedDocument,
-    found: tuple[Explanation, ...],
+    document: CheckedDocument,
+    explanations: Sequence[Explanation],
     additions: Mapping[str, Fix],
-    world: System,
-    tell: ProgressCallback,
+    system: System,
+    progress: ProgressCallback,
 ) -> dict[str, str]:
+    """Write the edited files and return a diff of each."""
     fixes = [
         finding.fix
-        for one in found
+        for one in explanations
         for finding in one.findings
-        if finding.fix is not None and is_offered_fix(finding, one is found[0])
+        if finding.fix is not None and is_offered_fix(finding, one is explanations[0])
     ]
-    before, changed = judged.source.files, {}
-    for name, new in apply_fixes_together(
-        (judged.source, fix) for fix in (*fixes, *additions.values())
-    ).items():
-        world.perform(WriteFile(Path(name), new, mode=None), tell)
+    before, changed = document.source.files, {}
+    edits = ((document.source, fix) for fix in (*fixes, *additions.values()))
+    for name, after in apply_fixes_together(edits).items():
+        system.perform(WriteFile(Path(name), after, mode=None), progress)
         changed[name] = "".join(
-            difflib.unified_diff(before[name].splitlines(True), new.splitlines(True), name, name)
+            difflib.unified_diff(before[name].splitlines(True), after.splitlines(True), name, name)
         )
     return changed

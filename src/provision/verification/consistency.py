@@ -1,11 +1,13 @@
-"""Whether a report follows from itself: its verdict from its checks, its checks from its readings,
-and both from what was promised.
+"""Re-judging of a report: its verdict, checks and digests must follow from its readings.
+
+A report that arrives from a device is judged again with the probe's own functions. Values that
+the probe does not publish, or publishes redacted, cannot be judged again: a report that is made
+up whole and consistently is believed (docs/parity.md).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,70 +23,96 @@ from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, reported_causes, verdict_of
 from provision.sanitize import escape_line
 
-_STAND_INS = (REDACTED, "<email>", "<user>", "<host>", "~")
-"""What the probe writes in place of secrets and names: a value with one of these in it can no
-longer be judged.
+_PLACEHOLDERS = (REDACTED, "<email>", "<user>", "<host>", "~")
+"""What the probe writes in place of secrets and names: such a value cannot be judged again."""
+_JUDGED_STATUSES = (Status.PASS, Status.SKIP)
+"""Statuses that only a judge gives.
+
+A check whose observer died or raised fails, warns if nothing requires it, or is unknown, and no
+reading shows why.
 """
-_STATUSES_OF_JUDGES = (Status.PASS, Status.SKIP)
-"""What only a judge says; a check whose observer died or raised fails, warns where nothing requires
-it, or is unknown, and no reading tells why.
-"""
-_SHOWN = 80
+_MAX_SHOWN = 80
+_MAX_NAMED = 5
+
+
+class _RedactedReading(Exception):
+    """A judge needs a reading that reports do not publish, or publish redacted."""
+
+
+class _PublishedReadings(Mapping[str, Any]):
+    """A report's readings as input of the judges, in place of all that was observed."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._values and class_of_reading(key) is None:
+            raise _RedactedReading
+        value = self._values[key]
+        if _is_redacted(repr(value)):
+            raise _RedactedReading
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 def find_contradictions(
     document: Mapping[str, Any], promised: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return, in words, where a report does not follow from itself or from what was promised
-    (`provision.expectations/1`); () for a true one.
+    """Return where a report contradicts itself or its expectations, in words; () if nowhere.
 
-    `document` has been read by `read_foreign`, and was written by the probe of this very
-    version: it is judged again with the probe's own functions.
+    Args:
+        document: A document that `read_untrusted_report` accepted, from this version's probe.
+        promised: The expectations that the report answers (`provision.expectations/1`).
     """
     expected = replace(
         parse_expectations({**promised, "nonce": document["subject"]["nonce"]}),
         simulated=tuple(document["subject"]["simulated"]),
     )
-    wrong = tuple(_checks(document, expected))
-    return wrong or (
+    selected = select_checks(expected)
+    if contradictions := tuple(_check_rows(document["checks"], selected)):
+        return contradictions
+    values = {row["key"]: row["value"] for row in document["readings"]}
+    return (
         *_readings(document),
-        *_verdict(document, expected),
-        *_against_expectations(document, expected),
-        *_judged_again(document, expected),
+        *_verdict(document, expected, selected),
+        *_expectations(document, expected, values),
+        *_judgements(document["checks"], expected, selected, values),
     )
 
 
-def _checks(document: Mapping[str, Any], expected: Expectations) -> Iterator[str]:
-    """The checks must be those that such a verification asks, in their order, and required where
-    they are.
-    """
-    wanted, found = select_checks(expected), document["checks"]
-    ids = [row["id"] for row in found]
-    if missing := [one.id for one in wanted if one.id not in ids]:
-        (
-            yield f"{_named(missing)} {'is' if len(missing) == 1 else 'are'} missing, which this "
-            "verification asks"
-        )
-        return
-    if ids != [one.id for one in wanted]:
-        (
-            yield "it holds other checks than this verification asks, or holds them twice or in "
+def _check_rows(
+    rows: Sequence[Mapping[str, Any]], selected: Sequence[SelectedCheck]
+) -> Iterator[str]:
+    """Compare the rows with the checks that the expectations select, in the catalogue's order."""
+    ids = [row["id"] for row in rows]
+    missing = [check.id for check in selected if check.id not in ids]
+    if missing:
+        names = ", ".join(missing[:_MAX_NAMED])
+        if len(missing) > _MAX_NAMED:
+            names += f" and {len(missing) - _MAX_NAMED} more"
+        verb = "is" if len(missing) == 1 else "are"
+        yield f"{names} {verb} missing, which this verification asks"
+    elif ids != [check.id for check in selected]:
+        yield (
+            "it holds other checks than this verification asks, or holds them twice or in "
             "another order"
         )
-        return
-    for one, row in zip(wanted, found, strict=True):
-        if row["required"] is not one.required:
-            (
-                yield f"{one.id} is {'required' if one.required else 'not required'}, and the "
-                "report "
-                "says otherwise"
-            )
-        if (row["group"], row["title"], row["causes"]) != (
-            one.check.group,
-            one.title,
-            reported_causes(one.check, Status(row["status"])),
-        ):
-            yield f"what {one.id} says of itself was changed"
+    else:
+        for row, check in zip(rows, selected, strict=True):
+            published = {
+                "group": check.check.group,
+                "title": check.title,
+                "required": check.required,
+                "causes": reported_causes(check.check, Status(row["status"])),
+            }
+            changed = [key for key, value in published.items() if row[key] != value]
+            if changed:
+                yield f"what {check.id} says of itself was changed: {', '.join(changed)}"
 
 
 def _readings(document: Mapping[str, Any]) -> Iterator[str]:
@@ -93,188 +121,132 @@ def _readings(document: Mapping[str, Any]) -> Iterator[str]:
     if keys != sorted(set(keys)):
         yield "its readings stand twice, or in another order than the probe writes them"
     for row in rows:
-        if (kind := class_of_reading(row["key"])) is None or kind.value != row["class"]:
-            (
-                yield f"the reading {_short(row['key'])} is of class {_short(row['class'])}, and a "
-                f"probe writes {kind.value if kind else 'none of that name'}"
+        expected = class_of_reading(row["key"])
+        if expected is None or expected.value != row["class"]:
+            yield (
+                f"the reading {_shorten(row['key'])} is of class {_shorten(row['class'])}, and a "
+                f"probe writes {expected.value if expected else 'none of that name'}"
             )
     identity = canonical_digest(
         {row["key"]: row["value"] for row in rows if row["class"] == ReadingClass.IDENTITY.value}
     )
     if identity != document["digests"]["identity"]:
-        (
-            yield f"its identity digest is {_short(document['digests']['identity'])}, and its "
+        yield (
+            f"its identity digest is {_shorten(document['digests']['identity'])}, and its "
             f"readings have {identity}"
         )
 
 
-def _verdict(document: Mapping[str, Any], expected: Expectations) -> Iterator[str]:
-    told = document["verdict"]
-    follows = verdict_of(expected, _judged(document, expected), False, Redactor())
-    if told["result"] != follows["result"]:
-        simulated = (
-            f", and not real is {_short(', '.join(expected.simulated))}"
-            if follows["result"] == Verdict.SIMULATED.value
-            else ""
-        )
-        (
-            yield f"its verdict is {told['result']}, and from its own checks follows "
-            f"{follows['result']}{simulated}"
+def _verdict(
+    document: Mapping[str, Any], expected: Expectations, selected: Sequence[SelectedCheck]
+) -> Iterator[str]:
+    judged = [
+        JudgedCheck(check, Judgement(Status(row["status"]), row["message"]), row["seconds"])
+        for check, row in zip(selected, document["checks"], strict=True)
+    ]
+    reported, derived = document["verdict"], verdict_of(expected, judged, False, Redactor())
+    if reported["result"] != derived["result"]:
+        simulated = ""
+        if derived["result"] == Verdict.SIMULATED.value:
+            simulated = f", and not real is {_shorten(', '.join(expected.simulated))}"
+        yield (
+            f"its verdict is {reported['result']}, and from its own checks follows "
+            f"{derived['result']}{simulated}"
         )
         return
-    if told["counts"] != follows["counts"]:
+    if reported["counts"] != derived["counts"]:
         yield "the counts of its checks are not those of its checks"
-    if told["first_cause"] != follows["first_cause"]:
-        (
-            yield f"its first cause is {_short(str(told['first_cause']))}, and from its checks "
-            f"follows {follows['first_cause']}"
+    if reported["first_cause"] != derived["first_cause"]:
+        yield (
+            f"its first cause is {_shorten(str(reported['first_cause']))}, and from its checks "
+            f"follows {derived['first_cause']}"
         )
-    elif not _is_same_sentence(told["sentence"], follows["sentence"]):
-        (
-            yield f"its sentence is {_short(told['sentence'])!r}, and from its checks follows "
-            f"{_short(follows['sentence'])!r}"
+    # The probe redacts the sentence whole and each message alone: the results may differ.
+    elif reported["sentence"] != derived["sentence"] and not _is_redacted(derived["sentence"]):
+        yield (
+            f"its sentence is {_shorten(reported['sentence'])!r}, and from its checks follows "
+            f"{_shorten(derived['sentence'])!r}"
         )
 
 
-def _is_same_sentence(told: str, follows: str) -> bool:
-    """Tell whether two sentences are the same: what was left out of a check's message may have been
-    left out of the sentence in another way.
-    """
-    first, *rest = re.split("|".join(map(re.escape, _STAND_INS)), follows)
-    if not rest or not told.startswith(first):
-        return told == follows
-    place = len(first)
-    for part in rest[:-1]:
-        found = told.find(part, place)
-        if found < 0:
-            return False
-        place = found + len(part)
-    return told[place:].endswith(rest[-1])
-
-
-def _against_expectations(document: Mapping[str, Any], expected: Expectations) -> Iterator[str]:
-    """What the judges saw and the report does not publish whole: Python and packages."""
-    proof, tier = document["subject"]["proof"], document["tier"]
-    if proof != expected.proof.value:
-        (
-            yield f"its proof is {_short(proof)}, and what was promised is proven by "
-            f"{expected.proof.value}"
-        )
-    if tier != expected.tier.value:
-        yield f"its tier is {_short(tier)}, and {expected.tier.value} was asked for"
-    seen, passed = (
-        _seen(document),
-        {row["id"] for row in document["checks"] if row["status"] == Status.PASS.value},
-    )
-    minor = ".".join(expected.python_version.split(".")[:2])
-    if "P01" in passed and (
-        seen.get("python.minor") != minor or seen.get("python.prefix_matches") is not True
+def _expectations(
+    document: Mapping[str, Any], expected: Expectations, values: Mapping[str, Any]
+) -> Iterator[str]:
+    """Compare what the judges observed and the report publishes in part: Python and packages."""
+    for name, reported, promised in (
+        ("proof", document["subject"]["proof"], expected.proof.value),
+        ("tier", document["tier"], expected.tier.value),
     ):
-        (
-            yield "P01 passes, and its readings tell Python "
-            f"{_short(str(seen.get('python.minor')))} "
-            f"where {minor} was promised, or another environment"
-        )
+        if reported != promised:
+            yield f"its {name} is {_shorten(reported)}, and {promised} was asked for"
     packages = document["packages"]
     if packages["locked"] != len(expected.packages):
-        (
-            yield f"it looked at {packages['locked']} locked packages, and "
-            f"{len(expected.packages)} "
+        yield (
+            f"it looked at {packages['locked']} locked packages, and {len(expected.packages)} "
             "were promised"
         )
-    shown = {name: seen[f"package.{name}"] for name in expected.direct if f"package.{name}" in seen}
-    if "P02" in passed and (
-        packages["differences"]
-        or packages.get("matching") != len(expected.packages)
-        or not _are_locked(shown, expected)
+    passed = {row["id"] for row in document["checks"] if row["status"] == Status.PASS.value}
+    minor = ".".join(expected.python_version.split(".")[:2])
+    if "P01" in passed and (
+        values.get("python.minor") != minor or values.get("python.prefix_matches") is not True
     ):
+        yield (
+            f"P01 passes, and its readings tell Python {_shorten(str(values.get('python.minor')))} "
+            f"where {minor} was promised, or another environment"
+        )
+    matches = not packages["differences"] and packages.get("matching") == len(expected.packages)
+    if "P02" in passed and not (matches and _has_locked_versions(values, expected)):
         yield "P02 passes, and the report tells of packages that differ from the lock"
-    if "P07" in passed and seen.get("packages.altered") != []:
+    if "P07" in passed and values.get("packages.altered") != []:
         yield "P07 passes, and the report tells of altered files"
 
 
-def _are_locked(shown: Mapping[str, Any], expected: Expectations) -> bool:
-    try:
-        return all(
-            isinstance(version, str) and is_same_version(expected.packages[name], version)
-            for name, version in shown.items()
-            if name in expected.packages
-        )
-    except UnreadableVersion:
-        return False
-
-
-def _judged_again(document: Mapping[str, Any], expected: Expectations) -> Iterator[str]:
-    """What a check says against what its judge says of the readings, wherever these are published
-    whole.
-    """
-    seen, wanted = _PublishedReadings(_seen(document)), select_checks(expected)
-    account = ObservationLog(frozenset(one.id for one in wanted))
-    for one, row in zip(wanted, document["checks"], strict=True):
-        if Status(row["status"]) not in _STATUSES_OF_JUDGES and not (
-            one.required and row["status"] == Status.WARN.value
-        ):
+def _has_locked_versions(values: Mapping[str, Any], expected: Expectations) -> bool:
+    for name in expected.direct:
+        version, locked = values.get(f"package.{name}"), expected.packages.get(name)
+        if locked is None or f"package.{name}" not in values:
             continue
         try:
-            again = judge(one, expected, seen, account).status
+            if not isinstance(version, str) or not is_same_version(locked, version):
+                return False
+        except UnreadableVersion:
+            return False
+    return True
+
+
+def _judgements(
+    rows: Sequence[Mapping[str, Any]],
+    expected: Expectations,
+    selected: Sequence[SelectedCheck],
+    values: Mapping[str, Any],
+) -> Iterator[str]:
+    """Judge the published readings again and compare the statuses."""
+    readings = _PublishedReadings(values)
+    log = ObservationLog(frozenset(check.id for check in selected))
+    for check, row in zip(selected, rows, strict=True):
+        status = Status(row["status"])
+        if status not in _JUDGED_STATUSES and not (check.required and status is Status.WARN):
+            continue
+        try:
+            derived = judge(check, expected, readings, log).status
         except _RedactedReading:
             continue
         except Exception as error:  # noqa: BLE001
-            told = (
-                f"there is no reading {error.args[0]}"
-                if isinstance(error, KeyError) and error.args
-                else "its readings cannot be judged"
-            )
-            yield f"{one.id} says {row['status']}, and {_short(told)}"
+            # A forged value can make a judge raise anything.
+            problem = "its readings cannot be judged"
+            if isinstance(error, KeyError) and error.args:
+                problem = f"there is no reading {_shorten(str(error.args[0]))}"
+            yield f"{check.id} says {status.value}, and {problem}"
             continue
-        if again.value != row["status"]:
-            yield f"{one.id} says {row['status']}, and from its readings follows {again.value}"
+        if derived is not status:
+            follows = f"from its readings follows {derived.value}"
+            yield f"{check.id} says {status.value}, and {follows}"
 
 
-class _RedactedReading(Exception):
-    """A judge asked for what reports do not tell."""
+def _is_redacted(text: str) -> bool:
+    return any(placeholder in text for placeholder in _PLACEHOLDERS)
 
 
-class _PublishedReadings(Mapping[str, Any]):
-    """The readings of a report in the place of all that observers noted."""
-
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._told = told
-
-    def __getitem__(self, key: str) -> Any:
-        if key not in self._told and class_of_reading(key) is None:
-            raise _RedactedReading
-        value = self._told[key]
-        if any(stand_in in repr(value) for stand_in in _STAND_INS):
-            raise _RedactedReading
-        return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._told)
-
-    def __len__(self) -> int:
-        return len(self._told)
-
-
-def _seen(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {row["key"]: row["value"] for row in document["readings"]}
-
-
-def _judged(document: Mapping[str, Any], expected: Expectations) -> list[JudgedCheck]:
-    return [
-        _to_judged(one, row)
-        for one, row in zip(select_checks(expected), document["checks"], strict=True)
-    ]
-
-
-def _to_judged(one: SelectedCheck, row: Mapping[str, Any]) -> JudgedCheck:
-    return JudgedCheck(one, Judgement(Status(row["status"]), row["message"]), row["seconds"])
-
-
-def _named(ids: list[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-
-
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     line = escape_line(text)
-    return line if len(line) <= _SHOWN else line[:_SHOWN] + "…"
+    return line if len(line) <= _MAX_SHOWN else line[:_MAX_SHOWN] + "…"

@@ -1,4 +1,4 @@
-"""What the lock and the spec promise of a device, as the probe reads it."""
+"""Expectations: what the lock and the spec promise of a device, as the probe reads them."""
 
 from __future__ import annotations
 
@@ -8,135 +8,100 @@ from typing import Any
 
 import provision
 from provision.facts import load_facts
-from provision.facts.memory import MemoryEstimate, MemorySaving, estimate_memory, find_savings
+from provision.facts.memory import MemorySaving
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda_names import conda_provided_versions, to_index_name
-from provision.spec import Model, Spec, parse_duration, parse_parameter_count, parse_size
+from provision.spec import Model, Spec, Training, parse_duration, parse_parameter_count, parse_size
 from provision.target_facts import build_workload
 
 SCHEMA = "provision.expectations/1"
-_MOST_LEVERS = 3
+_MAX_SAVINGS = 3
 _GIB = 2**30
-"""Vendors say GB and mean GiB: what a card of 24 GB shows is a little less than 24 GiB, never more."""  # noqa: E501
+"""Vendors say GB and mean GiB: a card of 24 GB shows a little less than 24 GiB, never more."""
+_SIZES = ("ram", "disk", "shm", "vram")
 
 
 def expectations_of(
     spec: Spec, target: str, lock: Lock, environment: LockedEnvironment, prefix: PurePath
 ) -> dict[str, Any]:
-    """Return the expectations for one target; `spec` is the spec as it holds there, sizes are in
-    bytes. The caller adds a nonce.
+    """Return the expectations for one target; the caller adds a nonce.
+
+    Args:
+        spec: The spec as it holds for the target.
+        target: The target's name.
+        lock: The lock.
+        environment: The target's part of the lock.
+        prefix: The folder of the environment on the device.
     """
-    place = spec.targets[target]
-    requires = spec.requires
-    by_conda = conda_provided_versions(lock, environment, spec)
-    held = {**lock.versions(environment), **by_conda}
-    return {
+    declared = spec.targets[target]
+    from_conda = conda_provided_versions(lock, environment, spec)
+    versions = {**lock.versions(environment), **from_conda}
+    target_block = {"name": target, "kind": declared.kind}
+    if manager := getattr(declared, "manager", None):
+        target_block["manager"] = manager
+    expectations = {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
         "spec": {"name": spec.name, "digest": digest_of(dict(lock.inputs))},
         "lock": {"digest": lock.digest, "environment_digest": environment.digest},
-        "target": {
-            "name": target,
-            "kind": place.kind,
-            **({"manager": manager} if (manager := getattr(place, "manager", None)) else {}),
-        },
+        "target": target_block,
         "tier": spec.verify.tier,
         "timeout_s": parse_duration(spec.verify.timeout),
         "python": {"version": lock.python, "prefix": str(prefix)},
-        **({"shared": True} if getattr(place, "isolation", None) == "system" else {}),
         "platform": environment.platform,
         "flavour": environment.flavour,
         "glibc_min": environment.glibc,
-        **({"driver_min": environment.driver} if environment.driver else {}),
-        "packages": [{"name": name, "version": version} for name, version in sorted(held.items())],
-        **_of_conda(lock, environment),
+        "packages": [
+            {"name": name, "version": version} for name, version in sorted(versions.items())
+        ],
         "direct": sorted(
-            ({package.key for package in spec.packages} & held.keys()) | by_conda.keys()
+            ({package.key for package in spec.packages} & versions.keys()) | from_conda.keys()
         ),
-        "gpu": {
-            "type": None if spec.gpu.is_none else spec.gpu.type,
-            "count": 0 if spec.gpu.is_none else spec.gpu.count,
-        },
-        "requires": {
-            **{
-                f"{name}_bytes": parse_size(size) if (size := getattr(requires, name)) else None
-                for name in ("ram", "disk", "shm", "vram")
-            },
-            "driver": requires.driver,
-            "compute_capability": requires.compute_capability,
-        },
+        "gpu": {"type": None, "count": 0},
+        "requires": _requires(spec),
         "paths": dict(spec.paths),
         "env": dict(spec.env),
         "secrets": sorted(spec.secrets),
-        "training": {
-            "framework": spec.framework(),
-            "precision": str(spec.training.precision),
-            "dataloader_workers": spec.training.dataloader_workers,
-            "gradient_checkpointing": spec.training.gradient_checkpointing,
-            "optimizer": spec.training.optimizer,
-            "arguments": dict(spec.training.arguments),
-            "method": spec.training.method,
-            "model": _model(spec.training.model),
-            "batch_size": spec.training.batch_size,
-            "sequence_length": spec.training.sequence_length,
-            "torch_compile": spec.training.torch_compile,
-            "strategy": spec.training.strategy,
-            "launcher": spec.training.launcher,
-        },
-        **_known(spec),
+        "training": _training(spec.framework(), spec.training),
+        **_conda_files(lock, environment),
+        **_from_facts(spec),
     }
+    if not spec.gpu.is_none:
+        expectations["gpu"] = {"type": spec.gpu.type, "count": spec.gpu.count}
+    if environment.driver:
+        expectations["driver_min"] = environment.driver
+    if getattr(declared, "isolation", None) == "system":
+        expectations["shared"] = True
+    return expectations
 
 
-def _of_conda(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:
-    """Return what conda brings: names that may be there without being locked, and its files, by
-    which the installer's note tells what came of each.
-    """
-    brought = lock.conda_records_in(environment)
-    if not brought:
-        return {}
+def _requires(spec: Spec) -> dict[str, Any]:
+    """Return the required sizes in bytes, the driver and the compute capability."""
+    requires = spec.requires
+    sizes = {name: getattr(requires, name) for name in _SIZES}
     return {
-        "extras_allowed": sorted({to_index_name(record.name) for record in brought}),
-        "conda": sorted(record.stem for record in brought),
+        **{f"{name}_bytes": parse_size(size) if size else None for name, size in sizes.items()},
+        "driver": requires.driver,
+        "compute_capability": requires.compute_capability,
     }
 
 
-def _known(spec: Spec) -> dict[str, Any]:
-    facts = load_facts()
-    card, work = facts.card(spec.gpu.type), build_workload(spec.training, spec.gpu.count)
-    half = "fp16" if card and not facts.has_feature(card, "bf16") else "bf16"
+def _training(framework: str, training: Training) -> dict[str, Any]:
     return {
-        "card": {
-            "memory_bytes": int(card.memory_gb * _GIB),
-            "bandwidth_gb_s": card.bandwidth_gb_s,
-            "tflops": dict(card.tflops),
-            "source": card.tflops_source,
-        }
-        if card
-        else None,
-        "estimate_bytes": _expected_bytes(
-            estimate_memory(work, facts), on_card=not spec.gpu.is_none
-        )
-        if work
-        else None,
-        "levers": _levers(
-            find_savings(work, facts, half=half) if work else (), on_card=not spec.gpu.is_none
-        ),
+        "framework": framework,
+        "precision": str(training.precision),
+        "dataloader_workers": training.dataloader_workers,
+        "gradient_checkpointing": training.gradient_checkpointing,
+        "optimizer": training.optimizer,
+        "arguments": dict(training.arguments),
+        "method": training.method,
+        "model": _model(training.model),
+        "batch_size": training.batch_size,
+        "sequence_length": training.sequence_length,
+        "torch_compile": training.torch_compile,
+        "strategy": training.strategy,
+        "launcher": training.launcher,
     }
-
-
-def _levers(levers: Iterable[MemorySaving], *, on_card: bool) -> list[dict[str, Any]]:
-    # Weights of 4 bits are for a card: without one neither the training run nor the rehearsal has
-    # them.
-    possible = [lever for lever in levers if on_card or lever.change.get("method") != "qlora"]
-    return [
-        {"change": dict(lever.change), "saves_bytes": lever.saved_bytes}
-        for lever in possible[:_MOST_LEVERS]
-    ]
-
-
-def _expected_bytes(found: MemoryEstimate, *, on_card: bool) -> int:
-    # Without a card there is no CUDA context either.
-    return found.total if on_card else found.total - found.overhead
 
 
 def _model(model: Model | None) -> dict[str, int | None] | None:
@@ -149,13 +114,50 @@ def _model(model: Model | None) -> dict[str, int | None] | None:
     }
 
 
-def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:
-    """Return the digest that a stored verdict is valid for: the same promises, judged by the same
-    probe (its digest).
-    """
-    return digest_of(
-        {
-            "expectations": {key: value for key, value in expectations.items() if key != "nonce"},
-            "probe": probe,
+def _conda_files(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:
+    """Return the packages that conda installs, which need not be locked, and its files."""
+    records = lock.conda_records_in(environment)
+    if not records:
+        return {}
+    return {
+        "extras_allowed": sorted({to_index_name(record.name) for record in records}),
+        "conda": sorted(record.stem for record in records),
+    }
+
+
+def _from_facts(spec: Spec) -> dict[str, Any]:
+    """Return the card's data sheet, the memory estimate and the options that save memory."""
+    facts, on_card = load_facts(), not spec.gpu.is_none
+    card, workload = facts.card(spec.gpu.type), build_workload(spec.training, spec.gpu.count)
+    known: dict[str, Any] = {"card": None, "estimate_bytes": None, "levers": []}
+    half = "bf16"
+    if card:
+        known["card"] = {
+            "memory_bytes": int(card.memory_gb * _GIB),
+            "bandwidth_gb_s": card.bandwidth_gb_s,
+            "tflops": dict(card.tflops),
+            "source": card.tflops_source,
         }
-    )
+        if not facts.has_feature(card, "bf16"):
+            half = "fp16"
+    if workload:
+        estimate = estimate_memory(workload, facts)
+        # Without a card there is no CUDA context.
+        known["estimate_bytes"] = estimate.total - (0 if on_card else estimate.overhead)
+        known["levers"] = _savings(find_savings(workload, facts, half=half), on_card=on_card)
+    return known
+
+
+def _savings(savings: Iterable[MemorySaving], *, on_card: bool) -> list[dict[str, Any]]:
+    # Weights of 4 bits need a card, in the training and in the rehearsal.
+    possible = [one for one in savings if on_card or one.change.get("method") != "qlora"]
+    return [
+        {"change": dict(saving.change), "saves_bytes": saving.saved_bytes}
+        for saving in possible[:_MAX_SAVINGS]
+    ]
+
+
+def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:
+    """Return the digest that a stored verdict is valid for: these expectations and this probe."""
+    promises = {key: value for key, value in expectations.items() if key != "nonce"}
+    return digest_of({"expectations": promises, "probe": probe})

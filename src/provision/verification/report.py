@@ -1,6 +1,4 @@
-"""The probe's report as it came back: foreign text until its form, its nonce and its digest have
-been checked.
-"""
+"""The probe's report: external text until its form, its nonce and its digest have been checked."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.compact import compact, expand
@@ -19,7 +17,7 @@ from provision.errors import ExternalError
 SCHEMA = "provision.report/1"
 MAX_REPORT_BYTES = 8 * 2**20
 EXIT_CODES = {"verified": 0, "simulated": 3, "failed": 1, "unverified": 3, "error": 2}
-"""Outside a sandbox `simulated` is no proof; a sandbox takes it for 0 (`exit_code_in_sandbox`)."""
+"""Outside a sandbox `simulated` is no proof; in a sandbox it is 0 (`exit_code_in_sandbox`)."""
 _PARTS = {
     "subject": dict,
     "verdict": dict,
@@ -33,9 +31,36 @@ _PARTS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """The verification that a report answers; a missing or malformed value is empty."""
+
+    target: str
+    kind: str
+    nonce: str
+    created_utc: str
+    proof: str
+    simulated: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, block: Mapping[str, Any]) -> Self:
+        """Return the subject that a report's `subject` holds."""
+        simulated = block.get("simulated")
+        return cls(
+            _text(block, "target"),
+            _text(block, "kind"),
+            _text(block, "nonce"),
+            _text(block, "created_utc"),
+            _text(block, "proof"),
+            tuple(map(str, simulated)) if isinstance(simulated, list) else (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """A verification's outcome: the verdict word, its sentence, the identity digest, and the whole
-    document.
+    """A verification's outcome, and the document that it was read from.
+
+    A report is external text: rows and values of another form than the probe's are left out by
+    the properties, not refused.
     """
 
     verdict: str
@@ -43,9 +68,24 @@ class Report:
     identity: str
     document: Mapping[str, Any]
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Return the report in a document whose parts have been checked."""
+        verdict = document["verdict"]
+        return cls(
+            verdict["result"],
+            str(verdict.get("sentence", "")),
+            str(document["digests"].get("identity", "")),
+            document,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document as the probe wrote it."""
+        return dict(self.document)
+
     @property
     def exit_code(self) -> int:
-        """The exit code that the verdict stands for."""
+        """The exit code of the verdict."""
         return EXIT_CODES[self.verdict]
 
     @property
@@ -54,97 +94,121 @@ class Report:
         return 0 if self.verdict == "simulated" else self.exit_code
 
     @property
+    def tier(self) -> str:
+        """The tier of the verification."""
+        return _text(self.document, "tier")
+
+    @property
+    def subject(self) -> Subject:
+        """The verification that the report answers."""
+        return Subject.from_json(self.document["subject"])
+
+    @property
+    def spec_name(self) -> str:
+        """The name of the spec."""
+        return _text(self.document["spec"], "name")
+
+    @property
+    def environment_digest(self) -> str:
+        """The digest of the locked environment."""
+        return _text(self.document["lock"], "environment_digest")
+
+    @property
+    def checks(self) -> list[Mapping[str, Any]]:
+        """The rows of the checks."""
+        return [row for row in self.document["checks"] if isinstance(row, Mapping)]
+
+    @property
     def readings(self) -> list[Mapping[str, Any]]:
-        """The readings that are rows with a key; a report is foreign text, and may hold anything
-        else beside them.
-        """
-        return [
-            row
-            for row in self.document["readings"]
-            if isinstance(row, Mapping) and isinstance(row.get("key"), str)
-        ]
+        """The rows of the readings that have a key."""
+        rows = (row for row in self.document["readings"] if isinstance(row, Mapping))
+        return [row for row in rows if isinstance(row.get("key"), str)]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the readings, by key."""
+        return {row["key"]: row.get("value") for row in self.readings}
 
     @property
     def differences(self) -> list[Mapping[str, Any]]:
-        """The locked packages that were found in another version, as far as they are rows."""
+        """The locked packages that are installed in another version."""
         packages = self.document.get("packages")
         rows = packages.get("differences") if isinstance(packages, Mapping) else None
         return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
     @property
     def provenance(self) -> dict[str, int]:
-        """How many packages were there in which way ("hash-checked", "preinstalled", "reinstalled")
-        when the device was asked; {} when it did not tell.
+        """Counts of packages by how they were installed: hash-checked, preinstalled, reinstalled.
+
+        Empty if the device did not report it.
         """
-        readings = {one["key"]: one.get("value") for one in self.readings}
-        told = readings.get("packages.provenance")
-        return (
-            {str(way): count for way, count in told.items() if isinstance(count, int)}
-            if isinstance(told, dict)
-            else {}
-        )
+        counts = self.values.get("packages.provenance")
+        if not isinstance(counts, dict):
+            return {}
+        return {str(way): count for way, count in counts.items() if isinstance(count, int)}
 
     @property
     def displayed_document(self) -> dict[str, Any]:
-        """The document as views take it: where something in it was changed after the probe wrote
-        it, its verdict is that nothing is proven.
-        """
-        wrong = find_tampering(self)
-        if not wrong:
-            return dict(self.document)
-        sentence = f"this report proves nothing: {wrong}; it says {self.verdict}"
-        return {
-            **self.document,
-            "verdict": {
-                **self.document["verdict"],
-                "result": Verdict.UNVERIFIED.value,
-                "sentence": sentence,
-            },
+        """The document for views: after tampering its verdict is `unverified`."""
+        reason = find_tampering(self)
+        if not reason:
+            return self.to_json()
+        verdict = {
+            **self.document["verdict"],
+            "result": Verdict.UNVERIFIED.value,
+            "sentence": f"this report proves nothing: {reason}; it says {self.verdict}",
         }
+        return {**self.document, "verdict": verdict}
 
 
 def find_tampering(report: Report) -> str:
-    """Return why a report is not as the probe wrote it, by the digest that it carries; "" when it
-    is.
-    """
-    told, rest = (
-        report.document["digests"].get("report"),
-        {key: value for key, value in report.document.items() if key != "digests"},
-    )
-    # Before reports were written brief, the digest was that of the whole.
+    """Return why a report is not as the probe wrote it, by its own digest; "" if it is."""
+    content = {key: value for key, value in report.document.items() if key != "digests"}
+    # Probes before the compact form took the digest of the whole.
+    if report.document["digests"].get("report") in (
+        canonical_digest(compact(content)),
+        canonical_digest(content),
+    ):
+        return ""
     return (
-        ""
-        if told in (canonical_digest(compact(rest)), canonical_digest(rest))
-        else "its digest does not fit its content: something in it was changed after the probe "
-        "wrote it"
+        "its digest does not fit its content: something in it was changed after the probe wrote it"
     )
 
 
 def read_report_file(path: Path, reader: Reader) -> Report:
-    """Return the report in a file; raises WorldError as `read_report` does, and where the file
-    cannot be read.
+    """Return the report in a file.
+
+    Raises:
+        ExternalError: the file cannot be read, or as `read_report`.
     """
     return read_report(read_report_bytes(path, reader), str(path))
 
 
 def read_report_bytes(path: Path, reader: Reader) -> bytes:
-    """Return the bytes of a report's file; raises WorldError with a way out."""
+    """Return the bytes of a report's file.
+
+    Raises:
+        ExternalError: the file cannot be read.
+    """
     try:
         return reader.read(path, MAX_REPORT_BYTES)
     except ExternalError as error:
         hint = (
-            error.hint
-            or "name a report.json: `provision apply` and `provision verify` write one and "
-            "say where"
+            "name a report.json: `provision apply` and `provision verify` write one and say where"
         )
-        raise ExternalError(error.what, why=error.why, hint=hint) from error
+        raise ExternalError(error.what, why=error.why, hint=error.hint or hint) from error
 
 
 def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Report:
-    """Return the report that `content` holds; `name` is how messages call it.
+    """Return the report in `content`.
 
-    Raises WorldError when it is damaged, of another schema, or does not answer the question that
-    carried `nonce` (None: any question).
+    Args:
+        content: The bytes of a report, in the compact or in the whole form.
+        name: The report's name in messages.
+        nonce: The nonce that the report must carry; None accepts any.
+
+    Raises:
+        ExternalError: the report is damaged, of another schema, or answers another run.
     """
     again = "run `provision verify` again"
     try:
@@ -160,17 +224,10 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
             why=f"its schema is {schema!r}, expected {SCHEMA}",
             hint="name a report.json written by a verification",
         )
-    wrong = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
-    if not wrong and not all(isinstance(check, Mapping) for check in document["checks"]):
-        wrong = ["checks"]
-    if (
-        wrong
-        or not isinstance(document["verdict"].get("result"), str)
-        or document["verdict"]["result"] not in EXIT_CODES
-    ):
+    if malformed := _malformed_parts(document):
         raise ExternalError(
             f"the report {name} is damaged",
-            why=f"a part is missing or of the wrong kind: {', '.join(wrong) or 'verdict'}",
+            why=f"a part is missing or of the wrong kind: {', '.join(malformed)}",
             hint=again,
         )
     if nonce is not None and document["subject"].get("nonce") != nonce:
@@ -179,10 +236,19 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
             why="its nonce is not the one that was sent",
             hint=again,
         )
-    verdict = document["verdict"]
-    return Report(
-        verdict["result"],
-        str(verdict.get("sentence", "")),
-        str(document["digests"].get("identity", "")),
-        document,
-    )
+    return Report.from_json(document)
+
+
+def _malformed_parts(document: Mapping[str, Any]) -> list[str]:
+    malformed = [key for key, kind in _PARTS.items() if not isinstance(document.get(key), kind)]
+    if malformed:
+        return malformed
+    if not all(isinstance(check, Mapping) for check in document["checks"]):
+        return ["checks"]
+    result = document["verdict"].get("result")
+    return [] if isinstance(result, str) and result in EXIT_CODES else ["verdict"]
+
+
+def _text(block: Mapping[str, Any], key: str) -> str:
+    value = block.get(key)
+    return value if isinstance(value, str) else ""

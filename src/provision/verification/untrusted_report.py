@@ -1,6 +1,4 @@
-"""A report that was brought by hand: foreign text until its size, its form and its own digest have
-been checked.
-"""
+"""A report from outside: external text until its size, its form and its digest are checked."""
 
 from __future__ import annotations
 
@@ -16,16 +14,15 @@ from provision.errors import Refused
 from provision.sanitize import escape_line
 from provision.verification.report import EXIT_CODES, MAX_REPORT_BYTES, SCHEMA, Report
 
-_DEEPEST = 50
-"""Objects and lists within each other. A report nests six deep; what a spec declares under
-training.arguments may be deeper. Our choice.
+_MAX_DEPTH = 50
+"""Objects and lists within each other.
+
+A report nests six deep; what a spec declares under training.arguments may be deeper. Our choice.
 """
-_LONGEST = 2**16
-"""Characters of one text. The longest that the probe writes is the end of a stage's output, 2 KiB.
-Our choice.
-"""
-_LARGEST = 2.0**64
-_STATUS_SCHEMA = "provision.agent.notebook-status/"
+_MAX_TEXT_LENGTH = 2**16
+"""Characters. The longest text of a probe is the end of a stage's output, 2 KiB. Our choice."""
+_MAX_NUMBER = 2.0**64
+_STATUS_SCHEMA = "provision.agent.notebook-status"
 _DOWNLOAD_AGAIN = (
     "take report.json again from where it was made (a notebook offers it for download), and "
     "leave it as it is"
@@ -33,7 +30,7 @@ _DOWNLOAD_AGAIN = (
 
 _Form = dict[str, type | tuple[type, ...]]
 _NUMBER = (int, float)
-_MAYBE_TEXT = (str, type(None))
+_OPTIONAL_TEXT = (str, type(None))
 _TOP_LEVEL: _Form = {"tier": str, "readings": list, "checks": list, "stages": list}
 _BLOCKS: dict[str, _Form] = {
     "tool": {"name": str, "probe_sha256": str},
@@ -48,7 +45,7 @@ _BLOCKS: dict[str, _Form] = {
     "spec": {"name": str, "digest": str},
     "lock": {"digest": str, "environment_digest": str},
     "packages": {"locked": int, "differences": list},
-    "verdict": {"result": str, "counts": dict, "first_cause": _MAYBE_TEXT, "sentence": str},
+    "verdict": {"result": str, "counts": dict, "first_cause": _OPTIONAL_TEXT, "sentence": str},
     "digests": {"identity": str, "report": str},
 }
 _ROWS: dict[str, _Form] = {
@@ -75,46 +72,40 @@ _ROWS: dict[str, _Form] = {
 
 
 def read_untrusted_report(content: bytes, name: str) -> Report:
-    """Return the report that `content` holds; raises Refused when it is too big, damaged, of
-    another schema, or was changed after it was written.
+    """Return the report in `content`; `find_contradictions` judges it again.
 
-    That it follows from its own checks, and answers a question of ours, is not said by that: see
-    `following` and its callers.
+    Raises:
+        Refused: it is too big, damaged, of another schema, or was changed after it was written.
     """
-    raw = _decoded(content, name)
+    raw = _decode(content, name)
     _refuse_oversized_values(raw, name)
     _refuse_other_schema(raw, name)
     document = expand(raw)
-    if wrong := next(_malformed_parts(document), ""):
-        raise _damaged_report(name, wrong)
-    told, found = (
-        document["digests"]["report"],
-        canonical_digest(
-            compact({key: value for key, value in document.items() if key != "digests"})
-        ),
-    )
-    # Earlier probes took the digest over every field.
-    if told not in (
-        found,
-        canonical_digest({key: value for key, value in raw.items() if key != "digests"}),
-    ):
-        why = (
-            f"its own digest is {escape_line(told[:80])}, and its content has {found}: "
-            "something in it was changed after the probe wrote it"
+    if problem := next(_malformed_parts(document), ""):
+        raise _damaged_report(name, problem)
+    reported = document["digests"]["report"]
+    digest = canonical_digest(compact(_without_digests(document)))
+    # Probes before the compact form took the digest of the whole.
+    if reported not in (digest, canonical_digest(_without_digests(raw))):
+        raise Refused(
+            f"{name} was edited or damaged",
+            why=f"its own digest is {escape_line(reported[:80])}, and its content has {digest}: "
+            "something in it was changed after the probe wrote it",
+            hint=_DOWNLOAD_AGAIN,
         )
-        raise Refused(f"{name} was edited or damaged", why=why, hint=_DOWNLOAD_AGAIN)
-    verdict = document["verdict"]
-    return Report(verdict["result"], verdict["sentence"], document["digests"]["identity"], document)
+    return Report.from_json(document)
 
 
 def serialize_report(report: Report) -> bytes:
-    """Return the bytes in which the probe writes a report: the same for each copy, however it came
-    here.
-    """
+    """Return a report's bytes as the probe writes them, the same for each copy."""
     return (to_canonical_json(compact(report.document)) + "\n").encode("utf-8", "backslashreplace")
 
 
-def _decoded(content: bytes, name: str) -> Any:
+def _without_digests(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != "digests"}
+
+
+def _decode(content: bytes, name: str) -> Any:
     if len(content) > MAX_REPORT_BYTES:
         raise Refused(
             f"{name} is too big for a report",
@@ -139,26 +130,21 @@ def _decoded(content: bytes, name: str) -> Any:
         raise _damaged_report(name, "it is nested too deeply") from None
     except ValueError as error:
         if isinstance(error, UnicodeDecodeError) and error.reason != "unexpected end of data":
-            raise _damaged_report(
-                name, f"it is no text: byte {error.start + 1} is not UTF-8"
-            ) from None
-        cut = (
-            " (it ends too early: the download was cut short)"
-            if not content.rstrip().endswith(b"}")
-            else ""
-        )
-        raise _damaged_report(
-            name, f"it is not JSON: {escape_line(str(error)[:200])}{cut}"
-        ) from None
+            problem = f"it is no text: byte {error.start + 1} is not UTF-8"
+        else:
+            problem = f"it is not JSON: {escape_line(str(error)[:200])}"
+            if not content.rstrip().endswith(b"}"):
+                problem += " (it ends too early: the download was cut short)"
+        raise _damaged_report(name, problem) from None
 
 
 def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    block: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in block:
             raise ValueError(f"the key {key[:60]!r} stands twice in one object")
-        found[key] = value
-    return found
+        block[key] = value
+    return block
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -166,27 +152,26 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _refuse_oversized_values(document: Any, name: str) -> None:
-    """Refuse what no probe writes and what would burden whoever reads it: without recursion, so
-    that depth is no danger here.
+    """Refuse values that no probe writes and that burden their reader.
+
+    Without recursion, so that a deep document is harmless here.
     """
     pending: list[tuple[Any, int]] = [(document, 1)]
     while pending:
         value, depth = pending.pop()
         if isinstance(value, dict | list):
-            if depth > _DEEPEST:
-                raise _damaged_report(name, f"it is nested more than {_DEEPEST} deep")
-            pending += [
-                (item, depth + 1)
-                for item in (value if isinstance(value, list) else (*value, *value.values()))
-            ]
-        elif isinstance(value, str) and len(value) > _LONGEST:
+            if depth > _MAX_DEPTH:
+                raise _damaged_report(name, f"it is nested more than {_MAX_DEPTH} deep")
+            items = value if isinstance(value, list) else (*value, *value.values())
+            pending += [(item, depth + 1) for item in items]
+        elif isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
             raise _damaged_report(
                 name,
                 f"it holds a text of {len(value)} characters, and a report has none longer "
-                f"than {_LONGEST}",
+                f"than {_MAX_TEXT_LENGTH}",
             )
         elif isinstance(value, int | float) and not (
-            math.isfinite(value) and abs(value) <= _LARGEST
+            math.isfinite(value) and abs(value) <= _MAX_NUMBER
         ):
             raise _damaged_report(name, "it holds a number that is out of all measure")
 
@@ -195,28 +180,24 @@ def _refuse_other_schema(document: Any, name: str) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema == SCHEMA:
         return
-    said = escape_line(repr(schema)[:80])
-    if isinstance(schema, str) and schema.startswith(_STATUS_SCHEMA):
+    shown, family = escape_line(repr(schema)[:80]), str(schema).partition("/")[0]
+    if family == _STATUS_SCHEMA:
         raise Refused(
             f"{name} is the cell's status, not its report",
-            why=f"its schema is {said}",
+            why=f"its schema is {shown}",
             hint="download report.json, which lies beside it",
         )
-    if isinstance(schema, str) and schema.startswith(SCHEMA.rpartition("/")[0] + "/"):
-        hint = (
-            "use the version of provision that rendered the notebook, or render it again with "
-            "this one"
-        )
+    if family == SCHEMA.partition("/")[0]:
         raise Refused(
             f"{name} was written by another version of provision",
-            why=f"its schema is {said}, and this version reads {SCHEMA}",
-            hint=hint,
+            why=f"its schema is {shown}, and this version reads {SCHEMA}",
+            hint="use the version of provision that rendered the notebook, or render it again "
+            "with this one",
         )
-    hint = "name the report.json that the notebook offered"
     raise Refused(
         f"{name} is no report of provision",
-        why=f"its schema is {said}, expected {SCHEMA}",
-        hint=hint,
+        why=f"its schema is {shown}, expected {SCHEMA}",
+        hint="name the report.json that the notebook offered",
     )
 
 
@@ -227,21 +208,15 @@ def _malformed_parts(document: dict[str, Any]) -> Iterator[str]:
     for part, form in _ROWS.items():
         for number, row in enumerate(document[part]):
             yield from _malformed_fields(row, form, f"{part}[{number}]")
-    strange = [
-        row["status"]
-        for row in document["checks"]
-        if row["status"] not in [status.value for status in Status]
-    ]
-    yield from (f"a check has the status {status[:40]!r}" for status in strange)
+    statuses = {status.value for status in Status}
+    texts = [*document["subject"]["simulated"]]
+    for row in document["checks"]:
+        if row["status"] not in statuses:
+            yield f"a check has the status {row['status'][:40]!r}"
+        texts += row["causes"]
     if document["verdict"]["result"] not in EXIT_CODES:
         yield f"its verdict is {document['verdict']['result'][:40]!r}"
-    if not all(
-        isinstance(text, str)
-        for text in (
-            *document["subject"]["simulated"],
-            *(cause for row in document["checks"] for cause in row["causes"]),
-        )
-    ):
+    if not all(isinstance(text, str) for text in texts):
         yield "a list of texts in it holds something else"
 
 
@@ -251,11 +226,8 @@ def _malformed_fields(block: Any, form: _Form, where: str) -> Iterator[str]:
         return
     for key, kinds in form.items():
         value = block.get(key)
-        if (
-            key not in block
-            or not isinstance(value, kinds)
-            or (isinstance(value, bool) and kinds not in (bool, object))
-        ):
+        stray_bool = isinstance(value, bool) and kinds not in (bool, object)
+        if key not in block or stray_bool or not isinstance(value, kinds):
             yield f"{where}{'.' if where else ''}{key} is missing or of the wrong kind"
 
 

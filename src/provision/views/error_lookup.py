@@ -1,6 +1,4 @@
-"""What an error means, for a terminal and as data: the likeliest explanation in full, the others in
-a row each.
-"""
+"""Explanations of an error, for a terminal and as data: the likeliest in full, others in a row."""
 
 from __future__ import annotations
 
@@ -13,118 +11,109 @@ from provision.verification.error_lookup.symptoms import Explanation, is_offered
 from provision.views.terminal_text import Style, Styler, truncate, wrap
 
 VERSION = 1
-_LEAD = 12
+_LABEL_WIDTH = 12
+_MIN_WIDTH = 40
 
 
 def render_text(
-    found: Sequence[Explanation],
+    explanations: Sequence[Explanation],
     color: bool,
     width: int,
-    held_against: str,
-    unknown: str = "",
+    compared_with: str,
+    unexplained: str = "",
     *,
-    mended: bool = False,
+    fixed: bool = False,
 ) -> str:
-    """Return the explanations for a terminal; `held_against` names the spec and the report that
-    were looked at, "" where there were none.
+    """Return the explanations for a terminal.
 
-    `unknown` is the error that ended the program, where none of them is of it; `mended` tells
-    that edits were made, and are shown beside it.
+    Args:
+        explanations: The explanations, the likeliest first.
+        color: Use colors.
+        width: Cells of a line.
+        compared_with: The names of the spec and the report, "" without either.
+        unexplained: The error that ended the program if no explanation is about it.
+        fixed: Edits were made, and are shown elsewhere.
     """
-    return (
-        "\n".join(
-            _lines(found, Styler(color), max(40, width), held_against, unknown, mended=mended)
-        )
-        + "\n"
-    )
+    styler, width = Styler(color), max(_MIN_WIDTH, width)
+    if not explanations:
+        lines = [
+            styler("no symptom that provision knows is in this text", Style.WARNING),
+            *wrap(
+                "That says nothing of its cause. `provision lint` and `provision verify` look "
+                "at the spec and the device without it.",
+                width,
+            ),
+        ]
+        return "\n".join(lines) + "\n"
+    lines = []
+    if unexplained:
+        title = truncate(f"not known: {escape_line(unexplained)}", width)
+        lines += [
+            styler(title, Style.WARNING),
+            *wrap(
+                "That error ended the program. What is known in this text stands before it, "
+                "and need not be its cause:",
+                width,
+            ),
+            "",
+        ]
+    first, *others = explanations
+    lines += _lines(first, styler, width, compared_with, fixed=fixed)
+    if others:
+        lines.append("")
+    for one in others:
+        label = "also here" if one.is_confirmed else "also"
+        lines += _field(label, f"{one.symptom.cause}: {one.symptom.fix}", width)
+    return "\n".join(lines) + "\n"
 
 
-def to_json(found: Sequence[Explanation], unknown: str = "") -> dict[str, Any]:
-    """Return the explanations as data, the likeliest first; docs/why.md says what each key holds."""  # noqa: E501
+def to_json(explanations: Sequence[Explanation], unexplained: str = "") -> dict[str, Any]:
+    """Return the explanations as data; docs/why.md describes each key."""
     return {
         "version": VERSION,
-        "unknown": unknown,
-        "explanations": [_explanation(one) for one in found],
+        "unknown": unexplained,
+        "explanations": [_explanation(one) for one in explanations],
     }
 
 
 def _lines(
-    found: Sequence[Explanation],
-    pen: Styler,
-    width: int,
-    held_against: str,
-    unknown: str,
-    *,
-    mended: bool,
+    first: Explanation, styler: Styler, width: int, compared_with: str, *, fixed: bool
 ) -> Iterator[str]:
-    if not found:
-        yield pen("no symptom that provision knows is in this text", Style.WARNING)
-        yield from wrap(
-            "That says nothing of its cause. `provision lint` and `provision verify` look "
-            "at the spec and the device without it.",
-            width,
-        )
-        return
-    if unknown:
-        yield pen(truncate(f"not known: {escape_line(unknown)}", width), Style.WARNING)
-        yield from wrap(
-            "That error ended the program. What is known in this text stands before it, "
-            "and need not be its cause:",
-            width,
-        )
-        yield ""
-    first, *others = found
-    yield truncate(
-        pen(escape_line(first.line), Style.STRONG)
-        if len(first.line) < width
-        else escape_line(first.line),
-        width,
-    )
+    """Yield the lines of the likeliest explanation."""
+    line, evidence = escape_line(first.line), first.symptom.evidence
+    # A line that is cut has no color: the cut would lose its end.
+    yield truncate(styler(line, Style.STRONG) if len(first.line) < width else line, width)
     yield ""
     yield from _field("means", first.symptom.cause, width)
-    for place, remark in enumerate(first.remarks):
-        yield from _field("it says" if place == 0 else "", remark, width)
+    for number, remark in enumerate(first.remarks):
+        yield from _field("" if number else "it says", remark, width)
     for finding in first.findings:
         yield from _field("here", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
-        if finding.fix is not None and is_offered_fix(finding, likeliest=True) and not mended:
+        if finding.fix is not None and is_offered_fix(finding, likeliest=True) and not fixed:
             yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
     for check in first.checks:
-        yield from _field(
-            "here", f"{check.get('id')} {check.get('title')}: {check.get('message')}", width
-        )
+        text = f"{check.get('id')} {check.get('title')}: {check.get('message')}"
+        yield from _field("here", text, width)
         yield from _field("", str(check.get("fix") or ""), width)
-    if held_against and not first.is_confirmed:
-        yield from _field(
-            "here", f"neither a finding nor a failed check in {held_against} says so", width
-        )
+    if compared_with and not first.is_confirmed:
+        text = f"neither a finding nor a failed check in {compared_with} says so"
+        yield from _field("here", text, width)
     yield from _field("helps", first.symptom.fix, width)
-    yield from _field(
-        "source",
-        f"{first.symptom.evidence.source} ({first.symptom.evidence.confidence} confidence)",
-        width,
-    )
-    if others:
-        yield ""
-    for one in others:
-        mark = "also here" if one.is_confirmed else "also"
-        yield from _field(mark, f"{one.symptom.cause}: {one.symptom.fix}", width)
+    yield from _field("source", f"{evidence.source} ({evidence.confidence} confidence)", width)
 
 
-def _field(word: str, words: str, width: int) -> Iterator[str]:
-    if words:
-        first, *rest = wrap(escape_line(words), width - _LEAD)
-        yield f"  {word:<{_LEAD - 2}}{first}"
-        yield from (" " * _LEAD + row for row in rest)
+def _field(label: str, text: str, width: int) -> Iterator[str]:
+    if not text:
+        return
+    first, *rest = wrap(escape_line(text), width - _LABEL_WIDTH)
+    yield f"  {label:<{_LABEL_WIDTH - 2}}{first}"
+    for row in rest:
+        yield " " * _LABEL_WIDTH + row
 
 
 def _explanation(one: Explanation) -> dict[str, Any]:
     symptom = one.symptom
-    evidence = {
-        "source": symptom.evidence.source,
-        "as_of": symptom.evidence.as_of,
-        "confidence": symptom.evidence.confidence,
-    }
     return {
         "id": symptom.id,
         "line": one.line,
@@ -138,14 +127,15 @@ def _explanation(one: Explanation) -> dict[str, Any]:
             {key: check.get(key) for key in ("id", "title", "status", "message", "fix")}
             for check in one.checks
         ],
-        **evidence,
+        "source": symptom.evidence.source,
+        "as_of": symptom.evidence.as_of,
+        "confidence": symptom.evidence.confidence,
     }
 
 
 def _finding(finding: Diagnostic) -> dict[str, Any]:
-    fix = (
-        None
-        if finding.fix is None
-        else {"title": finding.fix.title, "applicability": finding.fix.applicability.value}
-    )
+    fix = None
+    if finding.fix is not None:
+        applicability = finding.fix.applicability.value
+        fix = {"title": finding.fix.title, "applicability": applicability}
     return {"id": finding.id, "message": finding.message, "help": finding.help, "fix": fix}

@@ -1,6 +1,4 @@
-"""Facts as text and as data: tables and rows, what follows from them, where they come from and how
-old they are.
-"""
+"""Facts as text and as data: tables, rows, consequences, sources and age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON values, digests and amounts as a person writes them, harmless and without secrets."""
+"""JSON values, digests and amounts as people write them, escaped and without secrets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ _DIGEST = re.compile(r"\b[0-9a-f]{40,}\b")
 
 
 def format_json_value(value: object, sizes: bool = False) -> str:
-    """Return a JSON value as a person writes it; None is empty. With `sizes` the numbers in it are
-    bytes. Long hexadecimal digests are shortened.
+    """Return a JSON value as people write it.
+
+    None is empty, long hexadecimal digests are shortened, and with `sizes` numbers are bytes.
     """
     match value:
         case None:
@@ -30,21 +31,21 @@ def format_json_value(value: object, sizes: bool = False) -> str:
             return f"{value:.6g}"
         case Mapping():
             return ", ".join(
-                f"{format_json_value(key)}: {_inner(one, sizes)}" for key, one in value.items()
+                f"{format_json_value(key)}: {_inner(item, sizes)}" for key, item in value.items()
             )
         case list() | tuple():
-            return ", ".join(_inner(one, sizes) for one in value)
+            return ", ".join(_inner(item, sizes) for item in value)
         case _:
             return escape_control(redact(str(value)))
 
 
 def text_or_empty(value: object) -> str:
-    """Return a text exactly but for what could do harm; empty where `value` is something else."""
+    """Return a text, escaped and redacted; "" for any other value."""
     return escape_control(redact(value)) if isinstance(value, str) else ""
 
 
 def shorten_digest(digest: str) -> str:
-    """Return a digest as far as people compare it: the algorithm and twelve digits."""
+    """Return a digest's algorithm and first twelve digits."""
     algorithm, colon, digits = digest.partition(":")
     return f"{algorithm}:{digits[:12]}" if colon else digest[:19]
 
@@ -66,10 +67,9 @@ def format_amount(value: float, unit: str) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """Return seconds as precisely as they repeat: two decimals below one, one below ten, none
-    above.
-    """
-    return f"{value:.{2 if value < 1 else 1 if value < 10 else 0}f}"
+    """Return seconds with two decimals below one, one below ten, and none above."""
+    decimals = int(value < 1) + int(value < 10)
+    return f"{value:.{decimals}f}"
 
 
 def pluralize(count: int, noun: str, bare: bool = False) -> str:
@@ -83,8 +83,5 @@ def _inner(value: object, sizes: bool) -> str:
         return "none"
     if isinstance(value, (list, tuple)):
         return f"[{format_json_value(value, sizes)}]"
-    return (
-        f"({format_json_value(value, sizes)})"
-        if isinstance(value, Mapping)
-        else format_json_value(value, sizes) or "none"
-    )
+    text = format_json_value(value, sizes)
+    return f"({text})" if isinstance(value, Mapping) else text or "none"

@@ -1,6 +1,4 @@
-"""What a lock chose, in a few lines: environments, the reason of each target's torch, and what
-changes on an image.
-"""
+"""A lock in a few lines: environments, torch per target with its reason, changes on images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Foreign text in Markdown: only ever text."""
+"""External text in Markdown: escaped, so that it shows as it is."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from provision.sanitize import escape_line, redact
 
 _PUNCTUATION = re.compile(r"[!\"#$%'()*+,\-./:;=?\[\\\]^_`{|}~]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@&#8203;"}
-"""A zero-width space behind @ keeps names from being called (GitHub does that after escapes are
-resolved).
-"""
+"""A zero-width space behind @ keeps GitHub from mentioning people, which it does after escapes."""
 
 
 def escape_markdown(text: str) -> str:
-    """Return `text` on one line as Markdown that shows exactly it: no link, image, code, table
-    cell, HTML or mention; secrets replaced.
+    """Return a text on one line as Markdown that shows exactly it, with secrets replaced.
 
-    Every ASCII punctuation mark may be escaped (CommonMark 0.31, section 2.4).
+    It has no link, image, code, table cell, HTML or mention. Every ASCII punctuation mark may be
+    escaped (CommonMark 0.31, section 2.4).
     """
     escaped = _PUNCTUATION.sub(lambda match: "\\" + match.group(), escape_line(redact(text)))
     return re.sub("[&<>@]", lambda match: _ENTITIES[match.group()], escaped)
+
+
+def table_row(*cells: str) -> str:
+    """Return a row of a table with escaped cells."""
+    return f"| {' | '.join(map(escape_markdown, cells))} |"

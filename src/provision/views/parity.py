@@ -1,4 +1,4 @@
-"""What is proven equal across targets, for a terminal, as Markdown and as data."""
+"""Parity across targets, for a terminal, as Markdown and as data."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.sanitize import escape_line
-from provision.verification.parity import Parity, ParityTarget, Statement, StatementResult
-from provision.views.markdown import escape_markdown
+from provision.verification.parity_model import Parity, ParityTarget, Statement, StatementResult
+from provision.views.markdown import escape_markdown, table_row
 from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
-_LEAD = 13
-_RESULT_WORDS = {
+_LABEL_WIDTH = 13
+_MAX_UNDECLARED = 3
+_RESULT_LABELS = {
     StatementResult.EQUAL: "equal",
     StatementResult.DIFFERS_AS_DECLARED: "as declared",
     StatementResult.DIFFERS: "DIFFERS",
@@ -26,154 +27,133 @@ _RESULT_STYLES = {
 }
 
 
-def render_text(found: Parity, color: bool, width: int) -> str:
+def render_text(parity: Parity, color: bool, width: int) -> str:
     """Return the statements for a terminal, `width` cells wide."""
-    return "\n".join(_lines(found, Styler(color), max(50, width))) + "\n"
+    return "\n".join(_lines(parity, Styler(color), max(50, width))) + "\n"
 
 
-def render_markdown(found: Parity) -> str:
+def render_markdown(parity: Parity) -> str:
     """Return the statements as Markdown, for a comment or a ticket."""
-    return "\n".join(_markdown_lines(found)) + "\n"
+    return "\n".join(_markdown_lines(parity)) + "\n"
 
 
-def to_json(found: Parity) -> dict[str, Any]:
+def to_json(parity: Parity) -> dict[str, Any]:
     """Return the statements as data."""
     return {
         "version": VERSION,
-        "result": found.result.value,
-        "sentence": summarize_parity(found),
-        "targets": [_target(side) for side in found.targets],
-        "statements": [_statement(one) for one in found.statements],
-        "undeclared": list(found.undeclared),
+        "result": parity.result.value,
+        "sentence": summarize_parity(parity),
+        "targets": [_target(target) for target in parity.targets],
+        "statements": [
+            {
+                "subject": statement.subject,
+                "found": statement.result.value,
+                "declared": statement.declared,
+                "observed": dict(statement.observed),
+                "why": statement.why,
+            }
+            for statement in parity.statements
+        ],
+        "undeclared": list(parity.undeclared),
     }
 
 
-def summarize_parity(found: Parity) -> str:
-    """Return all of it in one sentence."""
-    names = ", ".join(side.target for side in found.targets)
-    if found.result is StatementResult.EQUAL:
-        return f"{names}: all that is declared is proven{_simulated(found)}"
-    chosen = [one.subject for one in found.statements if one.result is found.result]
-    word = "proven to differ" if found.result is StatementResult.DIFFERS else "not yet proven"
-    return f"{names}: {word}: {', '.join(chosen)}{_simulated(found)}"
-
-
-def _simulated(found: Parity) -> str:
-    names = [side.target for side in found.targets if side.standing.value == "simulated"]
-    return f" (simulated: {', '.join(names)})" if names else ""
-
-
-def _lines(found: Parity, pen: Styler, width: int) -> Iterator[str]:
-    yield from (
-        pen(row, _RESULT_STYLES[found.result])
-        for row in wrap(escape_line(summarize_parity(found)), width)
+def summarize_parity(parity: Parity) -> str:
+    """Return the result in one sentence."""
+    names = ", ".join(target.target for target in parity.targets)
+    simulated = ", ".join(
+        target.target for target in parity.targets if target.standing.value == "simulated"
     )
+    suffix = f" (simulated: {simulated})" if simulated else ""
+    if parity.result is StatementResult.EQUAL:
+        return f"{names}: all that is declared is proven{suffix}"
+    subjects = [one.subject for one in parity.statements if one.result is parity.result]
+    label = "proven to differ" if parity.result is StatementResult.DIFFERS else "not yet proven"
+    return f"{names}: {label}: {', '.join(subjects)}{suffix}"
+
+
+def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
+    for row in wrap(escape_line(summarize_parity(parity)), width):
+        yield styler(row, _RESULT_STYLES[parity.result])
     yield ""
-    for side in found.targets:
-        yield from _field(side.target, _describe_standing(side), width, pen, None)
+    for target in parity.targets:
+        yield from _field(target.target, _describe_standing(target), width, styler)
     yield ""
-    for one in found.statements:
-        yield from _field(
-            _RESULT_WORDS[one.result],
-            _describe_statement(one),
-            width,
-            pen,
-            _RESULT_STYLES[one.result],
-        )
-    for words in found.undeclared[:3]:
-        yield from _field("undeclared", words, width, pen, None)
-    if len(found.undeclared) > 3:
-        (
-            yield f"{'':<{_LEAD}}(+{len(found.undeclared) - 3} more that no lock speaks of: "
-            "--output-format json)"
-        )
-    ways = [side.prove for side in found.targets if side.prove]
-    if ways:
+    for one in parity.statements:
+        label, style = _RESULT_LABELS[one.result], _RESULT_STYLES[one.result]
+        yield from _field(label, _describe_statement(one), width, styler, style)
+    for difference in parity.undeclared[:_MAX_UNDECLARED]:
+        yield from _field("undeclared", difference, width, styler)
+    hidden = len(parity.undeclared) - _MAX_UNDECLARED
+    if hidden > 0:
+        note = f"(+{hidden} more that no lock speaks of: --output-format json)"
+        yield f"{'':<{_LABEL_WIDTH}}{note}"
+    commands = [target.prove for target in parity.targets if target.prove]
+    if commands:
         yield ""
-    for way in ways:  # a command is never broken
-        yield from _field("to prove", way, max(width, len(way) + _LEAD), pen, None)
+    for command in commands:  # never broken into lines
+        yield from _field("to prove", command, max(width, len(command) + _LABEL_WIDTH), styler)
 
 
-def _describe_standing(side: ParityTarget) -> str:
-    word = side.standing.value + (f" on {side.at}" if side.at else "")
-    return (
-        f"{side.kind}, {word}"
-        + (", by a probe that was carried there" if side.carried else "")
-        + (f": {side.why}" if side.why else "")
-    )
+def _describe_standing(target: ParityTarget) -> str:
+    text = f"{target.kind}, {target.standing.value}"
+    if target.at:
+        text += f" on {target.at}"
+    if target.carried:
+        text += ", by a probe that was carried there"
+    if target.why:
+        text += f": {target.why}"
+    return text
 
 
-def _describe_statement(one: Statement) -> str:
-    on: dict[str, list[str]] = {}
-    for target, value in one.observed.items():
-        on.setdefault(value, []).append(target)
-    if one.result is StatementResult.EQUAL and len(on) == 1 and len(one.observed) > 1:
-        seen = f"{next(iter(on))} on each"
-    else:
-        seen = ", ".join(f"{value} on {' and '.join(targets)}" for value, targets in on.items())
-    return (
-        f"{one.subject}: {one.declared}"
-        + (f"; seen: {seen}" if seen else "")
-        + (f"; {one.why}" if one.why else "")
-    )
+def _describe_statement(statement: Statement) -> str:
+    targets: dict[str, list[str]] = {}
+    for target, value in statement.observed.items():
+        targets.setdefault(value, []).append(target)
+    seen = ", ".join(f"{value} on {' and '.join(names)}" for value, names in targets.items())
+    everywhere = len(targets) == 1 and len(statement.observed) > 1
+    if everywhere and statement.result is StatementResult.EQUAL:
+        seen = f"{next(iter(targets))} on each"
+    parts = [f"{statement.subject}: {statement.declared}"]
+    if seen:
+        parts.append(f"seen: {seen}")
+    if statement.why:
+        parts.append(statement.why)
+    return "; ".join(parts)
 
 
-def _field(word: str, words: str, width: int, pen: Styler, ink: Style | None) -> Iterator[str]:
-    head = escape_line(word)
-    first, *rest = wrap(escape_line(words), width - max(_LEAD, len(head) + 1)) or [""]
-    yield pen(head, ink) + " " * max(1, _LEAD - len(head)) + first
-    yield from (" " * _LEAD + row for row in rest)
+def _field(
+    label: str, text: str, width: int, styler: Styler, style: Style | None = None
+) -> Iterator[str]:
+    head = escape_line(label)
+    first, *rest = wrap(escape_line(text), width - max(_LABEL_WIDTH, len(head) + 1)) or [""]
+    yield styler(head, style) + " " * max(1, _LABEL_WIDTH - len(head)) + first
+    for row in rest:
+        yield " " * _LABEL_WIDTH + row
 
 
-def _markdown_lines(found: Parity) -> Iterator[str]:
-    (
-        yield f"### {escape_markdown(summarize_parity(found))}\n\n| target | kind | stands | how "
-        "to "
-        "prove it |\n|---|---|---|---|"
-    )
-    for side in found.targets:
-        yield (
-            "| "
-            + " | ".join(
-                escape_markdown(part)
-                for part in (
-                    side.target,
-                    side.kind,
-                    _describe_standing(side).partition(", ")[2],
-                    side.prove,
-                )
-            )
-            + " |"
-        )
+def _markdown_lines(parity: Parity) -> Iterator[str]:
+    yield f"### {escape_markdown(summarize_parity(parity))}\n"
+    yield "| target | kind | stands | how to prove it |\n|---|---|---|---|"
+    for target in parity.targets:
+        standing = _describe_standing(target).partition(", ")[2]
+        yield table_row(target.target, target.kind, standing, target.prove)
     yield "\n| statement | found | declared | seen | why |\n|---|---|---|---|---|"
-    for one in found.statements:
+    for one in parity.statements:
         seen = "; ".join(f"{target}: {value}" for target, value in one.observed.items())
-        yield (
-            "| "
-            + " | ".join(
-                escape_markdown(part)
-                for part in (one.subject, _RESULT_WORDS[one.result], one.declared, seen, one.why)
-            )
-            + " |"
-        )
-    for words in found.undeclared:
-        yield f"\nundeclared: {escape_markdown(words)}"
+        yield table_row(one.subject, _RESULT_LABELS[one.result], one.declared, seen, one.why)
+    for difference in parity.undeclared:
+        yield f"\nundeclared: {escape_markdown(difference)}"
 
 
-def _target(side: ParityTarget) -> dict[str, Any]:
-    told = {key: getattr(side, key) for key in ("target", "kind", "why", "prove", "carried", "at")}
+def _target(target: ParityTarget) -> dict[str, Any]:
     return {
-        **told,
-        "standing": side.standing.value,
-        "identity": side.report.identity if side.report is not None else None,
-    }
-
-
-def _statement(one: Statement) -> dict[str, Any]:
-    return {
-        "subject": one.subject,
-        "found": one.result.value,
-        "declared": one.declared,
-        "observed": dict(one.observed),
-        "why": one.why,
+        "target": target.target,
+        "kind": target.kind,
+        "why": target.why,
+        "prove": target.prove,
+        "carried": target.carried,
+        "at": target.at,
+        "standing": target.standing.value,
+        "identity": target.report.identity if target.report is not None else None,
     }

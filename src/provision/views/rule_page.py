@@ -18,9 +18,7 @@ _CODE = "    "
 
 @dataclass(frozen=True, slots=True)
 class RulePage:
-    """What is known of one kind of finding; `markdown` is the whole page, `bad` and `good` the
-    specs in it, `description` its first paragraph.
-    """
+    """The page of a rule: `markdown` is all of it, `description` its first paragraph."""
 
     id: str
     name: str
@@ -34,9 +32,7 @@ class RulePage:
 
 
 def render_text(page: RulePage, color: bool, width: int) -> str:
-    """Return the page for a terminal of `width` cells: paragraphs wrapped, headings strong, specs
-    indented as they are written.
-    """
+    """Return the page for a terminal of `width` cells."""
     pen, room = Styler(color), min(width, _WIDEST)
     return (
         "\n\n".join("\n".join(_block(block, pen, room)) for block in _blocks(page.markdown)) + "\n"

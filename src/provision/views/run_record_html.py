@@ -1,6 +1,4 @@
-"""A run's record as one self-contained page: figures, a chart over time, no script, nothing
-fetched.
-"""
+"""A run's record as one self-contained page: figures and charts, without scripts."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ _MAX_ROWS = 60
 
 
 class Chart(NamedTuple):
-    """One curve as SVG: the line's points, spans that were throttled as (x, width), the words
-    beside it, and its values as a table.
-    """
+    """One curve as SVG; `spans` are throttled intervals as (x, width)."""
 
     name: str
     points: str

@@ -1,21 +1,22 @@
-"""What a run took, as text: the line at its end, and a summary with a small chart of each curve."""
+"""A run's record as text: the lines at its end, and a summary with a sparkline of each curve."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provision.sanitize import escape_line
 from provision.views.formatting import format_amount, format_seconds
 
 _STEPS = "▁▂▃▄▅▆▇█"
-_MOST_CARDS = 64
+_MAX_CARDS = 64
 
 
 class Curve(NamedTuple):
-    """One curve over time: its name, the unit of its values ("bytes", "%"), the values (None: not
-    known), and the most there could be.
+    """One curve over time; a value is None if it is not known.
+
+    `unit` is that of the values ("bytes", "%"), `bound` the largest possible value.
     """
 
     name: str
@@ -38,98 +39,73 @@ class Figure(NamedTuple):
 
 
 def render_ending(record: Mapping[str, Any]) -> list[str]:
-    """Return one line on how a run ended, where that was not by itself, and one with its peaks."""
-    return [
-        *_explain_ending(record),
-        (
-            f"peak {'; '.join(_peaks(record))}; "
-            f"{format_seconds(number_or_none(record['ended'].get('seconds')) or 0)} s"
-        ),
-    ]
+    """Return a line on an abnormal end of a run, if it had one, and a line with its peaks."""
+    seconds = format_seconds(_number(record["ended"], "seconds") or 0)
+    return [*_explain_ending(record), f"peak {'; '.join(_peaks(record))}; {seconds} s"]
 
 
 def render_lines(record: Mapping[str, Any], width: int) -> list[str]:
-    """Return a record as lines: what ran, how it ended, its figures, and each curve drawn in a
-    line.
-    """
-    found = list_figures(record)
+    """Return a record as lines: program, end, figures, and a sparkline of each curve."""
     lines = [format_heading(record), *_explain_ending(record)]
-    lines += [f"{row.name:<22} {row.value}" for row in found]
-    room = max(10, min(60, width - 50))
+    lines += [f"{figure.name:<22} {figure.value}" for figure in list_figures(record)]
+    chart_width = max(10, min(60, width - 50))
     for curve in read_curves(record):
-        lines.append(f"{curve.name:<22} {render_sparkline(curve, room)} {_peak_note(curve)}")
+        peak = _format_value(curve.peak or 0.0, curve.unit)
+        lines.append(f"{curve.name:<22} {render_sparkline(curve, chart_width)} to {peak}")
     return lines
 
 
 def format_heading(record: Mapping[str, Any]) -> str:
-    """Return what ran, where and when."""
+    """Return the program with its target, spec and time."""
     program, subject = record["program"], record["subject"]
-    script = f" {_short_text(program.get('script'))}" if program.get("script") else ""
+    command = _short_text(program.get("name"))
+    if program.get("script"):
+        command += f" {_short_text(program.get('script'))}"
     return (
-        f"{_short_text(program.get('name'))}{script} on {_short_text(subject.get('target'))} "
+        f"{command} on {_short_text(subject.get('target'))} "
         f"of {_short_text(subject.get('spec'))}, {_short_text(subject.get('created_utc'))}"
     )
 
 
 def list_figures(record: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of a record, those that are known."""
+    """Return the known figures of a record."""
     peaks, limits, ended = record["peaks"], record["limits"], record["ended"]
-    told = [
-        ("ended", _ended(ended)),
-        ("seconds", format_seconds(number_or_none(ended.get("seconds")) or 0)),
+    processes = _number(peaks, "processes")
+    figures = [
+        ("ended", _describe_end(ended)),
+        ("seconds", format_seconds(_number(ended, "seconds") or 0)),
         ("RAM, all processes", _amount_of_limit(peaks.get("ram_bytes"), _ram_limit(limits))),
-        ("RAM, largest process", _amount_of_limit(peaks.get("process_bytes"), None)),
+        ("RAM, largest process", _amount_of_limit(peaks.get("process_bytes"))),
         (
             "RAM, container",
             _amount_of_limit(peaks.get("container_bytes"), limits.get("container_bytes")),
         ),
-        ("processes at once", _count(peaks.get("processes"))),
+        ("processes at once", f"{processes:.0f}" if processes else ""),
         ("shared memory", _amount_of_limit(peaks.get("shm_bytes"), limits.get("shm_bytes"))),
     ]
-    for place, card in enumerate(_cards(record)):
-        told += _card_rows(place, card)
-    told += _torch_rows([note for note in record["torch"] if isinstance(note, Mapping)])
-    return [Figure(name, value) for name, value in told if value]
+    for index, card in enumerate(_cards(record)):
+        figures += _card_figures(f"GPU {index}", card)
+    figures += _torch_figures([note for note in record["torch"] if isinstance(note, Mapping)])
+    return [Figure(name, value) for name, value in figures if value]
 
 
 def read_curves(record: Mapping[str, Any]) -> list[Curve]:
-    """Return what is drawn: RAM, shared memory where any was used, and of each card memory and
-    utilisation with where it was throttled.
-    """
+    """Return the curves to draw: RAM, shared memory, and each card's memory and utilization."""
     limits, series = record["limits"], record["series"]
-    found = [
-        Curve("RAM", "bytes", _column(series, "ram_bytes"), number_or_none(_ram_limit(limits)))
-    ]
-    if any(_column(series, "shm_bytes")):
-        found.append(
-            Curve(
-                "shared memory",
-                "bytes",
-                _column(series, "shm_bytes"),
-                number_or_none(limits.get("shm_bytes")),
-            )
-        )
-    for place, card in enumerate(_cards(record)):
-        slowed = tuple(bool(value) for value in _column(series, f"card{place}_throttled"))
-        found.append(
-            Curve(
-                f"GPU {place} memory",
-                "bytes",
-                _column(series, f"card{place}_used_bytes"),
-                number_or_none(card.get("total_bytes")),
-                slowed,
-            )
-        )
-        found.append(
-            Curve(
-                f"GPU {place} busy",
-                "%",
-                _column(series, f"card{place}_busy_percent"),
-                100.0,
-                slowed,
-            )
-        )
-    return [curve for curve in found if curve.peak is not None]
+    curves = [Curve("RAM", "bytes", _column(series, "ram_bytes"), _ram_limit(limits))]
+    shm = _column(series, "shm_bytes")
+    if any(shm):
+        curves.append(Curve("shared memory", "bytes", shm, _number(limits, "shm_bytes")))
+    for index, card in enumerate(_cards(record)):
+        throttled = tuple(map(bool, _column(series, f"card{index}_throttled")))
+        used = _column(series, f"card{index}_used_bytes")
+        busy = _column(series, f"card{index}_busy_percent")
+        total = _number(card, "total_bytes")
+        curves += [
+            Curve(f"GPU {index} memory", "bytes", used, total, throttled),
+            Curve(f"GPU {index} busy", "%", busy, 100.0, throttled),
+        ]
+    return [curve for curve in curves if curve.peak is not None]
 
 
 def read_times(record: Mapping[str, Any]) -> tuple[float, ...]:
@@ -137,55 +113,51 @@ def read_times(record: Mapping[str, Any]) -> tuple[float, ...]:
     return tuple(value or 0.0 for value in _column(record["series"], "t"))
 
 
-def render_sparkline(curve: Curve, room: int) -> str:
-    """Return a curve in `room` characters at most, from nothing to its peak; "!" stands where a
-    card was throttled, "." where nothing is known.
+def render_sparkline(curve: Curve, max_width: int) -> str:
+    """Return a curve in at most `max_width` characters, from zero to its peak.
+
+    "!" marks a throttled card, "." an unknown value.
     """
-    values = curve.values
-    width = min(room, len(values))
-    top = curve.peak or 1.0
-    marks = []
-    for place in range(width):
-        first, last = (
-            place * len(values) // width,
-            max(place * len(values) // width + 1, (place + 1) * len(values) // width),
-        )
-        part = [value for value in values[first:last] if value is not None]
-        slowed = any(curve.throttled[first:last])
-        marks.append("!" if slowed else _STEPS[min(7, int(8 * max(part) / top))] if part else ".")
+    values, peak = curve.values, curve.peak or 1.0
+    width, marks = min(max_width, len(values)), []
+    for index in range(width):
+        first = index * len(values) // width
+        last = max(first + 1, (index + 1) * len(values) // width)
+        known = [value for value in values[first:last] if value is not None]
+        if any(curve.throttled[first:last]):
+            marks.append("!")
+        elif known:
+            marks.append(_STEPS[min(7, int(8 * max(known) / peak))])
+        else:
+            marks.append(".")
     return "".join(marks)
 
 
 def number_or_none(value: object) -> float | None:
-    """Return a number, None for anything else: a record may have been written by anyone."""
+    """Return a number, or None for anything else: a record is external data."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def _number(block: Mapping[str, Any], key: str) -> float | None:
+    return number_or_none(block.get(key))
+
+
 def _explain_ending(record: Mapping[str, Any]) -> list[str]:
-    ended, peaks, limits = record["ended"], record["peaks"], record["limits"]
-    kills, name = number_or_none(ended.get("memory_kills")) or 0, ended.get("signal")
-    limit = _ram_limit(limits)
-    if kills and name == "SIGKILL":
-        return [
-            (
-                "the kernel ended it for memory: "
-                f"{_amount_of_limit(peaks.get('ram_bytes'), limit)}; take less (smaller batch, "
-                "fewer workers), or give it more"
-            )
-        ]
+    ended, signal = record["ended"], record["ended"].get("signal")
+    kills = int(_number(ended, "memory_kills") or 0)
+    ram = _amount_of_limit(record["peaks"].get("ram_bytes"), _ram_limit(record["limits"]))
+    if kills and signal == "SIGKILL":
+        advice = "take less (smaller batch, fewer workers), or give it more"
+        return [f"the kernel ended it for memory: {ram}; {advice}"]
     if kills:
-        return [
-            (
-                f"the kernel ended {int(kills)} process{'es' if kills > 1 else ''} for memory "
-                f"while it ran: {_amount_of_limit(peaks.get('ram_bytes'), limit)}"
-            )
-        ]
-    if name == "SIGKILL":
-        seen = _amount_of_limit(peaks.get("ram_bytes"), limit)
-        return [
+        processes = f"{kills} process{'es' if kills > 1 else ''}"
+        return [f"the kernel ended {processes} for memory while it ran: {ram}"]
+    if signal == "SIGKILL":
+        reason = (
             "it was ended by SIGKILL: by a person, a time limit, or for memory where the "
-            "kernel does not tell" + (f" ({seen})" if seen else "")
-        ]
+            "kernel does not tell"
+        )
+        return [f"{reason} ({ram})" if ram else reason]
     if ended.get("code") is None:
         return ["how it ended was not seen: the monitor outlived who started it"]
     return []
@@ -193,133 +165,93 @@ def _explain_ending(record: Mapping[str, Any]) -> list[str]:
 
 def _peaks(record: Mapping[str, Any]) -> list[str]:
     peaks, limits = record["peaks"], record["limits"]
-    # A program that ended before the first look leaves no figure, and no reason to worry.
+    # A program that ended before the first sample has no figure, and that is no reason to worry.
     unseen = "unknown" if record["monitor"].get("looks") else "not seen (it ended too soon)"
-    told = [f"RAM {_amount_of_limit(peaks.get('ram_bytes'), _ram_limit(limits)) or unseen}"]
-    if number_or_none(peaks.get("shm_bytes")):
-        told.append(
-            f"shared memory {_amount_of_limit(peaks.get('shm_bytes'), limits.get('shm_bytes'))}"
-        )
-    for place, card in enumerate(_cards(record)):
-        busy, slowed = (
-            number_or_none(card.get("busy_percent")),
-            number_or_none(card.get("throttled_s")),
-        )
-        more = [f"busy {busy:.0f}%"] if busy is not None else []
-        more += [f"throttled {format_seconds(slowed)} s"] if slowed else []
-        told.append(
-            ", ".join(
-                [
-                    (
-                        f"GPU {place} "
-                        f"{_amount_of_limit(card.get('peak_bytes'), card.get('total_bytes')) or 'unknown'}"  # noqa: E501
-                    ),
-                    *more,
-                ]
-            )
-        )
-    return told
+    parts = [f"RAM {_amount_of_limit(peaks.get('ram_bytes'), _ram_limit(limits)) or unseen}"]
+    if _number(peaks, "shm_bytes"):
+        shm = _amount_of_limit(peaks.get("shm_bytes"), limits.get("shm_bytes"))
+        parts.append(f"shared memory {shm}")
+    for index, card in enumerate(_cards(record)):
+        memory = _amount_of_limit(card.get("peak_bytes"), card.get("total_bytes"))
+        part = f"GPU {index} {memory or 'unknown'}"
+        if (busy := _number(card, "busy_percent")) is not None:
+            part += f", busy {busy:.0f}%"
+        if throttled := _number(card, "throttled_s"):
+            part += f", throttled {format_seconds(throttled)} s"
+        parts.append(part)
+    return parts
 
 
-def _card_rows(place: int, card: Mapping[str, Any]) -> list[tuple[str, str]]:
-    heat, power, busy, slowed = (
-        number_or_none(card.get(name))
-        for name in ("temperature_c", "power_w", "busy_percent", "throttled_s")
-    )
-    reasons = card.get("throttled_by")
-    by = (
-        f" ({', '.join(map(_short_text, reasons))})"
-        if slowed and isinstance(reasons, list) and reasons
-        else ""
-    )
-    return [
-        (f"GPU {place}", _short_text(card.get("name"))),
-        (f"GPU {place} memory", _amount_of_limit(card.get("peak_bytes"), card.get("total_bytes"))),
-        (f"GPU {place} before", _amount_of_limit(card.get("before_bytes"), None)),
-        (f"GPU {place} busy", "" if busy is None else f"{busy:.0f}% on average"),
-        (
-            f"GPU {place} at most",
-            ", ".join(
-                [
-                    *([f"{heat:.0f} °C"] if heat is not None else []),
-                    *([f"{power:.0f} W"] if power is not None else []),
-                ]
-            ),
-        ),
-        (f"GPU {place} throttled", "" if slowed is None else f"{format_seconds(slowed)} s{by}"),
-    ]
+def _card_figures(name: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield name, _short_text(card.get("name"))
+    yield f"{name} memory", _amount_of_limit(card.get("peak_bytes"), card.get("total_bytes"))
+    yield f"{name} before", _amount_of_limit(card.get("before_bytes"))
+    if (busy := _number(card, "busy_percent")) is not None:
+        yield f"{name} busy", f"{busy:.0f}% on average"
+    highest = []
+    if (temperature := _number(card, "temperature_c")) is not None:
+        highest.append(f"{temperature:.0f} °C")
+    if (power := _number(card, "power_w")) is not None:
+        highest.append(f"{power:.0f} W")
+    yield f"{name} at most", ", ".join(highest)
+    throttled, reasons = _number(card, "throttled_s"), card.get("throttled_by")
+    if throttled is not None:
+        text = f"{format_seconds(throttled)} s"
+        if throttled and isinstance(reasons, list) and reasons:
+            text += f" ({', '.join(map(_short_text, reasons))})"
+        yield f"{name} throttled", text
 
 
-def _torch_rows(notes: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _torch_figures(notes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     versions = Counter(_short_text(note.get("version")) for note in notes)
-    told = [
-        ("torch", version if count == 1 else f"{version} in {count} processes")
-        for version, count in versions.items()
-    ]
-    most: dict[tuple[int, str], float] = {}
+    for version, count in versions.items():
+        yield "torch", version if count == 1 else f"{version} in {count} processes"
+    # A process of several sees all cards, and takes memory of its own.
+    peaks: dict[tuple[int, str], float] = {}
     for note in notes:
         cards = note.get("cards")
-        for place, card in enumerate(cards[:_MOST_CARDS] if isinstance(cards, list) else []):
+        for index, card in enumerate(cards[:_MAX_CARDS] if isinstance(cards, list) else []):
             for name in ("allocated", "reserved") if isinstance(card, Mapping) else ():
-                most[place, name] = max(
-                    most.get((place, name), 0.0), number_or_none(card.get(f"{name}_bytes")) or 0.0
-                )
-    # A process of several sees all cards, and takes memory of its own.
-    used = {key: taken for key, taken in most.items() if taken}
-    several = len({place for place, _ in used}) > 1
-    return told + [
-        (f"torch {name}" + (f", cuda:{place}" if several else ""), _amount_of_limit(taken, None))
-        for (place, name), taken in sorted(used.items())
-    ]
+                size = _number(card, f"{name}_bytes") or 0.0
+                peaks[index, name] = max(peaks.get((index, name), 0.0), size)
+    used = {key: size for key, size in peaks.items() if size}
+    several = len({index for index, _ in used}) > 1
+    for (index, name), size in sorted(used.items()):
+        label = f"torch {name}, cuda:{index}" if several else f"torch {name}"
+        yield label, _amount_of_limit(size)
 
 
 def _cards(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [card for card in record["cards"][:_MOST_CARDS] if isinstance(card, Mapping)]
+    return [card for card in record["cards"][:_MAX_CARDS] if isinstance(card, Mapping)]
 
 
 def _column(series: Mapping[str, Any], name: str) -> tuple[float | None, ...]:
-    found = series.get(name)
-    return tuple(number_or_none(value) for value in found) if isinstance(found, list) else ()
+    values = series.get(name)
+    return tuple(map(number_or_none, values)) if isinstance(values, list) else ()
 
 
-def _ended(ended: Mapping[str, Any]) -> str:
+def _describe_end(ended: Mapping[str, Any]) -> str:
     if ended.get("signal"):
         return f"by {_short_text(ended.get('signal'))}"
-    code = number_or_none(ended.get("code"))
+    code = _number(ended, "code")
     return "not seen" if code is None else f"with exit code {code:.0f}"
 
 
-def _ram_limit(limits: Mapping[str, Any]) -> object:
-    known = [
-        value
-        for value in (
-            number_or_none(limits.get("container_bytes")),
-            number_or_none(limits.get("ram_bytes")),
-        )
-        if value
-    ]
-    return min(known, default=None)
+def _ram_limit(limits: Mapping[str, Any]) -> float | None:
+    known = (_number(limits, "container_bytes"), _number(limits, "ram_bytes"))
+    return min(filter(None, known), default=None)
 
 
-def _amount_of_limit(value: object, limit: object) -> str:
-    most, bound = number_or_none(value), number_or_none(limit)
-    if most is None:
+def _amount_of_limit(value: object, limit: object = None) -> str:
+    amount, bound = number_or_none(value), number_or_none(limit)
+    if amount is None:
         return ""
-    return format_amount(most, "bytes") + (f" of {format_amount(bound, 'bytes')}" if bound else "")
+    text = _format_value(amount, "bytes")
+    return f"{text} of {_format_value(bound, 'bytes')}" if bound else text
 
 
-def _peak_note(curve: Curve) -> str:
-    top = curve.peak or 0.0
-    return (
-        f"to {format_amount(top, 'bytes')}"
-        if curve.unit == "bytes"
-        else f"to {top:.0f}{curve.unit}"
-    )
-
-
-def _count(value: object) -> str:
-    found = number_or_none(value)
-    return f"{found:.0f}" if found else ""
+def _format_value(value: float, unit: str) -> str:
+    return format_amount(value, "bytes") if unit == "bytes" else f"{value:.0f}{unit}"
 
 
 def _short_text(value: object) -> str:

@@ -1,6 +1,4 @@
-"""Combinations that satisfy every rule, as text and as data: what each holds, what it changes, what
-that gives up, and what backs it.
-"""
+"""Suggested combinations as text and as data, with their changes, losses and evidence."""
 
 from __future__ import annotations
 
@@ -152,9 +150,7 @@ def _shown(
 
 
 def _exact(one: Suggestion) -> str:
-    """Return the pins that make the combination and are no change of what was asked: what to write
-    to get just this one.
-    """
+    """Return the pins that make the combination and are not changes of the spec."""
     changed = {change.now for change in one.changes}
     pinned = [
         package.requirement

@@ -11,9 +11,7 @@ ELLIPSIS = "..."
 
 
 class Style(StrEnum):
-    """The colours in use, as parameters of the terminal's "select graphic rendition" sequence
-    (ECMA-48).
-    """
+    """Colors, as parameters of "select graphic rendition" sequences (ECMA-48)."""
 
     ERROR = "1;31"
     WARNING = "1;33"
@@ -56,8 +54,9 @@ def truncate(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break `text` into lines of at most `width` cells, between words where possible; its own line
-    breaks stay. Never empty.
+    """Break a text into lines of at most `width` cells, between words if possible.
+
+    Line breaks in the text stay. The result is never empty.
     """
     return [line for paragraph in text.split("\n") for line in _wrapped(paragraph, max(1, width))]
 

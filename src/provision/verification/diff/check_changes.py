@@ -1,4 +1,4 @@
-"""Which checks ended otherwise in two reports, and which of the differences can explain it."""
+"""Checks with different statuses in two reports, and the differences that can explain them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _CheckRows = tuple[Mapping[str, Any], Mapping[str, Any]]
 def find_check_changes(
     a: Report, b: Report, tops: Mapping[str, str], grouped: Mapping[str, ReadingDifference]
 ) -> Iterator[CheckChange]:
-    """Yield the checks whose status differs, those that break first; what was left out because of
-    one of them is told under it.
+    """Yield the checks whose status differs, those that break first.
+
+    Checks that were left out because of another one are its followers.
     """
     checks = [checks_by_id(report) for report in (a, b)]
     moved = {
@@ -51,12 +52,8 @@ def find_check_changes(
 
 
 def checks_by_id(report: Report) -> dict[str, Mapping[str, Any]]:
-    """Return the checks of a report by id, as far as they are rows with one."""
-    return {
-        str(check["id"]): check
-        for check in report.document["checks"]
-        if isinstance(check, Mapping) and "id" in check
-    }
+    """Return the checks of a report by id."""
+    return {str(check["id"]): check for check in report.checks if "id" in check}
 
 
 def _dependent_checks(id_: str, under: Mapping[str, str | None]) -> Iterator[str]:
@@ -95,41 +92,29 @@ def _check_change(
 
 
 def _causes(id_: str, worse: Mapping[str, Any], report: Report) -> tuple[list[str], bool]:
-    """Return the readings, as patterns, that can cause a check's failure, and whether the report
-    itself names them: the packages that are not as locked.
+    """Return patterns of the readings that can cause a failure, and whether the report names them.
+
+    A report names the packages that differ from the lock.
     """
-    known, told = {check.id: check.causes for check in CHECKS}, worse.get("causes")
-    patterns = list(
-        dict.fromkeys(
-            [*known.get(_base_id(id_), ()), *map(str, told if isinstance(told, list) else ())]
-        )
-    )
-    named = (
-        [f"package.{row.get('name')}" for row in report.differences]
-        if {"packages.digest", "package.*"} <= {*patterns}
-        else []
-    )
-    return named or patterns, bool(named)
+    known = next((check.causes for check in CHECKS if check.id == _base_id(id_)), ())
+    patterns, reported = list(known), worse.get("causes")
+    if isinstance(reported, list):
+        patterns = list(dict.fromkeys([*known, *map(str, reported)]))
+    if {"packages.digest", "package.*"} <= {*patterns} and report.differences:
+        return [f"package.{row.get('name')}" for row in report.differences], True
+    return patterns, False
 
 
 def _differing_expectations(
     one: Mapping[str, Any], other: Mapping[str, Any], caused: bool
 ) -> tuple[Any, ...]:
-    """Return what was expected on each side, where one value was judged by two, or where no reading
-    that differs tells more.
-    """
-    expected, observed = (
-        [side.get("expected") for side in (one, other)],
-        [side.get("observed") for side in (one, other)],
-    )
-    if (
-        None in expected
-        or expected[0] == expected[1]
-        or Status.FAIL not in (one.get("status"), other.get("status"))
-    ):
+    """Return both expected values if they, and no reading, can explain the change; else ()."""
+    expected = (one.get("expected"), other.get("expected"))
+    failed = Status.FAIL in (one.get("status"), other.get("status"))
+    if not failed or None in expected or expected[0] == expected[1]:
         return ()
-    same = observed[0] is not None and observed[0] == observed[1]
-    return tuple(expected) if same or not caused else ()
+    same = one.get("observed") is not None and one.get("observed") == other.get("observed")
+    return expected if same or not caused else ()
 
 
 def _rank(status: Any) -> int:

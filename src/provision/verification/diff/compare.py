@@ -1,6 +1,4 @@
-"""What differs between two reports, and which difference explains that something works on one
-device and not on the other.
-"""
+"""Comparison of two reports: their differences, and which of them explain a failure."""
 
 from __future__ import annotations
 
@@ -47,59 +45,50 @@ it, but in their number.
 def compare_reports(
     a: Report, b: Report, names: tuple[str, str], known: LockedPackages = NO_LOCKED_PACKAGES
 ) -> ReportComparison:
-    """Compare two reports; `names` is how they are called, `known` what their lock says. A report
-    compared with itself has no differences.
+    """Compare two reports; a report compared with itself has no differences.
+
+    Args:
+        a: The first report.
+        b: The second report.
+        names: The names of both.
+        known: The packages of their lock.
     """
-    had, has = _readings(a, b, known), _readings(b, a, known)
-    found = _with_builds({one.key: one for one in _differing(had, has)})
-    onesided = tuple(
-        sorted(
-            key
-            for key in had.keys() ^ has.keys()
-            if key not in found and _kind(had, has, key) is not ReadingClass.NOISE
-        )
-    )
-    alike = sum(key not in found for key in had.keys() & has.keys())
-    tops = _roots(found, _derivations(a, b, known))
-    grouped = _grouped(found, tops)
-    turns = tuple(find_check_changes(a, b, tops, grouped))
-    explaining = [one.key for turn in turns if turn.breaks for one in turn.causes]
+    in_a, in_b = _readings(a, b, known), _readings(b, a, known)
+    differences = _with_builds({one.key: one for one in _differing(in_a, in_b)})
+    pairs = tuple(_align_readings(in_a, in_b, differences))
+    roots = _roots(differences, _derivations(a, b, known))
+    grouped = _grouped(differences, roots)
+    changes = tuple(find_check_changes(a, b, roots, grouped))
+    decisive = {cause.key for change in changes if change.breaks for cause in change.causes}
     ranked = sorted(
         grouped.values(),
-        key=lambda one: (one.key not in explaining, _ORDER.index(one.kind), one.key),
+        key=lambda one: (one.key not in decisive, _ORDER.index(one.kind), one.key),
     )
-    one, other = _side(names[0], a), _side(names[1], b)
     return ReportComparison(
-        one,
-        other,
-        turns,
+        _side(names[0], a),
+        _side(names[1], b),
+        changes,
         tuple(ranked),
-        onesided,
-        alike,
-        tuple(_aligned(had, has, found)),
-        tuple(_pairs(a, b)),
+        tuple(pair.key for pair in pairs if pair.differs is None),
+        sum(key not in differences for key in in_a.keys() & in_b.keys()),
+        pairs,
+        tuple(_align_checks(a, b)),
     )
 
 
 def _side(name: str, report: Report) -> ReportSide:
-    spec, lock = (report.document.get(part) for part in ("spec", "lock"))
-    named = str(spec.get("name", "")) if isinstance(spec, Mapping) else ""
     return ReportSide(
-        name,
-        report.verdict,
-        report.identity,
-        named,
-        str(lock.get("environment_digest", "")) if isinstance(lock, Mapping) else "",
+        name, report.verdict, report.identity, report.spec_name, report.environment_digest
     )
 
 
 def _readings(
     report: Report, other: Report, known: LockedPackages
 ) -> dict[str, tuple[ReadingClass, Any]]:
-    """Return the readings by key. Packages are readings too, as far as lock and reports tell them.
+    """Return the readings by key, packages included.
 
-    With `known`, all that the locks hold; without it, of one lock, those that either side found
-    otherwise than locked.
+    With `known` these are all locked packages; otherwise, for two reports of one lock, those that
+    differ from the lock on either side.
     """
     kinds = {kind.value: kind for kind in ReadingClass}
     rows = [
@@ -108,16 +97,16 @@ def _readings(
         if str(row.get("class")) in kinds and not _is_unobserved(row.get("value"))
     ]
     found = {row["key"]: (kinds[str(row.get("class"))], row.get("value")) for row in rows}
-    ours, theirs = (str(one.document["lock"].get("environment_digest")) for one in (report, other))
+    own, others = report.environment_digest, other.environment_digest
     if "packages.digest" not in found:
         return found
-    if ours in known.versions and theirs in known.versions:
+    if own in known.versions and others in known.versions:
         locked: dict[str, Any] = {
-            **dict.fromkeys(known.versions[theirs]),
-            **known.versions[ours],
+            **dict.fromkeys(known.versions[others]),
+            **known.versions[own],
             **_differing_packages(report, "observed"),
         }
-    elif ours == theirs:
+    elif own == others:
         locked = {
             **_differing_packages(other, "expected"),
             **_differing_packages(report, "observed"),
@@ -131,9 +120,7 @@ def _readings(
 
 
 def _is_unobserved(value: Any) -> bool:
-    """Whether a list has a place for each card and no card told anything: that is not looked at, as
-    nvidia-smi does not know of remapped rows.
-    """
+    """Return whether a list has one empty value per card: nothing was observed."""
     return isinstance(value, list) and bool(value) and all(one is None for one in value)
 
 
@@ -169,9 +156,7 @@ def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[Readi
 
 
 def _with_builds(found: dict[str, ReadingDifference]) -> dict[str, ReadingDifference]:
-    """Tell torch with its build: the public index has wheels whose metadata leaves out the "+cu130"
-    that torch says of itself.
-    """
+    """Add the build to the version of torch: some wheels leave it out of their metadata."""
     package, said = found.get("package.torch"), found.get("torch.version")
     if package is None or said is None:
         return found
@@ -204,36 +189,32 @@ def _is_equal(key: str, kind: ReadingClass, one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _aligned(
+def _align_readings(
     had: Mapping[str, Any], has: Mapping[str, Any], found: Mapping[str, ReadingDifference]
 ) -> Iterator[ReadingPair]:
     for key in sorted(had.keys() | has.keys()):
-        if (kind := _kind(had, has, key)) is not ReadingClass.NOISE:
-            one, other = (side[key][1] if key in side else None for side in (had, has))
-            yield ReadingPair(
-                key,
-                kind,
-                one,
-                other,
-                True if key in found else None if (key in had) != (key in has) else False,
-            )
+        kind = _kind(had, has, key)
+        if kind is ReadingClass.NOISE:
+            continue
+        differs: bool | None = key in found
+        if not differs and (key in had) != (key in has):
+            differs = None
+        a, b = (side[key][1] if key in side else None for side in (had, has))
+        yield ReadingPair(key, kind, a, b, differs)
 
 
-def _pairs(a: Report, b: Report) -> Iterator[CheckPair]:
-    one, other = checks_by_id(a), checks_by_id(b)
-    for id_ in dict.fromkeys([*one, *other]):
-        rows = (one.get(id_, {}), other.get(id_, {}))
-        known = rows[0] or rows[1]
-        (a_status, a_told), (b_status, b_told) = (
-            (str(row.get("status") or ""), str(row.get("message") or "")) for row in rows
-        )
+def _align_checks(a: Report, b: Report) -> Iterator[CheckPair]:
+    checks_a, checks_b = checks_by_id(a), checks_by_id(b)
+    for check_id in dict.fromkeys([*checks_a, *checks_b]):
+        row_a, row_b = checks_a.get(check_id, {}), checks_b.get(check_id, {})
+        known = row_a or row_b
         yield CheckPair(
-            id_,
+            check_id,
             str(known.get("group") or ""),
             str(known.get("title") or ""),
-            a_status,
-            b_status,
-            (a_told, b_told),
+            str(row_a.get("status") or ""),
+            str(row_b.get("status") or ""),
+            (str(row_a.get("message") or ""), str(row_b.get("message") or "")),
         )
 
 
@@ -245,8 +226,9 @@ def _roots(found: Mapping[str, ReadingDifference], kin: Derivations) -> dict[str
 def _grouped(
     found: Mapping[str, ReadingDifference], tops: Mapping[str, str]
 ) -> dict[str, ReadingDifference]:
-    """Return the differences that follow from no other, by key, each with its followers; a group
-    means as much as its weightiest member.
+    """Return the differences that follow from no other, by key, with their followers.
+
+    A group has the class of its weightiest member.
     """
     groups: dict[str, list[str]] = {}
     for key, parent in tops.items():

@@ -1,6 +1,4 @@
-"""Which difference follows from which: by what packages require of each other, and by what is known
-of readings.
-"""
+"""Differences that follow from others, by requirements of packages and by known relations."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ _PACKAGE = "package."
 
 
 class LockedPackages(NamedTuple):
-    """What a lock adds to reports: the packages that each environment (by its digest) holds, and by
-    name which packages require one.
-    """
+    """A lock's packages: versions by environment digest, and the packages that require each."""
 
     versions: Mapping[str, Mapping[str, str]]
     requirers: Mapping[str, frozenset[str]]
@@ -77,18 +73,19 @@ NO_LOCKED_PACKAGES = LockedPackages({}, {})
 
 
 class Derivations(NamedTuple):
-    """Which packages require one, by name; and those that the spec names itself, which follow from
-    no other's requirements.
+    """The packages that require each package, and those that the spec declares.
+
+    Declared packages follow from no requirement.
     """
 
     requirers: Mapping[str, Collection[str]]
     declared: frozenset[str]
 
     def root_of(self, key: str, hashed: Collection[str], found: Collection[str]) -> str:
-        """Return the difference under which `key` is told: itself, or the first that it follows
-        from, and so on. `hashed` are keys of class exact.
+        """Return the difference that `key` follows from in the end, or `key` itself.
 
-        Of packages that require each other it is the first by name, for each of them.
+        Of packages that require each other it is the first by name. `hashed` are keys of class
+        exact.
         """
         passed = [key]
         while (parent := next(self._parents(passed[-1], hashed, found), None)) is not None:
@@ -117,7 +114,7 @@ class Derivations(NamedTuple):
         )
 
     def _above(self, name: str) -> list[str]:
-        """Return what requires a package, torch and what the spec names first."""
+        """Return the packages that require a package, torch and declared ones first."""
         return sorted(
             self.requirers.get(name, ()),
             key=lambda one: (one != "torch", one not in self.declared, one),
@@ -125,7 +122,7 @@ class Derivations(NamedTuple):
 
 
 def read_locked_packages(lock: Lock) -> LockedPackages:
-    """Return what a lock knows of its environments."""
+    """Return a lock's packages."""
     above: dict[str, set[str]] = {}
     for package in lock.packages:
         for required in package.requires:
@@ -135,9 +132,7 @@ def read_locked_packages(lock: Lock) -> LockedPackages:
 
 
 def reported_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return who requires each package that a report found otherwise than locked, where its probe
-    told.
-    """
+    """Return the packages that require each differing package, if the report holds them."""
     return {
         str(row.get("name")): [str(one) for one in row["required_by"]]
         for row in rows

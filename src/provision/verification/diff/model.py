@@ -1,6 +1,4 @@
-"""What two reports say together, as values: readings and checks side by side, what differs, and
-what ended otherwise.
-"""
+"""Comparison of two reports as values: readings and checks side by side, and differences."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ _PASSING = (Status.PASS, Status.WARN)
 
 
 class ReadingDifference(NamedTuple):
-    """A reading with two values (None: it is not there), what a difference in it means, and the
-    keys of those that follow from it.
-    """
+    """A reading with two values (None: missing), its class, and the keys that follow from it."""
 
     key: str
     kind: ReadingClass
@@ -24,11 +20,10 @@ class ReadingDifference(NamedTuple):
 
 
 class CheckChange(NamedTuple):
-    """A check with another status. `worse` names the side ("a" or "b") whose `message` and `fix`
-    are told; `causes` are the differences that can explain it.
+    """A check with two statuses.
 
-    `declared` is what each side was expected to be, where that and no reading sets them apart;
-    () elsewhere.
+    `worse` names the side ("a" or "b") of `message` and `fix`, `causes` are the differences that
+    can explain it. `declared` holds both expected values if they and no reading explain it.
     """
 
     id: str
@@ -45,12 +40,12 @@ class CheckChange(NamedTuple):
 
     @property
     def breaks(self) -> bool:
-        """Whether it holds on one side and fails on the other."""
+        """True if it holds on one side and fails on the other."""
         return Status.FAIL in (self.a, self.b) and (self.a in _PASSING or self.b in _PASSING)
 
 
 class ReadingPair(NamedTuple):
-    """A reading of both sides, or of one; `differs` is None where only one side has it."""
+    """A reading of both sides; `differs` is None if only one side has it."""
 
     key: str
     kind: ReadingClass
@@ -60,7 +55,7 @@ class ReadingPair(NamedTuple):
 
 
 class CheckPair(NamedTuple):
-    """A check as both sides ended it: status and message, "" on a side that did not ask it."""
+    """A check of both sides; status and message are "" on a side that did not run it."""
 
     id: str
     group: str
@@ -71,9 +66,7 @@ class CheckPair(NamedTuple):
 
 
 class ReportSide(NamedTuple):
-    """One of the two: how it is called, its verdict, its identity digest, the name of its spec, the
-    digest of what its lock holds for it.
-    """
+    """One of the two reports; `lock` is the digest of its locked environment."""
 
     name: str
     verdict: str
@@ -83,13 +76,10 @@ class ReportSide(NamedTuple):
 
 
 class ReportComparison(NamedTuple):
-    """What two reports say together: checks that ended differently and readings that differ, the
-    telling ones first.
+    """Differences and changed checks of two reports, the decisive ones first.
 
-    `onesided` are keys that only one report has, which is no difference: the other did not look.
-    `alike` counts the readings that are equal.
-    `changed` names the sides whose report was changed after the probe wrote it: what such a
-    report tells proves nothing.
+    Only one report has `one_sided_keys`; they are not differences. `tampered` names the sides
+    whose report was changed after the probe wrote it.
     """
 
     a: ReportSide
@@ -109,25 +99,19 @@ class ReportComparison(NamedTuple):
 
     @property
     def one_sided_failures(self) -> tuple[CheckPair, ...]:
-        """The checks that fail on one side and were not asked on the other, which is no difference
-        between the two.
-        """
+        """The checks that fail on one side and were not run on the other."""
         return tuple(pair for pair in self.checks if {pair.a, pair.b} == {Status.FAIL.value, ""})
 
     @property
     def is_comparable(self) -> bool:
-        """Whether there is a reading of identity that both sides took: without one nothing is known
-        of the two.
-        """
+        """True if both sides have at least one identity reading in common."""
         return any(
             row.kind is ReadingClass.IDENTITY and row.differs is not None for row in self.readings
         )
 
     @property
     def is_same(self) -> bool:
-        """Whether no identity reading and no check's status differs, of two reports that are as the
-        probe wrote them.
-        """
+        """True if no identity reading and no status differs, and no report was changed."""
         return (
             self.is_comparable
             and not self.tampered

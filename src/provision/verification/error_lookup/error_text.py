@@ -1,6 +1,4 @@
-"""The text of an error out of what people have at hand: a log, a notebook, colours, line ends of
-Windows, and far too much of it.
-"""
+"""Extracts the error text from logs, notebooks and terminal output."""
 
 from __future__ import annotations
 
@@ -16,12 +14,14 @@ from provision.verification.error_lookup.log_text import blank_quoted_source, st
 MAX_INPUT_BYTES = 256 * 2**20
 """Bytes that are read of a text, or of a notebook with its outputs."""
 HEAD_CHARACTERS, TAIL_CHARACTERS = 2**20, 3 * 2**20
-"""Characters of a longer text that are looked through: an error stands at its end, what made the
-program start wrong at its beginning.
+"""Characters of a longer text that are searched.
+
+The error is at its end; at its beginning is what went wrong when the program started.
 """
-_LINE = 2000
-"""Characters of a line that are looked through: progress bars and dumped arrays make long ones, and
-a search through one takes the square of its length.
+_MAX_LINE_LENGTH = 2000
+"""Characters of a line that are searched: progress bars and dumped arrays make long ones.
+
+A search in one takes the square of its length.
 """
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\))")
 _BYTE_ORDER_MARKS = (
@@ -32,23 +32,26 @@ _BYTE_ORDER_MARKS = (
 
 
 class ErrorText(NamedTuple):
-    """The text that is looked through, and how many characters in the middle of a long one are not."""  # noqa: E501
+    """The text to search, and the number of characters omitted in the middle of a long one."""
 
     text: str
     omitted_characters: int
 
 
 def extract_error_text(content: bytes, name: str) -> ErrorText:
-    """Return the text that is looked through: of a notebook its saved outputs; without colours,
-    what logging put around it, and quoted source.
+    """Return the text to search: without colors, log prefixes and quoted source.
 
-    Raises UsageError when there is none.
+    Of a notebook it is the saved outputs.
+
+    Raises:
+        UsageError: there is no text.
+        ExternalError: a notebook is damaged.
     """
-    text = _decoded(content, name)
+    text = _decode(content, name)
     if name.endswith(".ipynb") or (
         text.lstrip()[:1] == "{" and '"cells"' in text and '"nbformat"' in text
     ):
-        text = "\n".join(_outputs(text, name))
+        text = "\n".join(_notebook_outputs(text, name))
         if not text.strip():
             raise UsageError(
                 f"{name} holds no output",
@@ -61,20 +64,14 @@ def extract_error_text(content: bytes, name: str) -> ErrorText:
             hint="give the text of the error: provision why trace.txt, or pipe it into "
             "provision why -",
         )
-    kept = (
-        text
-        if len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS
-        else f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
-    )
-    printed = "\n".join(
-        _short(line) for line in strip_log_prefixes(_ESCAPES.sub("", kept)).splitlines()
-    )
-    return ErrorText(
-        blank_quoted_source(printed), max(0, len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS)
-    )
+    omitted = max(0, len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS)
+    if omitted:
+        text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
+    lines = strip_log_prefixes(_ESCAPES.sub("", text)).splitlines()
+    return ErrorText(blank_quoted_source("\n".join(map(_shorten, lines))), omitted)
 
 
-def _decoded(content: bytes, name: str) -> str:
+def _decode(content: bytes, name: str) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
             return content[len(mark) :].decode(encoding, "replace")
@@ -88,20 +85,17 @@ def _decoded(content: bytes, name: str) -> str:
     return content.decode("utf-8", "replace")
 
 
-def _short(line: str) -> str:
-    return line if len(line) <= _LINE else f"{line[: _LINE // 2]} ... {line[-_LINE // 2 :]}"
+def _shorten(line: str) -> str:
+    if len(line) <= _MAX_LINE_LENGTH:
+        return line
+    half = _MAX_LINE_LENGTH // 2
+    return f"{line[:half]} ... {line[-half:]}"
 
 
-def _outputs(text: str, name: str) -> Iterator[str]:
+def _notebook_outputs(text: str, name: str) -> Iterator[str]:
     try:
-        cells = json.loads(text)["cells"]
-        outputs = [
-            output
-            for cell in cells
-            if isinstance(cell, dict)
-            for output in cell.get("outputs", ())
-            if isinstance(output, dict)
-        ]
+        cells = [cell for cell in json.loads(text)["cells"] if isinstance(cell, dict)]
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ExternalError(
             f"{name} is no notebook",
@@ -109,19 +103,16 @@ def _outputs(text: str, name: str) -> Iterator[str]:
             hint="copy the error into a text file",
         ) from None
     for output in outputs:
-        yield _printed(output)
+        if isinstance(output, dict):
+            yield _printed_text(output)
 
 
-def _printed(output: dict[str, Any]) -> str:
-    """Return what an output shows: a traceback, of an error without one its name and value, or what
-    was written.
-    """
-    parts = output.get("traceback") or output.get("text") or ""
-    if isinstance(parts, list):
-        # The lines of a stream bring their ends, the parts of a traceback do not.
-        parts = ("\n" if output.get("traceback") else "").join(str(part) for part in parts)
-    return (
-        parts
-        if isinstance(parts, str) and parts
-        else ": ".join(str(output[key]) for key in ("ename", "evalue") if output.get(key))
-    )
+def _printed_text(output: dict[str, Any]) -> str:
+    """Return an output's traceback or text, or the name and value of an error without either."""
+    text = output.get("traceback") or output.get("text") or ""
+    if isinstance(text, list):
+        # The lines of a stream have line ends, the parts of a traceback do not.
+        text = ("\n" if output.get("traceback") else "").join(map(str, text))
+    if isinstance(text, str) and text:
+        return text
+    return ": ".join(str(output[key]) for key in ("ename", "evalue") if output.get(key))

@@ -1,19 +1,16 @@
-"""What a program has printed, out of a log: without what logging has put around it, and without the
-source lines that a traceback quotes.
-"""
+"""Extracts a program's output from a log, without log prefixes and quoted source lines."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import yaml
 
 _MAX_YAML_CHARACTERS = 2**20
-"""Characters of YAML that are read as such: its parser takes seconds for more."""
+"""Characters of YAML that are parsed: its parser takes seconds for more."""
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _LEVEL = r"(?:DEBUG|INFO|NOTICE|WARNING|WARN|ERROR|CRITICAL|DEFAULT|stdout|stderr)"
 _TAG = re.compile(r"\[(?:rank|default)(\d{1,5})\]: ?")
@@ -26,9 +23,10 @@ _LINE_PREFIX = re.compile(
     r"|startup-script(?:-url)?: "
     r"|[\w.\-]{1,64}-\d{1,3} +\| "
 )
-"""What a logging module, journald, a serial console, Cloud Logging's table, a startup script and
-docker compose put before a line.
+"""Prefixes of a line by logging, journald, a serial console, Cloud Logging's table, a startup
+script and docker compose.
 """
+_MESSAGE_KEYS = ("message", "MESSAGE", "msg", "log", "stack_trace")
 _FRAME = re.compile(r"(\s*)File \"[^\"\n]{1,1000}\", line \d{1,9}")
 _SHOWN_FRAME = re.compile(
     r"(?:File |Cell |Input )\S.{0,1000}(?::\d{1,9}|line \d{1,9}|\bin "
@@ -39,64 +37,66 @@ _BOXED_SOURCE = re.compile(r"\s*│\s+(?:❱\s*)?\d{1,7}\s.*")
 
 
 def strip_log_prefixes(text: str) -> str:
-    """Return what was printed: entries of structured logs as their messages, the oldest first;
-    lines without stamps, hosts and ranks; each rank by itself.
+    """Return what a log's program printed.
+
+    Entries of structured logs become their messages, the oldest first; lines lose stamps, hosts
+    and ranks; consecutive lines of several ranks are sorted by rank.
     """
-    messages = _entries(text)
-    lines = [
-        _strip_line(line)
-        for line in (text if messages is None else "\n".join(messages)).splitlines()
-    ]
-    tagged = [(match, line) for line in lines for match in (_TAG.match(line),)]
-    return "\n".join(
-        line
-        for there, run in groupby(tagged, lambda pair: pair[0] is not None)
-        for line in (_by_rank(run) if there else (one for _, one in run))
-    )
+    messages = _log_messages(text)
+    if messages is not None:
+        text = "\n".join(messages)
+    lines: list[str] = []
+    ranked: list[tuple[int, str]] = []
+    for line in map(_strip_line, text.splitlines()):
+        if tag := _TAG.match(line):
+            ranked.append((int(tag[1]), line[tag.end() :]))
+            continue
+        lines += _by_rank(ranked)
+        ranked.clear()
+        lines.append(line)
+    return "\n".join([*lines, *_by_rank(ranked)])
 
 
 def blank_quoted_source(text: str) -> str:
-    """Return a text with the source lines of its tracebacks empty: what stands there was not
-    printed by an error, though it may quote one.
+    """Return a text in which the source lines of tracebacks are empty.
 
-    Tracebacks of Python, of IPython (lines with numbers around each frame) and of rich (in
-    boxes) are known.
+    No error printed them, though they may quote one. Tracebacks of Python, of IPython (lines
+    with numbers around each frame) and of rich (in boxes) are known.
     """
-    kept: list[str] = []
-    deep, shown = -1, False
+    lines: list[str] = []
+    frame_depth, in_shown_frame = -1, False
     for line in text.splitlines():
         frame = _FRAME.match(line)
-        deep = len(frame[1]) if frame else deep if deep >= 0 and _depth(line) > deep else -1
-        shown = bool(_SHOWN_FRAME.match(line)) or (shown and bool(_SHOWN_SOURCE.match(line)))
-        source = (
-            (deep >= 0 and not frame)
-            or (shown and _SHOWN_SOURCE.match(line))
-            or _BOXED_SOURCE.fullmatch(line)
-        )
-        kept.append("" if source else line)
-    return "\n".join(kept)
+        if frame:
+            frame_depth = len(frame[1])
+        elif _indentation(line) <= frame_depth:
+            frame_depth = -1
+        numbered = _SHOWN_SOURCE.match(line) is not None
+        in_shown_frame = _SHOWN_FRAME.match(line) is not None or (in_shown_frame and numbered)
+        quoted = (frame_depth >= 0 and not frame) or (in_shown_frame and numbered)
+        lines.append("" if quoted or _BOXED_SOURCE.fullmatch(line) else line)
+    return "\n".join(lines)
 
 
-def _depth(line: str) -> int:
+def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _by_rank(run: Iterable[tuple[re.Match[str] | None, str]]) -> Iterator[str]:
-    """Yield the lines of several processes, each process by itself: they print at once, and a
-    traceback of one is cut by those of the others.
+def _by_rank(lines: Iterable[tuple[int, str]]) -> list[str]:
+    """Return the lines of processes that print at once, one process after another.
+
+    A traceback of one is interrupted by those of the others.
     """
-    found = [(match, line) for match, line in run if match is not None]
-    found.sort(key=lambda pair: int(pair[0][1]))
-    yield from (line[match.end() :] for match, line in found)
+    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
 def _strip_line(line: str) -> str:
-    """Return a line without what stands around it, and the message of a line that is a JSON object."""  # noqa: E501
+    """Return a line without its prefixes, or the message of a line that is a JSON object."""
     for _ in range(3):
-        around = _LINE_PREFIX.match(line)
-        if around is None or not around.end():
+        prefix = _LINE_PREFIX.match(line)
+        if prefix is None or not prefix.end():
             break
-        line = line[around.end() :]
+        line = line[prefix.end() :]
     if line.startswith("{") and line.rstrip().endswith("}"):
         try:
             return next(_messages([json.loads(line)]), line)
@@ -105,30 +105,23 @@ def _strip_line(line: str) -> str:
     return line
 
 
-def _entries(text: str) -> list[str] | None:
-    """Return the messages of a log as Cloud Logging gives it (JSON or YAML), or None where the text
-    is no such log.
-    """
-    found: Sequence[Any] = ()
+def _log_messages(text: str) -> list[str] | None:
+    """Return the messages of a Cloud Logging export (JSON or YAML), or None for other text."""
+    entries: Sequence[Any] = ()
+    is_yaml = re.match(r"\s*(?:---\s*)?(?:insertId|jsonPayload|textPayload|logName):", text)
     try:
         if text.lstrip().startswith("["):
-            found = json.loads(text)
-        elif (
-            re.match(r"\s*(?:---\s*)?(?:insertId|jsonPayload|textPayload|logName):", text)
-            and len(text) <= _MAX_YAML_CHARACTERS
-        ):
-            found = [
-                entry for entry in yaml.load_all(text, Loader=yaml.CBaseLoader) if entry is not None
-            ]
+            entries = json.loads(text)
+        elif is_yaml and len(text) <= _MAX_YAML_CHARACTERS:
+            documents = yaml.load_all(text, Loader=yaml.CBaseLoader)
+            entries = [entry for entry in documents if entry is not None]
     except (ValueError, RecursionError, yaml.YAMLError):
         return None
-    return list(_messages(_oldest_first(found))) or None
+    return list(_messages(_oldest_first(entries))) or None
 
 
 def _oldest_first(entries: Sequence[Any]) -> Sequence[Any]:
-    """Return the entries in the order of their stamps: `gcloud logging read` gives the newest
-    first.
-    """
+    """Return the entries by their stamps: `gcloud logging read` prints the newest first."""
     stamps = [str(entry.get("timestamp") or "") for entry in entries if isinstance(entry, dict)]
     if not stamps or len(stamps) != len(entries) or not all(stamps):
         return entries
@@ -140,13 +133,11 @@ def _oldest_first(entries: Sequence[Any]) -> Sequence[Any]:
 
 def _messages(entries: Iterable[Any]) -> Iterator[str]:
     for entry in entries:
-        payload = entry.get("jsonPayload", entry) if isinstance(entry, dict) else {}
-        words = [entry.get("textPayload")] if isinstance(entry, dict) else []
-        words += (
-            [payload.get(key) for key in ("message", "MESSAGE", "msg", "log", "stack_trace")]
-            if isinstance(payload, dict)
-            else []
-        )
-        said = [word for word in words if isinstance(word, str) and word]
-        if said:
-            yield "\n".join(dict.fromkeys(said))
+        if not isinstance(entry, dict):
+            continue
+        parts, payload = [entry.get("textPayload")], entry.get("jsonPayload", entry)
+        if isinstance(payload, dict):
+            parts += [payload.get(key) for key in _MESSAGE_KEYS]
+        texts = [part for part in parts if isinstance(part, str) and part]
+        if texts:
+            yield "\n".join(dict.fromkeys(texts))

@@ -1,11 +1,9 @@
-"""Errors as texts: which symptoms a text shows, and which failed checks of a report say that the
-cause is there.
-"""
+"""Symptoms in an error's text, and the findings and failed checks that confirm their cause."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -13,8 +11,8 @@ from packaging.utils import canonicalize_name
 from provision.diagnostics import Applicability, Diagnostic
 from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
+from provision.verification.error_lookup.known_environment import KnownEnvironment
 from provision.verification.error_lookup.versions import (
-    KnownEnvironment,
     VersionSources,
     explain_matches,
     explain_python_mismatch,
@@ -41,11 +39,11 @@ _GENERIC = (
     "tokenizers-fork",
     "cuda-not-available",
 )
-"""Told after all others: what they say follows from a more telling error, or is no error."""
+"""Sorted after all others: they follow from a more telling error, or are not errors."""
 _HARMLESS = frozenset(
     {"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"}
 )
-"""What is printed without ending a program."""
+"""Symptoms that do not end a program."""
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = re.compile(
     r"(?:The above exception was the direct cause of the following exception|During "
@@ -53,22 +51,23 @@ _CHAINED = re.compile(
 )
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:)?")
 _RAISED = re.compile(r"(?:Error|Exception|Warning|Exit|Interrupt|Failure)\b")
-_OF_PACKAGES = frozenset({"PKG009", "PKG010"})
-"""Rules that speak of any two packages."""
+_ANY_PACKAGE_RULES = frozenset({"PKG009", "PKG010"})
+"""Rules about any two packages."""
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
 _CONTEXT_CHARACTERS = 300
-"""Characters after a symptom that tell what it is about."""
-_LINE = 500
-"""Characters that are kept of the line in which a symptom stands."""
+"""Characters after a symptom that show what it is about."""
+_MAX_LINE_LENGTH = 500
+_CHAIN_CHARACTERS = 300
+"""Characters before a traceback in which Python says that it is chained to the one before."""
 
 
 class Explanation(NamedTuple):
-    """A symptom that a text shows: the line, the versions in it; and what says that its cause is
-    there: findings of the spec, failed checks of the report.
+    """A symptom in a text, with what confirms its cause.
 
-    `remarks` say what those versions mean, by the facts, the lock and the report; `wanted` are
-    packages that it says are missing, each with a specifier;
-    `end` is where in the text it ends.
+    `line` is the line of the text, `matched_groups` the values in it, `remarks` their meaning by
+    the facts, the lock and the report, `findings` those of the spec and `checks` the failed ones
+    of the report that confirm the cause, `missing_packages` names with specifiers, and `end` the
+    offset in the text at which the symptom ends.
     """
 
     symptom: Symptom
@@ -82,19 +81,17 @@ class Explanation(NamedTuple):
 
     @property
     def is_note(self) -> bool:
-        """Whether it is of the kind that ends no program."""
+        """True for a symptom that does not end a program."""
         return self.symptom.id in _HARMLESS
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether spec or report say that the cause is there."""
+        """True if the spec or the report confirms the cause."""
         return bool(self.findings or self.checks)
 
 
 class LookupContext(NamedTuple):
-    """What an error is held against: the facts, what the rules say of a spec, a report, and what
-    lock and report know of the place.
-    """
+    """What an error is compared with: facts, findings of a spec, a report, known environments."""
 
     facts: Facts
     findings: tuple[Diagnostic, ...] = ()
@@ -103,134 +100,113 @@ class LookupContext(NamedTuple):
 
 
 def explain_error(
-    text: str, known: Iterable[Symptom], held: LookupContext
+    text: str, symptoms: Iterable[Symptom], context: LookupContext
 ) -> tuple[Explanation, ...]:
-    """Return the symptoms that a text shows, the likeliest first.
+    """Return the symptoms in a text, the likeliest first.
 
-    First come those whose cause is there by the findings of a spec or by failed checks of a
-    report. Then what is said last: in a traceback it ended the
-    program.
+    Confirmed ones come first, then those printed last: the end of a traceback ended the program.
     """
-    found = [
-        (match.start(), _explanation(one, match, text, held))
-        for one in known
-        if (match := _last_match(one.regex, text)) is not None
+    matches = ((symptom, _last_match(symptom.regex, text)) for symptom in symptoms)
+    explanations = [
+        (match.start(), _explain(symptom, match, text, context))
+        for symptom, match in matches
+        if match is not None
     ]
-    found.sort(
+    explanations.sort(
         key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0])
     )
-    return _with_python(
-        tuple(one for _, one in found), explain_python_mismatch(text, held.environments)
-    )
+    ordered = [explanation for _, explanation in explanations]
+    remark = explain_python_mismatch(text, context.environments)
+    if ordered and remark:
+        ordered[0] = ordered[0]._replace(remarks=(*ordered[0].remarks, remark))
+    return tuple(ordered)
 
 
 def is_offered_fix(finding: Diagnostic, likeliest: bool) -> bool:
-    """Whether `--fix` mends a finding: by a safe fix, and of the likeliest explanation by one too
-    that changes what is asked for.
-    """
-    return finding.fix is not None and (
-        finding.fix.applicability is Applicability.SAFE
-        or (likeliest and finding.fix.applicability is Applicability.UNSAFE)
+    """Return whether `--fix` applies a finding's fix: safe ones, or unsafe of the likeliest."""
+    if finding.fix is None:
+        return False
+    applicability = finding.fix.applicability
+    return applicability is Applicability.SAFE or (
+        likeliest and applicability is Applicability.UNSAFE
     )
 
 
-def find_unexplained_error(text: str, found: Iterable[Explanation]) -> str:
-    """Return the error with which the text's last traceback ends, or "" where there is no traceback
-    or a symptom stands in it.
+def find_unexplained_error(text: str, explanations: Iterable[Explanation]) -> str:
+    """Return the error that ends the last traceback, or "" if a symptom is in it.
 
-    Tracebacks that Python chains are one: what the first of them tells explains the last.
+    Tracebacks that Python chains count as one: the first of them explains the last.
     """
-    start = text.rfind(_TRACEBACK)
-    while (
-        start > 0
-        and _CHAINED.search(text, max(0, start - 300), text.rfind("\n", 0, start) + 1)
-        and (earlier := text.rfind(_TRACEBACK, 0, start)) >= 0
+    last = start = text.rfind(_TRACEBACK)
+    while start > 0 and _CHAINED.search(
+        text, max(0, start - _CHAIN_CHARACTERS), text.rfind("\n", 0, start) + 1
     ):
+        earlier = text.rfind(_TRACEBACK, 0, start)
+        if earlier < 0:
+            break
         start = earlier
-    if start < 0 or any(one.end > start and not one.is_note for one in found):
+    if start < 0 or any(one.end > start and not one.is_note for one in explanations):
         return ""
-    lines = text[text.rfind(_TRACEBACK) :].splitlines()[1:]
-    return next(
-        (
-            line.strip()[:_LINE]
-            for line in lines
-            if _EXCEPTION.fullmatch(line.strip()) and _RAISED.search(line.partition(":")[0])
-        ),
-        "",
-    )
-
-
-def _with_python(found: tuple[Explanation, ...], remark: str) -> tuple[Explanation, ...]:
-    return (
-        (found[0]._replace(remarks=(*found[0].remarks, remark)), *found[1:])
-        if found and remark
-        else found
-    )
+    for line in map(str.strip, text[last:].splitlines()[1:]):
+        if _EXCEPTION.fullmatch(line) and _RAISED.search(line.partition(":")[0]):
+            return line[:_MAX_LINE_LENGTH]
+    return ""
 
 
 def _last_match(regex: str, text: str) -> re.Match[str] | None:
     return max(re.finditer(regex, text), key=re.Match.start, default=None)
 
 
-def _explanation(
-    symptom: Symptom, match: re.Match[str], text: str, held: LookupContext
+def _explain(
+    symptom: Symptom, match: re.Match[str], text: str, context: LookupContext
 ) -> Explanation:
+    groups, facts = match.groups(), context.facts
     start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
     line = text[start : end if end >= 0 else len(text)].strip()
-    failed = tuple(
-        check
-        for check in _failed(held.report)
-        if str(check.get("id")).partition(":")[0] in symptom.checks
+    missing = find_missing_packages(symptom.tells, groups, facts)
+    nearby = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"
+    return Explanation(
+        symptom,
+        line[:_MAX_LINE_LENGTH],
+        tuple(group for group in groups if group),
+        explain_matches(symptom.tells, groups, VersionSources(facts, context.environments)),
+        tuple(
+            finding
+            for finding in context.findings
+            if finding.id in symptom.rules and _concerns(finding, symptom, missing, nearby, facts)
+        ),
+        _failed_checks(symptom, context.report),
+        missing,
+        match.end(),
     )
-    said = explain_matches(
-        symptom.tells, match.groups(), VersionSources(held.facts, held.environments)
+
+
+def _failed_checks(symptom: Symptom, report: Report | None) -> tuple[Mapping[str, Any], ...]:
+    if report is None:
+        return ()
+    failed = [check for check in report.checks if check.get("status") in ("fail", "warn")]
+    return tuple(
+        check for check in failed if str(check.get("id")).partition(":")[0] in symptom.checks
     )
-    told = tuple(group for group in match.groups() if group)
-    lacking = find_missing_packages(symptom.tells, match.groups(), held.facts)
-    near = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"
-    findings = tuple(
-        one
-        for one in held.findings
-        if one.id in symptom.rules and _concerns(one, symptom, lacking, near, held.facts)
-    )
-    return Explanation(symptom, line[:_LINE], told, said, findings, failed, lacking, match.end())
 
 
 def _concerns(
     finding: Diagnostic,
     symptom: Symptom,
-    lacking: tuple[tuple[str, str], ...],
-    near: str,
+    missing: tuple[tuple[str, str], ...],
+    nearby: str,
     facts: Facts,
 ) -> bool:
-    """Whether a finding is about what the error is about: that other packages do not go together
-    explains no error of these.
-    """
+    """Return whether a finding is about the packages of the error, not about any two others."""
     if "module" in symptom.tells:
-        return any(
-            re.search(rf"\bneeds (?:[\w-]+ or )?{re.escape(name)}(?![\w-])", finding.message)
-            for name, _ in lacking
-        )
-    if finding.id not in _OF_PACKAGES:
+        names = "|".join(re.escape(name) for name, _ in missing)
+        needs = rf"\bneeds (?:[\w-]+ or )?(?:{names})(?![\w-])"
+        return bool(missing) and re.search(needs, finding.message) is not None
+    if finding.id not in _ANY_PACKAGE_RULES:
         return True
     words = {str(canonicalize_name(word)) for word in _WORD.findall(finding.message)}
-    if lacking:
-        return any(name in words for name, _ in lacking)
-    said = re.sub(r"[-_.]+", "-", near.lower())
-    return any(
-        word in said
-        for word in words
-        if word in facts.popular
-        or word in facts.seen
-        or word in facts.runs
-        or word == "transformers"
-    )
-
-
-def _failed(report: Report | None) -> Iterator[Mapping[str, Any]]:
-    if report is not None:
-        yield from (
-            check
-            for check in report.document["checks"]
-            if isinstance(check, Mapping) and check.get("status") in ("fail", "warn")
-        )
+    if missing:
+        return any(name in words for name, _ in missing)
+    context = re.sub(r"[-_.]+", "-", nearby.lower())
+    known = (facts.popular, facts.seen, facts.runs, ("transformers",))
+    return any(word in context and any(word in names for names in known) for word in words)

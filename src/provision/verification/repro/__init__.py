@@ -1,107 +1,88 @@
-"""A failed check as a program of its own: a short one of templates/repro/ where one shows it, else
-the probe, packed, that asks this check alone.
-"""
+"""A failed check as a standalone program: a short one of templates/repro, or the packed probe."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pprint import pformat
 from typing import Any
 
 from provision.assets import find_asset
 from provision.errors import Refused
 from provision.verification.report import Report
-from provision.verification.repro import gpu, host, packages, pytorch, training
-from provision.verification.repro.failed_check import FailedCheck, NoShortProgram, Programs
+from provision.verification.repro.failed_check import FailedCheck, NoShortProgram
 from provision.verification.repro.packed_probe import pack_probe_for_check
+from provision.verification.repro.short_programs import SHORT_PROGRAMS
 
 CASE_PLACEHOLDER = '{"CASE": "HERE"}'
 PROBE_PLACEHOLDER = "PROBE HERE"
 REPRODUCIBLE_STATUSES = ("fail", "warn")
-PROGRAMS: Programs = {
-    **host.PROGRAMS,
-    **packages.PROGRAMS,
-    **gpu.PROGRAMS,
-    **pytorch.PROGRAMS,
-    **training.PROGRAMS,
-}
-_LONG, _WIDTH = 1000, 150
+_PACKED_PROBE = "packed_probe"
+_MAX_INLINE_LENGTH = 100
+_LITERAL_WIDTH = 100
 _MALFORMED_REPORT_ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What a report that no probe wrote makes the values raise."""
+"""What values of a report that no probe wrote make the builders raise."""
 
 
-def build_repro_program(report: Report, name: str, promised: Mapping[str, Any]) -> str:
-    """Return a program that ends with 1 while what the check `name` has found is there, with 0 when
-    it is mended, with 2 where that cannot be told.
+def build_repro_program(report: Report, check_id: str, expectations: Mapping[str, Any]) -> str:
+    """Return a program that exits 1 while a check fails, 0 when it holds, 2 when neither shows.
 
-    `promised` are the expectations that the report answers, {} where they are not at hand.
-    Raises Refused where the report has no such failure, and where
-    the report alone says too little and the expectations are not at hand.
+    Args:
+        report: The report with the failure.
+        check_id: The check, with its package if it has one: `P06:numpy`.
+        expectations: The expectations that the report answers, or {} if they are not known.
+
+    Raises:
+        Refused: the report has no such failure, or the expectations are needed and missing.
     """
-    check = _find_failed_check(report, name)
-    about = f"{name} {check.get('title')}: {check.get('message')}"[:300]
-    readings = {str(one["key"]): one.get("value") for one in report.readings}
-    reasons: list[str] = []
-    for program, case in _short_programs(
-        FailedCheck(check, readings, report.document, promised), reasons
-    ):
-        return _fill_template(program, {"about": about, **case})
-    if not promised:
-        why = (
-            reasons[0]
-            if reasons
-            else "no short program shows it; the probe does, and has to know what was asked"
-        )
-        hint = (
-            "name the spec that the report answers (--spec SPEC --target NAME), or put the "
-            "expectations.json that it was asked with beside it"
-        )
-        raise Refused(
-            f"the report alone is not enough for a program for {name}", why=why, hint=hint
-        )
-    tier = report.document.get("tier")
-    case, probe = pack_probe_for_check(name, promised, tier if isinstance(tier, str) else "")
-    return _fill_template("carried", {"about": about, **case}, probe)
-
-
-def _short_programs(
-    failed: FailedCheck, reasons: list[str]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the short programs that show the failure, each with its values; the reasons against the
-    others are added to `reasons`.
-    """
-    for program, values in PROGRAMS.get(failed.check_id, ()):
+    check = _find_failed_check(report, check_id)
+    about = f"{check_id} {check.get('title')}: {check.get('message')}"[:300]
+    reason = "no short program shows it; the probe does, and has to know what was asked"
+    if short := SHORT_PROGRAMS.get(check_id.partition(":")[0]):
+        template, build_case = short
+        failed = FailedCheck(check, report.values, report.subject.proof, expectations)
         try:
-            yield program, values(failed)
+            case = build_case(failed)
+            return _fill_template(template, {"about": about, **case})
         except NoShortProgram as error:
-            reasons.append(str(error))
+            reason = str(error)
         except _MALFORMED_REPORT_ERRORS:
-            reasons.append("the values that the short program needs are not in the report")
+            reason = "the values that the short program needs are not in the report"
+    if not expectations:
+        raise Refused(
+            f"the report alone is not enough for a program for {check_id}",
+            why=reason,
+            hint="name the spec that the report answers (--spec SPEC --target NAME), or put the "
+            "expectations.json that it was asked with beside it",
+        )
+    case, probe = pack_probe_for_check(check_id, expectations, report.tier)
+    return _fill_template(_PACKED_PROBE, {"about": about, **case}, probe)
 
 
-def _find_failed_check(report: Report, name: str) -> Mapping[str, Any]:
-    checks = [check for check in report.document["checks"] if isinstance(check, Mapping)]
+def _find_failed_check(report: Report, check_id: str) -> Mapping[str, Any]:
     failed = [
-        str(check.get("id")) for check in checks if check.get("status") in REPRODUCIBLE_STATUSES
+        str(check.get("id"))
+        for check in report.checks
+        if check.get("status") in REPRODUCIBLE_STATUSES
     ]
-    check = next((check for check in checks if check.get("id") == name), None)
     hint = f"it holds: {', '.join(failed[:12])}" if failed else "nothing failed in it"
+    check = next((check for check in report.checks if check.get("id") == check_id), None)
     if check is None:
-        raise Refused(f"the report has no check {name}", hint=hint)
+        raise Refused(f"the report has no check {check_id}", hint=hint)
     if check.get("status") not in REPRODUCIBLE_STATUSES:
-        raise Refused(f"{name} did not fail", why=f"it ended as {check.get('status')}", hint=hint)
+        why = f"it ended as {check.get('status')}"
+        raise Refused(f"{check_id} did not fail", why=why, hint=hint)
     return check
 
 
-def _fill_template(program: str, case: Mapping[str, Any], probe: str = "") -> str:
-    template = find_asset(f"templates/repro/{program}.py").read_text(encoding="utf-8")
-    literal = repr(dict(case))
-    if len(literal) > _LONG:
-        literal = pformat(dict(case), width=_WIDTH, sort_dicts=False)
+def _fill_template(template: str, case: dict[str, Any], probe: str = "") -> str:
+    text = find_asset(f"templates/repro/{template}.py").read_text(encoding="utf-8")
+    literal = repr(case)
+    if len(literal) > _MAX_INLINE_LENGTH:
+        literal = pformat(case, width=_LITERAL_WIDTH, sort_dicts=False)
     if ast.literal_eval(literal) != case:
         raise Refused(
             "there is no program for this check", why="its values cannot be written as data"
         )
-    # The probe first: what the report says is never looked through for a place.
-    return template.replace(PROBE_PLACEHOLDER, probe).replace(CASE_PLACEHOLDER, literal)
+    # The probe first: a report's text may contain the probe's placeholder.
+    return text.replace(PROBE_PLACEHOLDER, probe).replace(CASE_PLACEHOLDER, literal)

@@ -1,6 +1,4 @@
-"""Takes people and machines out of what was promised, before it becomes part of a program: the
-probe took them out of its report, not of what it was asked.
-"""
+"""Removes people and machines from expectations before they become part of a program."""
 
 from __future__ import annotations
 
@@ -30,8 +28,9 @@ _IDENTIFYING_ARGUMENTS = (
 
 
 def anonymize_expectations(promised: Mapping[str, Any], home: str) -> dict[str, Any]:
-    """Return expectations in which home folders are ${HOME}, for which the programs put that of
-    whoever starts them; tokens and addresses are gone.
+    """Return expectations with ${HOME} for home folders, and without tokens and addresses.
+
+    The programs replace ${HOME} by the home of the person who starts them.
     """
     training = promised.get("training")
     kept = {part: _anonymize(promised[part], home) for part in ("paths", "env") if part in promised}

@@ -1,6 +1,4 @@
-"""The probe itself as one program: packed, with the expectations narrowed to the one check that it
-is to ask.
-"""
+"""The probe as one program: packed, with the expectations narrowed to one check."""
 
 from __future__ import annotations
 
@@ -27,9 +25,10 @@ _ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = (
 def pack_probe_for_check(
     name: str, promised: Mapping[str, Any], tier: str
 ) -> tuple[dict[str, Any], str]:
-    """Return the values of the program that asks the check `name` alone, and the probe as text.
+    """Return the values of the program that runs one check, and the probe as text.
 
-    Raises Refused where these expectations do not ask for that check, or are not of this version.
+    Raises:
+        Refused: the expectations do not include the check, or are of another version.
     """
     try:
         document = narrow_expectations(name, promised, tier)
@@ -55,8 +54,9 @@ def pack_probe_for_check(
 
 
 def narrow_expectations(name: str, promised: Mapping[str, Any], tier: str) -> dict[str, Any]:
-    """Return the expectations that one check needs: nothing that names the spec, its folders or its
-    secrets, unless the check asks for that.
+    """Return the expectations that one check needs.
+
+    Names of the spec, its folders and its secrets are left out unless the check needs them.
     """
     identity, _, subject = name.partition(":")
     family = identity[:1]

@@ -1,6 +1,4 @@
-"""A stretch of a file as a terminal shows it: line numbers, marks under exact characters, nothing
-harmful, no secret.
-"""
+"""An excerpt of a file for a terminal: line numbers and exact marks, without secrets."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ class LabeledSpan(NamedTuple):
 
 
 class Gutter(NamedTuple):
-    """The left edge of a frame: the width of its line numbers, and the cells that are free right of
-    it.
-    """
+    """The left edge of a frame: the width of its line numbers, and of the text right of it."""
 
     number_width: int
     text_width: int
@@ -57,9 +53,7 @@ class _Cell(NamedTuple):
 
 
 class _LaidOutLine(NamedTuple):
-    """One line on the screen: a cell for every character from `offset` on; characters from `hidden`
-    on are masked.
-    """
+    """One line on the screen: a cell per character from `offset`, masked from `hidden` on."""
 
     cells: list[_Cell]
     offset: int
@@ -74,9 +68,7 @@ class _LaidOutLine(NamedTuple):
         return self.cells[max(0, index)].column if index < len(self.cells) else self.end
 
     def stretch(self, span: Span) -> tuple[int, int]:
-        """The screen columns under a span; one that reaches into what is masked covers the whole
-        mask.
-        """
+        """Return the screen columns of a span; one that reaches the mask covers the whole mask."""
         first = span.start.column - 1
         last = (
             span.end.column - 1
@@ -95,8 +87,9 @@ def split_lines(text: str) -> list[str]:
 
 
 def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int]:
-    """Return the 1-based numbers of the lines not to be shown: those under `secret` spans, with
-    token shapes, or of a private key.
+    """Return the 1-based numbers of lines that are not shown.
+
+    They are under `secret` spans, contain a token, or belong to a private key.
     """
     masked = {line for span in secret for line in range(span.start.line, span.end.line + 1)}
     inside = False
@@ -109,17 +102,17 @@ def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int
 
 
 def render_line(line: str, masked: bool) -> str:
-    """Return one line of a file as harmless text: tabs expanded, controls escaped, its value
-    replaced where it is masked.
-    """
+    """Return a line as safe text: tabs expanded, controls escaped, its value masked if required."""
     return "".join(cell.text for cell in _lay_out_line(line, 0, masked).cells)
 
 
 def render_excerpt(
     lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], margin: Gutter
 ) -> Iterator[str]:
-    """Yield the rows of a frame: each marked line once with its marks below, the line before the
-    primary one, dots over gaps.
+    """Yield the rows of a frame.
+
+    Each marked line is shown once with its marks below; before the primary one is its previous
+    line; dots replace gaps.
     """
     last = None
     for number in sorted({number for mark in marks for number in _rows(mark, lines)}):
@@ -205,17 +198,16 @@ def _lay_out_line(line: str, column: int, masked: bool) -> _LaidOutLine:
 
 
 def _head(line: str) -> str:
-    """What may be shown of a masked line: indentation, list dashes and the key, unless the key
-    itself is a secret.
-    """
+    """Return the visible part of a masked line: indentation, list dashes and a harmless key."""
     match = _KEY.match(line)
     head = match.group() if match else ""
     return head if redact(head) == head else ""
 
 
 def _window(laid: _LaidOutLine, start: int, room: int) -> tuple[int, int]:
-    """The columns that fit: all of a short line, else a part in which the mark begins after a third
-    of the room at most.
+    """Return the columns that fit.
+
+    Of a long line it is a part in which the mark starts after at most a third of the width.
     """
     if laid.end <= room and not laid.offset:
         return 0, laid.end

@@ -1,6 +1,4 @@
-"""Where a finding stands in words that outlive an edit: the YAML path, with items of lists by what
-they are and never by line.
-"""
+"""Stable paths of findings: list items by name, never by line, so that they outlive an edit."""
 
 from __future__ import annotations
 
@@ -42,8 +40,9 @@ class SpecDocument(Protocol):
 
 
 def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
-    """Return a route as `packages[torch].version`; items of lists by package name, name or text, by
-    index when they are `private` or have none of these.
+    """Return a route as `packages[torch].version`.
+
+    Items of lists are named by package, name or text; by index if they are `private` or have none.
     """
     path, holder = "", ""
     for part in route:
@@ -60,8 +59,9 @@ def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
 
 
 def fingerprint(finding: Diagnostic, source: SpecDocument) -> str:
-    """Return 32 hexadecimal digits that stay the same while lines move, versions change and other
-    items come and go.
+    """Return 32 hexadecimal digits that identify a finding.
+
+    They stay the same while lines move, versions change and other items are added or removed.
     """
     data = source.data or {}
     name = data.get("name")

@@ -1,6 +1,4 @@
-"""One finding in a frame: the exact place in the text, the reason, the way out, and the fix as a
-small diff.
-"""
+"""A finding in a frame: the place in the text, the reason, the help, and the fix as a diff."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ def make_frame_context(
 
 
 def render_frame(finding: Diagnostic, sheet: FrameContext) -> Iterator[str]:
-    """Yield the lines of one finding: its title, the excerpt with every place that takes part, the
-    reason, the way out, the fix.
-    """
+    """Yield the lines of a finding: title, excerpt, reason, help and fix."""
     span, pen = sheet.source.span, sheet.styler
     main = LabeledSpan(span(finding.where), "", True, _severity_style(finding.severity))
     marks = [
@@ -116,8 +112,9 @@ def _note(word: str, text: str, margin: Gutter) -> Iterator[str]:
 
 
 def _fix_diff(finding: Diagnostic, sheet: FrameContext, margin: Gutter) -> Iterator[str]:
-    """The fix as a small diff. A finding about a secret shows the title alone, for its lines hold
-    the secret.
+    """Yield the fix as a small diff.
+
+    A finding about a secret shows the title alone, because its lines contain the secret.
     """
     if finding.fix is None:
         return
@@ -156,8 +153,9 @@ def _changed(number: int, sign: str, text: str, ink: Style, margin: Gutter) -> s
 def _hunks(
     old: list[str], new: list[str]
 ) -> Iterator[tuple[list[tuple[int, str]], list[tuple[int, str]]]]:
-    """Removed and added lines, numbered from 1, place by place; what both texts begin and end with
-    is left out of the comparison for its cost.
+    """Yield removed and added lines, numbered from 1, hunk by hunk.
+
+    The common start and end of both texts are not compared, which saves time.
     """
     same = _common(old, new)
     rest = _common(old[same:][::-1], new[same:][::-1])

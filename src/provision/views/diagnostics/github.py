@@ -32,9 +32,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Workflow commands for standard output, and Markdown for the step's summary: "" when every
-    finding is a command.
-    """
+    """Workflow commands for stdout, and Markdown for the step summary if some do not fit."""
 
     commands: str
     summary: str
@@ -106,8 +104,9 @@ def _command(one: _LocatedFinding, repository: Repository) -> str:
 
 
 def _columns(span: Span) -> Mapping[str, str]:
-    """Columns mean something only within one line (docs.github.com says so of check runs'
-    annotations); GitHub counts the last one in.
+    """Return the columns of a finding on one line.
+
+    They have no meaning across lines (docs.github.com, check runs); GitHub includes the last one.
     """
     if span.end.line != span.start.line:
         return {}
@@ -153,11 +152,11 @@ def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository
 
 def _rows(rest: Sequence[_LocatedFinding], repository: Repository) -> Iterator[str]:
     for one in rest:
-        at = f"{repository.relative_path(one.span.file) or one.span.file}:{one.span.start.line}:{one.span.start.column}"  # noqa: E501
-        (
-            yield f"- **{one.finding.severity.value}** {escape_markdown(one.finding.id)} "
-            f"{escape_markdown(at)}: {escape_markdown(one.finding.message)}\n"
-        )
+        finding, start = one.finding, one.span.start
+        path = repository.relative_path(one.span.file) or one.span.file
+        at = escape_markdown(f"{path}:{start.line}:{start.column}")
+        label = f"**{finding.severity.value}** {escape_markdown(finding.id)}"
+        yield f"- {label} {at}: {escape_markdown(finding.message)}\n"
 
 
 def _kind(severity: Severity) -> str:

@@ -1,6 +1,4 @@
-"""Findings as data for other programs: 1-based lines and code-point columns, 0-based offsets, ends
-exclusive.
-"""
+"""Findings as data: 1-based lines and code-point columns, 0-based offsets, exclusive ends."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ VERSION = 1
 
 
 class FindingSource(Protocol):
-    """Where findings stand: the index of the document in its file, and the stretch of text that a
-    `Where` means.
-    """
+    """The text of findings, with the index of the document in its file."""
 
     @property
     def document(self) -> int:
@@ -47,11 +43,11 @@ class FindingSource(Protocol):
 
 
 def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -> dict[str, Any]:
-    """Return the findings of one document, sorted by file and place. Strings are exact but for
-    secrets: dump them with `ensure_ascii`.
+    """Return the findings of one document, sorted by file and place.
 
-    A fix that `applies` can be made by `--fix` when it is "safe"; one that does not would change
-    an extended file or a value that other places share.
+    Strings are exact but for secrets: dump them with `ensure_ascii`. A fix that `applies` can be
+    made by `--fix` if it is "safe"; one that does not would change an extended file or a value
+    that other places share.
     """
     ranks = list(Severity)
     order = sorted(

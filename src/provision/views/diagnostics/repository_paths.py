@@ -1,4 +1,4 @@
-"""Files as readers of a repository name them: relative to its root, as a path or as part of a URI."""  # noqa: E501
+"""Paths and URIs of files relative to the root of their repository."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class Repository:
 
     @classmethod
     def from_environment(cls, here: Path, environment: Mapping[str, str]) -> Repository:
-        """Return the checkout that GitHub names in GITHUB_WORKSPACE when `here` lies in it, else
-        `here` itself.
-        """
+        """Return the checkout of GITHUB_WORKSPACE if `here` is in it, else `here`."""
         workspace = environment.get("GITHUB_WORKSPACE", "")
         root = (
             Path(os.path.normpath(workspace))
@@ -36,9 +34,7 @@ class Repository:
         return cls(root if here.is_relative_to(root) else here, here)
 
     def relative_path(self, name: str) -> str | None:
-        """Return a file's path below the root, with slashes; None for a file elsewhere and for a
-        built-in profile.
-        """
+        """Return a file's path below the root, with slashes; None for any other file."""
         if name.startswith(_BUILTIN):
             return None
         path = Path(os.path.normpath(self.here / name))
@@ -46,7 +42,8 @@ class Repository:
 
     def sarif_location(self, name: str) -> dict[str, str]:
         """Return a SARIF artifactLocation: a relative URI below the root, else an absolute one.
-        Bytes that are no UTF-8 are kept, percent-encoded.
+
+        Bytes that are not UTF-8 are kept, percent-encoded.
         """
         if name.startswith(_BUILTIN):
             return {"uri": _BUILTIN + quote(name.removeprefix(_BUILTIN))}

@@ -40,14 +40,10 @@ security-severity).
 
 
 class SarifSource(SpecDocument, SourceText, Protocol):
-    """One document of a spec file: its data and text, where things stand in it, and what fixes
-    replace.
-    """
+    """One document of a spec file: its data, its text, and the edits of fixes."""
 
     def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
-        """Return the stretches that a fix replaces, each with its new text; () when it cannot be
-        made.
-        """
+        """Return the spans that a fix replaces with their new text; () if it does not apply."""
         ...
 
 

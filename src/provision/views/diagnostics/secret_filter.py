@@ -11,8 +11,9 @@ _SHAPE_RULE_PREFIXES = ("YML", "SPC")
 
 
 def may_contain_secret(finding: Diagnostic) -> bool:
-    """Tell whether a finding may point at a secret: no view shows the text there, nor a fix, which
-    would repeat it.
+    """Return whether a finding may point at a secret.
+
+    Views show neither its text nor its fix, which would repeat it.
     """
     where = finding.where
     misshapen = (

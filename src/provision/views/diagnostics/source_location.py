@@ -1,6 +1,4 @@
-"""The text that findings are about, and how a place in it and foreign words are written on one
-line.
-"""
+"""Places in the text of findings, and external text, on one line."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from provision.sanitize import escape_line, redact
 
 
 class SourceText(Protocol):
-    """The text that findings are about: where a `Where` stands, every file by its shown name, and
-    each changed file's text after fixes.
-    """
+    """The text of findings: spans of their places, files by name, and files after fixes."""
 
     @property
     def files(self) -> Mapping[str, str]:

@@ -1,6 +1,4 @@
-"""Findings as a person reads them in a terminal: sorted, a frame or a line each, and how many there
-are.
-"""
+"""Findings for a terminal: sorted, a frame or a line each, with counts."""
 
 from __future__ import annotations
 
@@ -9,6 +7,7 @@ from typing import assert_never
 
 from provision.diagnostics import Applicability, Diagnostic, Severity
 from provision.views.diagnostics.source_location import SourceText, format_location, redact_line
+from provision.views.formatting import pluralize
 
 _RANKS = list(Severity)
 _NO_FINDINGS = "No findings."
@@ -21,8 +20,9 @@ def render_findings(
     width: int,
     with_footer: bool = True,
 ) -> str:
-    """Return a frame for each finding, sorted, and the count; `width` in cells. Holds no control
-    character but newlines and our own colours.
+    """Return a frame for each finding, sorted, and the counts; `width` in cells.
+
+    It has no control characters but newlines and our colors.
     """
     frames = _frames(diagnostics, source, color, width) if diagnostics else []
     return "\n".join(
@@ -33,9 +33,7 @@ def render_findings(
 
 
 def render_concise(diagnostics: Sequence[Diagnostic], source: SourceText) -> str:
-    """Return one line a finding, `file:line:column: severity ID message`, for editors, problem
-    matchers and grep.
-    """
+    """Return a line per finding for editors and grep: `file:line:column: severity ID message`."""
     return "".join(
         f"{format_location(source.span(d.where))}: {d.severity} {d.id} {redact_line(d.message)}\n"
         for d in sort_findings(diagnostics, source)
@@ -43,9 +41,7 @@ def render_concise(diagnostics: Sequence[Diagnostic], source: SourceText) -> str
 
 
 def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
-    """Return the last line: how many findings of each severity, and how many of them `--fix` would
-    remove.
-    """
+    """Return the last line: findings by severity, and how many `--fix` would remove."""
     counts = [
         _counted(sum(d.severity is severity for d in diagnostics), severity) for severity in _RANKS
     ]
@@ -56,8 +52,9 @@ def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
 
 
 def count_fixable(diagnostics: Iterable[Diagnostic], source: SourceText) -> int:
-    """Return how many findings have a safe fix that the source can take; it leaves alone what other
-    places share and extended files.
+    """Return how many findings have a safe fix that applies.
+
+    Fixes do not touch extended files and values that other places share.
     """
     return sum(
         d.fix is not None
@@ -94,11 +91,13 @@ def _frames(
 
 def _counted(count: int, severity: Severity) -> str:
     match severity:
+        case _ if not count:
+            return ""
         case Severity.ERROR | Severity.WARNING:
-            return f"{count} {severity}{'s' if count > 1 else ''}" if count else ""
+            return pluralize(count, severity.value)
         case Severity.UNKNOWN:
-            return f"{count} unknown" if count else ""
+            return f"{count} unknown"
         case Severity.INFO:
-            return f"{count} note{'s' if count > 1 else ''}" if count else ""
+            return pluralize(count, "note")
         case _:
             assert_never(severity)

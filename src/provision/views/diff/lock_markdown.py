@@ -1,8 +1,8 @@
-"""What differs between two locks as Markdown, for a comment on a pull request."""
+"""Lock comparison as Markdown, for a comment on a pull request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from provision.diagnostics import Severity
 from provision.lock.diff import LockReview
@@ -10,6 +10,7 @@ from provision.views.diagnostics.source_location import SourceText
 from provision.views.diagnostics.text import sort_findings
 from provision.views.diff.lock_text import (
     change_symbol,
+    describe_consequence,
     describe_file_changes,
     describe_finding,
     describe_finding_with_help,
@@ -19,121 +20,102 @@ from provision.views.diff.lock_text import (
     describe_value_change,
     summarize_packages,
 )
-from provision.views.markdown import escape_markdown
+from provision.views.markdown import escape_markdown, table_row
 
 MAX_TABLE_CHARACTERS = 60_000
-"""Code points of the table: a comment on GitHub may hold 65,536 (its API refuses a longer one:
-"Body is too long").
-"""
+"""Code points of the table: GitHub refuses a comment above 65,536 ("Body is too long")."""
+
+_Section = tuple[str, list[tuple[Severity | None, str]]]
+"""A title, and rows of a severity and a text."""
 
 
 def render_comment(review: LockReview, source: SourceText) -> str:
-    """Return the changes as Markdown: what matters most first, the packages in a table, and in a
-    fold what concerns other cards.
-    """
-    return "\n".join(_lines(review, source))
-
-
-def _lines(review: LockReview, source: SourceText) -> Iterator[str]:
-    found = review.comparison
-    yield f"### Lock: {escape_markdown(review.old)} → {escape_markdown(review.new)}\n"
-    yield (
-        describe_no_changes(review) + "\n"
-        if found.is_empty
-        else escape_markdown(summarize_packages(review)) + "\n"
-    )
-    yield from _list(
-        "By the facts",
-        (
-            (one.meaning.severity, _followed(one.meaning.text, one.targets))
-            for one in review.consequences
-        ),
-    )
-    yield from _list(
-        "Found by the rules since",
-        (
-            (one.severity, describe_finding_with_help(one, source))
-            for one in sort_findings(review.new_findings, source)
-        ),
-    )
-    yield from _list(
-        "The same version with other files",
-        (
-            (Severity.WARNING if one.suspicious else None, describe_file_changes(one))
-            for one in found.files
-        ),
-    )
-    yield from _table(review)
-    yield from _list(
-        "Python", [(None, f"{found.python.old} -> {found.python.new}")] if found.python else []
-    )
-    yield from _list(
-        "Targets",
-        (
-            (None, f"{change_symbol(one.old, one.new)} {describe_target_change(one)}")
-            for one in found.targets
-        ),
-    )
-    yield from _list(
-        "Indexes",
-        (
-            (None, f"{change_symbol(one.old, one.new)} {describe_value_change(one)}")
-            for one in found.indexes
-        ),
-    )
-    yield from _list(
-        "The spec asks otherwise",
-        (
-            (None, f"{change_symbol(one.old, one.new)} {describe_value_change(one)}")
-            for one in found.inputs
-        ),
-    )
-    yield from _list(
-        "Settled",
-        (
-            (None, describe_finding(one, source))
-            for one in sort_findings(review.resolved_findings, source)
-        ),
-    )
+    """Return the changes as Markdown: decisive ones first, packages in a table."""
+    lines = [f"### Lock: {escape_markdown(review.old)} → {escape_markdown(review.new)}\n"]
+    if review.comparison.is_empty:
+        lines.append(describe_no_changes(review) + "\n")
+    else:
+        lines.append(escape_markdown(summarize_packages(review)) + "\n")
+    for section in _decisive_sections(review, source):
+        lines += _list(section)
+    lines += _package_table(review)
+    for section in _other_sections(review, source):
+        lines += _list(section)
     if review.other_cards:
-        yield "<details><summary>Cards that the spec does not name</summary>\n"
-        yield from (f"- {escape_markdown(meaning.text)}" for meaning in review.other_cards)
-        yield "\n</details>\n"
+        lines.append("<details><summary>Cards that the spec does not name</summary>\n")
+        lines += [f"- {escape_markdown(meaning.text)}" for meaning in review.other_cards]
+        lines.append("\n</details>\n")
+    return "\n".join(lines)
 
 
-def _table(review: LockReview) -> Iterator[str]:
-    if not review.comparison.packages:
+def _decisive_sections(review: LockReview, source: SourceText) -> Iterator[_Section]:
+    yield (
+        "By the facts",
+        [
+            (one.meaning.severity, describe_consequence(one.meaning, one.targets))
+            for one in review.consequences
+        ],
+    )
+    findings = sort_findings(review.new_findings, source)
+    yield (
+        "Found by the rules since",
+        [(one.severity, describe_finding_with_help(one, source)) for one in findings],
+    )
+    yield (
+        "The same version with other files",
+        [
+            (Severity.WARNING if one.suspicious else None, describe_file_changes(one))
+            for one in review.comparison.files
+        ],
+    )
+
+
+def _other_sections(review: LockReview, source: SourceText) -> Iterator[_Section]:
+    diff = review.comparison
+    if diff.python:
+        yield "Python", [(None, f"{diff.python.old} -> {diff.python.new}")]
+    yield (
+        "Targets",
+        [
+            (None, f"{change_symbol(one.old, one.new)} {describe_target_change(one)}")
+            for one in diff.targets
+        ],
+    )
+    for title, changes in (("Indexes", diff.indexes), ("The spec asks otherwise", diff.inputs)):
+        yield (
+            title,
+            [
+                (None, f"{change_symbol(one.old, one.new)} {describe_value_change(one)}")
+                for one in changes
+            ],
+        )
+    settled = sort_findings(review.resolved_findings, source)
+    yield "Settled", [(None, describe_finding(one, source)) for one in settled]
+
+
+def _package_table(review: LockReview) -> Iterator[str]:
+    changes = review.comparison.packages
+    if not changes:
         return
     yield "| | package | before | after | |\n|---|---|---|---|---|"
-    room = MAX_TABLE_CHARACTERS
-    for number, change in enumerate(review.comparison.packages):
-        was, now, besides = describe_package_change(change)
-        row = (
-            f"| {escape_markdown(change_symbol(change.old, change.new))} | "
-            f"{escape_markdown(change.name)} | {escape_markdown(was)} | {escape_markdown(now)} "
-            f"| {escape_markdown(besides)} |"
-        )
-        room -= len(row) + 1
-        if room < 0:
-            (
-                yield f"\nand {len(review.comparison.packages) - number} more, which do not fit "
-                "into "
-                "a comment"
-            )
+    remaining = MAX_TABLE_CHARACTERS
+    for number, change in enumerate(changes):
+        symbol = change_symbol(change.old, change.new)
+        row = table_row(symbol, change.name, *describe_package_change(change))
+        remaining -= len(row) + 1
+        if remaining < 0:
+            yield f"\nand {len(changes) - number} more, which do not fit into a comment"
             break
         yield row
     yield ""
 
 
-def _list(title: str, rows: Iterable[tuple[Severity | None, str]]) -> Iterator[str]:
-    listed = [
-        f"- **{severity.value}** {escape_markdown(words)}"
-        if severity
-        else f"- {escape_markdown(words)}"
-        for severity, words in rows
-    ]
-    yield from [f"**{title}**\n", *listed, ""] if listed else []
-
-
-def _followed(text: str, targets: tuple[str, ...]) -> str:
-    return text + (f" (target {', '.join(targets)})" if targets else "")
+def _list(section: _Section) -> list[str]:
+    title, rows = section
+    if not rows:
+        return []
+    lines = [f"**{title}**\n"]
+    for severity, text in rows:
+        label = f"**{severity.value}** " if severity else ""
+        lines.append(f"- {label}{escape_markdown(text)}")
+    return [*lines, ""]

@@ -1,12 +1,13 @@
-"""What differs between two locks, as text for a terminal and as data."""
+"""Lock comparison, as text for a terminal and as data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.torch_upgrade import Implication
+from provision.lock import LockedEnvironment
 from provision.lock.diff import (
     FilesChange,
     LockedVersion,
@@ -22,304 +23,285 @@ from provision.views.diagnostics.text import sort_findings
 from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
+_INDENT = 10
 
 
 def render_text(review: LockReview, source: SourceText, color: bool, width: int) -> str:
-    """Return the changes for a terminal, what decides first; `width` in cells."""
+    """Return the changes for a terminal, the decisive ones first; `width` in cells."""
     return "\n".join(_lines(review, source, Styler(color), max(40, width))) + "\n"
 
 
 def to_json(review: LockReview, source: data.FindingSource) -> dict[str, Any]:
-    """Return the changes as data. Strings are exact but for secrets: dump them with `ensure_ascii`."""  # noqa: E501
-    found = review.comparison
-    changes = {
-        "python": None if found.python is None else _pair(found.python),
+    """Return the changes as data; strings are exact but for secrets, so dump with ensure_ascii."""
+    diff = review.comparison
+    document = {
+        "version": VERSION,
+        "old": review.old,
+        "new": review.new,
+        "changed": not diff.is_empty,
+        "python": None if diff.python is None else _old_and_new(diff.python),
         "packages": [
             {
-                "name": one.name,
-                "old": _locked_version(one.old),
-                "new": _locked_version(one.new),
-                "where": list(one.where) or None,
+                "name": change.name,
+                "old": _locked_version(change.old),
+                "new": _locked_version(change.new),
+                "where": list(change.where) or None,
             }
-            for one in found.packages
+            for change in diff.packages
         ],
-        "unchanged": found.unchanged,
-        "files": [_files(one) for one in found.files],
-        "targets": [_target_change(one) for one in found.targets],
-        "indexes": [{"name": moved.name, **_pair(moved)} for moved in found.indexes],
-        "asked": [{"field": moved.name, **_pair(moved)} for moved in found.inputs],
+        "unchanged": diff.unchanged,
+        "files": [
+            {
+                "name": change.name,
+                "version": change.version,
+                "suspicious": change.suspicious,
+                "replaced": list(change.replaced),
+                "added": list(change.added),
+                "removed": list(change.removed),
+            }
+            for change in diff.files
+        ],
+        "targets": [
+            {
+                "target": change.target,
+                "platform": change.platform,
+                "old": _environment(change.old),
+                "new": _environment(change.new),
+            }
+            for change in diff.targets
+        ],
+        "indexes": [{"name": change.name, **_old_and_new(change)} for change in diff.indexes],
+        "asked": [{"field": change.name, **_old_and_new(change)} for change in diff.inputs],
         "follows": [
-            {**_meaning(one.meaning), "targets": list(one.targets)} for one in review.consequences
+            {**_implication(one.meaning), "targets": list(one.targets)}
+            for one in review.consequences
         ],
-        "elsewhere": [_meaning(meaning) for meaning in review.other_cards],
+        "elsewhere": [_implication(meaning) for meaning in review.other_cards],
     }
     findings = {
-        name: data.findings_to_json(those, source)["diagnostics"]
-        for name, those in (("new", review.new_findings), ("settled", review.resolved_findings))
+        name: data.findings_to_json(diagnostics, source)["diagnostics"]
+        for name, diagnostics in (
+            ("new", review.new_findings),
+            ("settled", review.resolved_findings),
+        )
     }
-    told: dict[str, Any] = _redacted(
-        {
-            "version": VERSION,
-            "old": review.old,
-            "new": review.new,
-            "changed": not found.is_empty,
-            **changes,
-        }
-    )
-    return {**told, "findings": findings}
+    return {**_redact_tree(document), "findings": findings}
 
 
 def summarize_packages(review: LockReview) -> str:
     """Return how many packages changed, in one line without a full stop."""
-    changes = review.comparison.packages
-    counts = (
-        (sum(change.old is None for change in changes), "added"),
-        (sum(change.new is None for change in changes), "removed"),
-        (sum(change.old is not None and change.new is not None for change in changes), "changed"),
-        (review.comparison.unchanged, "unchanged"),
-    )
-    return "packages: " + (
-        ", ".join(f"{count} {word}" for count, word in counts if count) or "none"
-    )
+    counts = {"added": 0, "removed": 0, "changed": 0, "unchanged": review.comparison.unchanged}
+    for change in review.comparison.packages:
+        if change.old is None:
+            counts["added"] += 1
+        elif change.new is None:
+            counts["removed"] += 1
+        else:
+            counts["changed"] += 1
+    shown = [f"{count} {label}" for label, count in counts.items() if count]
+    return f"packages: {', '.join(shown) or 'none'}"
 
 
 def describe_no_changes(review: LockReview) -> str:
-    """Return what is said where nothing differs."""
-    return (
-        "No changes."
-        if review.comparison.identical
-        else "No changes of what is installed; only what the lock says about it differs."
-    )
+    """Return the sentence for locks without a difference."""
+    if review.comparison.identical:
+        return "No changes."
+    return "No changes of what is installed; only what the lock says about it differs."
 
 
-def format_locked_version(one: LockedVersion) -> str:
-    """Return version, and that its hash is not confirmed where it is not, in exact and possibly
-    foreign words.
-    """
-    return one.version + (" (unconfirmed)" if one.unconfirmed else "")
+def format_locked_version(locked: LockedVersion) -> str:
+    """Return a version, marked if its hash is not confirmed; not escaped."""
+    return f"{locked.version} (unconfirmed)" if locked.unconfirmed else locked.version
 
 
 def describe_package_change(change: PackageChange) -> tuple[str, str, str]:
-    """Return what stood before and stands after, and besides: another index, and the places; in
-    exact and possibly foreign words.
-    """
-    was, now = (
-        format_locked_version(change.old) if change.old else "",
-        format_locked_version(change.new) if change.new else "",
+    """Return the version before, the version after, and notes on index and targets; not escaped."""
+    notes = []
+    if change.old and change.new and change.old.index != change.new.index:
+        notes.append(f"index {change.old.index} -> {change.new.index}")
+    if change.where:
+        notes.append(f"at {', '.join(change.where)}")
+    before, after = (
+        format_locked_version(locked) if locked else "" for locked in (change.old, change.new)
     )
-    notes = (
-        [f"index {change.old.index} -> {change.new.index}"]
-        if change.old and change.new and change.old.index != change.new.index
-        else []
-    )
-    return (
-        was,
-        now,
-        "; ".join([*notes, *([f"at {', '.join(change.where)}"] if change.where else [])]),
-    )
+    return before, after, "; ".join(notes)
 
 
 def describe_target_change(change: TargetChange) -> str:
-    """Return what became of a target on a platform."""
-    name = f"{change.target} on {change.platform}"
+    """Return the changes of a target on a platform."""
+    name, old, new = f"{change.target} on {change.platform}", change.old, change.new
+    if old is None or new is None:
+        environment = new or old
+        flavour = environment.flavour if environment is not None else None
+        return f"{name} (torch build {flavour})" if flavour else name
+    changes = []
+    for label, before, after in (
+        ("torch build", old.flavour, new.flavour),
+        ("oldest glibc", old.glibc, new.glibc),
+    ):
+        if before != after:
+            changes.append(f"{label} {before or 'none'} -> {after or 'none'}")
+    return f"{name}: {', '.join(changes)}"
+
+
+def describe_file_changes(change: FilesChange) -> str:
+    """Return the changed files of a version."""
+    parts = {"another sha256 for": change.replaced, "added": change.added, "gone": change.removed}
+    files = [f"{label} {', '.join(names)}" for label, names in parts.items() if names]
+    return f"{change.name} {change.version}: {'; '.join(files)}"
+
+
+def describe_value_change(change: ValueChange) -> str:
+    """Return a value that was added, removed or changed."""
     if change.old is None or change.new is None:
-        only = change.new or change.old
-        return name + (
-            f" (torch build {only.flavour})" if only is not None and only.flavour else ""
-        )
-    pairs = (
-        ("torch build", change.old.flavour, change.new.flavour),
-        ("oldest glibc", change.old.glibc, change.new.glibc),
-    )
-    return f"{name}: " + ", ".join(
-        f"{word} {was or 'none'} -> {now or 'none'}" for word, was, now in pairs if was != now
-    )
-
-
-def describe_file_changes(one: FilesChange) -> str:
-    """Return which files of one version are others now."""
-    parts = (("another sha256 for", one.replaced), ("added", one.added), ("gone", one.removed))
-    return f"{one.name} {one.version}: " + "; ".join(
-        f"{word} {', '.join(names)}" for word, names in parts if names
-    )
-
-
-def describe_value_change(moved: ValueChange) -> str:
-    """Return a text that came, went or changed."""
-    if moved.old is None or moved.new is None:
-        return f"{moved.name}: {moved.new if moved.old is None else moved.old}"
-    return f"{moved.name}: {moved.old} -> {moved.new}"
+        return f"{change.name}: {change.new if change.old is None else change.old}"
+    return f"{change.name}: {change.old} -> {change.new}"
 
 
 def change_symbol(old: object, new: object) -> str:
-    """Return the symbol of what came, went or changed."""
-    return "+" if old is None else "-" if new is None else "~"
+    """Return the symbol of an addition, a removal or a change."""
+    if old is None:
+        return "+"
+    return "-" if new is None else "~"
 
 
-def _lines(review: LockReview, source: SourceText, pen: Styler, width: int) -> Iterator[str]:
-    found = review.comparison
-    yield from (
-        pen(row, Style.STRONG) for row in wrap(redact_line(f"{review.old} -> {review.new}"), width)
-    )
-    yield from wrap(
-        describe_no_changes(review) if found.is_empty else summarize_packages(review), width
-    )
-    yield from _part(
-        "", ((_signed(one.old, one.new, pen), _changed(one)) for one in found.packages), pen, width
-    )
-    yield from _part(
-        "the same version with other files:",
-        ((_files_sign(one, pen), describe_file_changes(one)) for one in found.files),
-        pen,
-        width,
-    )
-    yield from _part(
-        "Python:",
-        [(pen("~", Style.WARNING), f"{found.python.old} -> {found.python.new}")]
-        if found.python
-        else [],
-        pen,
-        width,
-    )
-    yield from _part(
-        "targets:",
-        ((_signed(one.old, one.new, pen), describe_target_change(one)) for one in found.targets),
-        pen,
-        width,
-    )
-    yield from _part(
-        "indexes:",
-        ((_signed(one.old, one.new, pen), describe_value_change(one)) for one in found.indexes),
-        pen,
-        width,
-    )
-    yield from _part(
-        "the spec asks otherwise:",
-        ((_signed(one.old, one.new, pen), describe_value_change(one)) for one in found.inputs),
-        pen,
-        width,
-    )
-    yield from _part(
-        "by the facts:",
-        (
-            (_word(one.meaning.severity, pen), _followed(one.meaning, one.targets))
-            for one in review.consequences
-        ),
-        pen,
-        width,
-    )
-    yield from _part(
-        "found by the rules since:",
-        (
-            (_word(one.severity, pen), describe_finding_with_help(one, source))
-            for one in sort_findings(review.new_findings, source)
-        ),
-        pen,
-        width,
-    )
-    yield from _part(
-        "settled:",
-        (
-            (pen("-", Style.GOOD), describe_finding(one, source))
-            for one in sort_findings(review.resolved_findings, source)
-        ),
-        pen,
-        width,
-    )
+def describe_consequence(meaning: Implication, targets: Sequence[str]) -> str:
+    """Return what follows from a change by the facts, with the targets that it concerns."""
+    return f"{meaning.text} (target {', '.join(targets)})" if targets else meaning.text
 
 
-def describe_finding_with_help(one: Diagnostic, source: SourceText) -> str:
-    """Return a finding with its place, and the way out."""
-    return describe_finding(one, source) + (f"; {one.help}" if one.help else "")
+def describe_finding_with_help(finding: Diagnostic, source: SourceText) -> str:
+    """Return a finding with its place and its help."""
+    text = describe_finding(finding, source)
+    return f"{text}; {finding.help}" if finding.help else text
 
 
-def describe_finding(one: Diagnostic, source: SourceText) -> str:
+def describe_finding(finding: Diagnostic, source: SourceText) -> str:
     """Return a finding with its place."""
-    return f"{one.id} {format_location(source.span(one.where))}: {one.message}"
+    return f"{finding.id} {format_location(source.span(finding.where))}: {finding.message}"
 
 
-def _followed(meaning: Implication, targets: tuple[str, ...]) -> str:
-    return meaning.text + (f" (target {', '.join(targets)})" if targets else "")
+def _lines(review: LockReview, source: SourceText, styler: Styler, width: int) -> Iterator[str]:
+    diff = review.comparison
+    for row in wrap(redact_line(f"{review.old} -> {review.new}"), width):
+        yield styler(row, Style.STRONG)
+    summary = describe_no_changes(review) if diff.is_empty else summarize_packages(review)
+    yield from wrap(summary, width)
+    for title, rows in _sections(review, source, styler):
+        for number, (label, text) in enumerate(rows):
+            if title and not number:
+                yield styler(title, Style.STRONG)
+            first, *rest = wrap(redact_line(text), max(20, width - _INDENT))
+            yield f"  {label} {first}"
+            for row in rest:
+                yield f"      {row}"
 
 
-def _part(title: str, rows: Iterable[tuple[str, str]], pen: Styler, width: int) -> Iterator[str]:
-    for number, (lead, words) in enumerate(rows):
-        if title and not number:
-            yield pen(title, Style.STRONG)
-        first, *rest = wrap(redact_line(words), max(20, width - 10))
-        yield f"  {lead} {first}"
-        yield from ("      " + row for row in rest)
+def _sections(
+    review: LockReview, source: SourceText, styler: Styler
+) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the sections as a title and rows of label and text."""
 
+    def symbol(change: PackageChange | TargetChange | ValueChange) -> str:
+        text = change_symbol(change.old, change.new)
+        styles = {"+": Style.ADDED, "-": Style.REMOVED}
+        return styler(text, styles.get(text, Style.WARNING))
 
-def _changed(change: PackageChange) -> str:
-    was, now, besides = describe_package_change(change)
-    return (
-        f"{change.name} "
-        + " -> ".join(part for part in (was, now) if part)
-        + (f" ({besides})" if besides else "")
+    diff = review.comparison
+    yield "", [(symbol(one), _describe_package(one)) for one in diff.packages]
+    yield (
+        "the same version with other files:",
+        [
+            (
+                _severity(Severity.WARNING if one.suspicious else Severity.INFO, styler),
+                describe_file_changes(one),
+            )
+            for one in diff.files
+        ],
     )
+    if diff.python:
+        yield (
+            "Python:",
+            [(styler("~", Style.WARNING), f"{diff.python.old} -> {diff.python.new}")],
+        )
+    yield "targets:", [(symbol(one), describe_target_change(one)) for one in diff.targets]
+    yield "indexes:", [(symbol(one), describe_value_change(one)) for one in diff.indexes]
+    yield (
+        "the spec asks otherwise:",
+        [(symbol(one), describe_value_change(one)) for one in diff.inputs],
+    )
+    yield (
+        "by the facts:",
+        [
+            (
+                _severity(one.meaning.severity, styler),
+                describe_consequence(one.meaning, one.targets),
+            )
+            for one in review.consequences
+        ],
+    )
+    yield (
+        "found by the rules since:",
+        [
+            (_severity(one.severity, styler), describe_finding_with_help(one, source))
+            for one in sort_findings(review.new_findings, source)
+        ],
+    )
+    settled = sort_findings(review.resolved_findings, source)
+    label = styler("-", Style.GOOD)
+    yield "settled:", [(label, describe_finding(one, source)) for one in settled]
 
 
-def _signed(old: object, new: object, pen: Styler) -> str:
-    symbol = change_symbol(old, new)
-    return pen(symbol, {"+": Style.ADDED, "-": Style.REMOVED}.get(symbol, Style.WARNING))
+def _describe_package(change: PackageChange) -> str:
+    before, after, notes = describe_package_change(change)
+    versions = " -> ".join(filter(None, (before, after)))
+    text = f"{change.name} {versions}"
+    return f"{text} ({notes})" if notes else text
 
 
-def _files_sign(one: FilesChange, pen: Styler) -> str:
-    return _word(Severity.WARNING, pen) if one.suspicious else _word(Severity.INFO, pen)
-
-
-def _word(severity: Severity, pen: Styler) -> str:
+def _severity(severity: Severity, styler: Styler) -> str:
     match severity:
         case Severity.ERROR:
-            return pen("error", Style.ERROR)
+            return styler("error", Style.ERROR)
         case Severity.WARNING | Severity.UNKNOWN:
-            return pen(severity.value, Style.WARNING)
+            return styler(severity.value, Style.WARNING)
         case Severity.INFO:
-            return pen("note", Style.INFO)
+            return styler("note", Style.INFO)
         case _:
             assert_never(severity)
 
 
-def _pair(moved: ValueChange) -> dict[str, str | None]:
-    return {"old": moved.old, "new": moved.new}
+def _old_and_new(change: ValueChange) -> dict[str, str | None]:
+    return {"old": change.old, "new": change.new}
 
 
-def _locked_version(one: LockedVersion | None) -> dict[str, Any] | None:
-    return (
-        None
-        if one is None
-        else {"version": one.version, "index": one.index, "unconfirmed": one.unconfirmed}
-    )
+def _locked_version(locked: LockedVersion | None) -> dict[str, Any] | None:
+    if locked is None:
+        return None
+    return {"version": locked.version, "index": locked.index, "unconfirmed": locked.unconfirmed}
 
 
-def _files(one: FilesChange) -> dict[str, Any]:
-    names = {"replaced": list(one.replaced), "added": list(one.added), "removed": list(one.removed)}
-    return {"name": one.name, "version": one.version, "suspicious": one.suspicious, **names}
-
-
-def _target_change(change: TargetChange) -> dict[str, Any]:
-    sides = {"old": change.old, "new": change.new}
-    told = {
-        side: None
-        if one is None
-        else {"environment": one.key, "flavour": one.flavour, "glibc": one.glibc}
-        for side, one in sides.items()
+def _environment(environment: LockedEnvironment | None) -> dict[str, Any] | None:
+    if environment is None:
+        return None
+    return {
+        "environment": environment.key,
+        "flavour": environment.flavour,
+        "glibc": environment.glibc,
     }
-    return {"target": change.target, "platform": change.platform, **told}
 
 
-def _meaning(meaning: Implication) -> dict[str, str]:
+def _implication(meaning: Implication) -> dict[str, str]:
     return {"kind": meaning.kind.value, "severity": meaning.severity.value, "text": meaning.text}
 
 
-def _redacted(value: Any) -> Any:
+def _redact_tree(value: Any) -> Any:
     match value:
         case str():
             return redact(value)
         case dict():
-            return {key: _redacted(one) for key, one in value.items()}
+            return {key: _redact_tree(item) for key, item in value.items()}
         case list():
-            return [_redacted(one) for one in value]
+            return [_redact_tree(item) for item in value]
         case _:
             return value

@@ -1,11 +1,9 @@
-"""Two reports beside each other as one self-contained page: the difference that matters first, then
-readings and checks, aligned.
-"""
+"""Report comparison as one self-contained page: the decisive difference, readings, checks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +15,7 @@ from provision.verification.diff.model import (
     ReadingDifference,
     ReadingPair,
     ReportComparison,
+    ReportSide,
 )
 from provision.verification.diff.summary import (
     describe_difference,
@@ -27,21 +26,18 @@ from provision.verification.diff.summary import (
 from provision.views.diff import report_text
 from provision.views.report.html import render_template
 
-_MEANS = {
+_CLASS_MEANINGS = {
     ReadingClass.IDENTITY: "has to be equal for the two to be the same environment",
     ReadingClass.EXACT: "a hash, equal where everything that decides it is",
     ReadingClass.MEASUREMENT: "compared within a band",
     ReadingClass.IDENTITY_WEAK: "seldom matters: a patch release, a build",
     ReadingClass.CONTEXT: "the surroundings",
 }
-_ORDER = tuple(_MEANS)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingRow:
-    """A reading of both sides as it is shown; `mark` says whether it differs. `bars` are the shares
-    of the longer value, for measurements.
-    """
+    """A reading of both sides; `bars` are percent of the longer value, for measurements."""
 
     key: str
     a: str
@@ -52,7 +48,7 @@ class ReadingRow:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:
-    """A difference with what follows from it; `explains` names the checks that it can explain."""
+    """A difference, its followers, and the checks that it can explain."""
 
     key: str
     kind: str
@@ -64,7 +60,7 @@ class DifferenceRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckChangeRow:
-    """A check that ended otherwise; a status is None on a side that did not ask it."""
+    """A check with two statuses; None on a side that did not run it."""
 
     id: str
     title: str
@@ -79,7 +75,7 @@ class CheckChangeRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """A check of both sides: what each says, or what both say."""
+    """A check of both sides, with one message or two."""
 
     id: str
     title: str
@@ -89,137 +85,127 @@ class CheckRow:
     differs: bool
 
 
-def render_page(found: ReportComparison) -> str:
+def render_page(comparison: ReportComparison) -> str:
     """Return the page of a comparison. Every string in it is safe and escaped."""
-    shown = {row.key: _row(row) for row in found.readings}
-    broken, other = (
-        [_check_change_row(turn, found) for turn in found.check_changes if turn.breaks is breaks]
-        for breaks in (True, False)
-    )
+    rows = {pair.key: _reading_row(pair) for pair in comparison.readings}
+    broken: list[CheckChangeRow] = []
+    other: list[CheckChangeRow] = []
+    for change in comparison.check_changes:
+        row = _check_change_row(change, comparison)
+        (broken if change.breaks else other).append(row)
+    failing = [*comparison.failing_on_both, *comparison.one_sided_failures]
+    tone = "verified" if comparison.is_same and not failing else "unverified"
+    classes = []
+    for kind, meaning in _CLASS_MEANINGS.items():
+        members = [rows[pair.key] for pair in comparison.readings if pair.kind is kind]
+        if members:
+            classes.append((kind.value, meaning, members))
     return render_template(
         "diff.html.j2",
-        a=_side(found.a._asdict()),
-        b=_side(found.b._asdict()),
-        headline=_headline(found),
-        tone="failed"
-        if broken
-        else "verified"
-        if found.is_same and not (found.failing_on_both or found.one_sided_failures)
-        else "unverified",
-        sentence=_text(summarize_comparison(found)),
+        a=_side(comparison.a),
+        b=_side(comparison.b),
+        headline=_headline(comparison),
+        tone="failed" if broken else tone,
+        sentence=_safe(summarize_comparison(comparison)),
         broken=broken,
         other=other,
-        failing=[_check_row(pair) for pair in (*found.failing_on_both, *found.one_sided_failures)],
-        ranked=[_difference_row(one, found, shown) for one in found.differences],
-        classes=[
-            (kind.value, _MEANS[kind], rows)
-            for kind in _ORDER
-            if (rows := [shown[row.key] for row in found.readings if row.kind is kind])
-        ],
-        checks=[_check_row(pair) for pair in found.checks],
-        raw=redact(json.dumps(report_text.to_json(found), indent=1, ensure_ascii=True)),
-        alike=found.equal_count,
-        onesided=len(found.one_sided_keys),
+        failing=[_check_row(pair) for pair in failing],
+        ranked=[_difference_row(one, comparison, rows) for one in comparison.differences],
+        classes=classes,
+        checks=[_check_row(pair) for pair in comparison.checks],
+        raw=redact(json.dumps(report_text.to_json(comparison), indent=1, ensure_ascii=True)),
+        alike=comparison.equal_count,
+        onesided=len(comparison.one_sided_keys),
     )
 
 
-def _headline(found: ReportComparison) -> str:
-    if any(turn.breaks for turn in found.check_changes):
+def _headline(comparison: ReportComparison) -> str:
+    if any(change.breaks for change in comparison.check_changes):
         return "WORKS ON ONE, FAILS ON THE OTHER"
-    return (
-        "THE SAME ENVIRONMENT"
-        if found.is_same
-        else "PROVES NOTHING"
-        if found.tampered
-        else "NOT THE SAME"
-        if found.is_comparable
-        else "CANNOT BE COMPARED"
-    )
+    if comparison.is_same:
+        return "THE SAME ENVIRONMENT"
+    if comparison.tampered:
+        return "PROVES NOTHING"
+    return "NOT THE SAME" if comparison.is_comparable else "CANNOT BE COMPARED"
 
 
-def _side(side: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(str(value)) for name, value in side.items()}
+def _side(side: ReportSide) -> dict[str, str]:
+    return {name: _safe(str(value)) for name, value in side._asdict().items()}
 
 
-def _check_change_row(turn: CheckChange, found: ReportComparison) -> CheckChangeRow:
+def _check_change_row(change: CheckChange, comparison: ReportComparison) -> CheckChangeRow:
     return CheckChangeRow(
-        id=_text(turn.id),
-        title=_text(turn.title),
-        a=_status(turn.a),
-        b=_status(turn.b),
-        message=_text(turn.message),
-        fix=_text(turn.fix),
-        causes=tuple(_text(describe_difference(one)) for one in turn.causes),
-        declared=_text(describe_expected_values(turn, found)),
-        followers=tuple(map(_text, turn.followers)),
+        id=_safe(change.id),
+        title=_safe(change.title),
+        a=_status(change.a),
+        b=_status(change.b),
+        message=_safe(change.message),
+        fix=_safe(change.fix),
+        causes=tuple(_safe(describe_difference(one)) for one in change.causes),
+        declared=_safe(describe_expected_values(change, comparison)),
+        followers=tuple(map(_safe, change.followers)),
     )
 
 
 def _difference_row(
-    one: ReadingDifference, found: ReportComparison, shown: Mapping[str, ReadingRow]
+    difference: ReadingDifference, comparison: ReportComparison, rows: Mapping[str, ReadingRow]
 ) -> DifferenceRow:
-    explains = ", ".join(
-        _text(turn.id)
-        for turn in found.check_changes
-        if turn.breaks and one.key in [cause.key for cause in turn.causes]
-    )
-    followers = tuple(shown[key] for key in one.followers)
-    return DifferenceRow(
-        _text(one.key),
-        one.kind.value,
-        _text(format_value(one.key, one.a)),
-        _text(format_value(one.key, one.b)),
-        explains,
-        followers,
-    )
-
-
-def _row(row: ReadingPair) -> ReadingRow:
-    mark = {True: "differs", False: "alike", None: "one side only"}[row.differs]
-    absent = row.differs is None
-    a, b = (
-        "" if absent and value is None else _text(format_value(row.key, value))
-        for value in (row.a, row.b)
-    )
-    return ReadingRow(_text(row.key), a, b, mark, _bars(row))
-
-
-def _bars(row: ReadingPair) -> tuple[float, float] | None:
-    """Return both values as percent of the longer one."""
-    values = [
-        value
-        for value in (row.a, row.b)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e300
+    key = difference.key
+    explained = [
+        _safe(change.id)
+        for change in comparison.check_changes
+        if change.breaks and key in [cause.key for cause in change.causes]
     ]
-    if row.kind is not ReadingClass.MEASUREMENT or len(values) < 2 or not max(values):
+    return DifferenceRow(
+        _safe(key),
+        difference.kind.value,
+        _safe(format_value(key, difference.a)),
+        _safe(format_value(key, difference.b)),
+        ", ".join(explained),
+        tuple(rows[follower] for follower in difference.followers),
+    )
+
+
+def _reading_row(pair: ReadingPair) -> ReadingRow:
+    mark = {True: "differs", False: "alike", None: "one side only"}[pair.differs]
+    a, b = (_safe(format_value(pair.key, value)) for value in (pair.a, pair.b))
+    if pair.differs is None:
+        a, b = a if pair.a is not None else "", b if pair.b is not None else ""
+    return ReadingRow(_safe(pair.key), a, b, mark, _bars(pair))
+
+
+def _bars(pair: ReadingPair) -> tuple[float, float] | None:
+    """Return both values as percent of the longer one."""
+    if pair.kind is not ReadingClass.MEASUREMENT or not (_is_length(pair.a) and _is_length(pair.b)):
         return None
-    return round(100 * values[0] / max(values), 1), round(100 * values[1] / max(values), 1)
+    longer = max(pair.a, pair.b)
+    return (round(100 * pair.a / longer, 1), round(100 * pair.b / longer, 1)) if longer else None
+
+
+def _is_length(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value < 1e300
 
 
 def _check_row(pair: CheckPair) -> CheckRow:
-    a, b = (_text(words) for words in pair.messages)
-    says = tuple(_both(a, b))
+    a, b = map(_safe, pair.messages)
+    messages = (f"A: {a}", f"B: {b}") if a and b and a != b else (a or b,)
     return CheckRow(
-        _text(pair.id), _text(pair.title), _status(pair.a), _status(pair.b), says, pair.a != pair.b
+        _safe(pair.id),
+        _safe(pair.title),
+        _status(pair.a),
+        _status(pair.b),
+        messages,
+        pair.a != pair.b,
     )
 
 
-def _both(a: str, b: str) -> Iterator[str]:
-    if a == b or not a or not b:
-        yield a or b
-    else:
-        yield f"A: {a}"
-        yield f"B: {b}"
+def _status(text: str) -> Status | None:
+    """Return the status; unknown for a text that is not one, None for a check that did not run."""
+    if not text:
+        return None
+    return next((status for status in Status if status.value == text), Status.UNKNOWN)
 
 
-def _status(word: str) -> Status | None:
-    """Return the status; a word that is none of them could not be read, which is unknown."""
-    return (
-        next((status for status in Status if status.value == word), Status.UNKNOWN)
-        if word
-        else None
-    )
-
-
-def _text(text: str) -> str:
+def _safe(text: str) -> str:
     return escape_line(redact(text))

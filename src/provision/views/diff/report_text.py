@@ -1,6 +1,4 @@
-"""Two reports side by side: what ended otherwise and what explains it, for a terminal, as Markdown
-and as data.
-"""
+"""Report comparison, for a terminal, as Markdown and as data."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from provision.verification.diff.summary import (
     format_value,
     summarize_comparison,
 )
-from provision.views.markdown import escape_markdown
+from provision.views.markdown import escape_markdown, table_row
 from provision.views.terminal_text import ELLIPSIS, Style, Styler, truncate, wrap
 
 VERSION = 1
@@ -31,9 +29,17 @@ SCREEN_ROWS = 25
 """Rows without `everything`: one screen of the smallest terminal in use (80 x 25)."""
 
 
+_LABEL_WIDTH = 12
+_HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
+"""Classes of readings that are shown with --all only."""
+_MAX_CAUSES = 3
+
+
 class _DetailLevel(NamedTuple):
-    """How many checks are told in full, how many checks and differences at all, and in how many
-    rows each text (None: all of it).
+    """Limits of the text; None shows all.
+
+    `full` is the number of checks shown in full, `few` of checks and of differences in all, and
+    `rows` the number of rows of each text.
     """
 
     full: int | None = None
@@ -50,234 +56,181 @@ _DETAIL_LEVELS = (
     _DetailLevel(1, 3, 2),
     _DetailLevel(1, 1, 1),
 )
-"""The first of these that fits a screen is taken; the last one always does."""
-_LEAD = 12
-_HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
+"""The first that fits a screen is used; the last one always fits."""
 
 
-def render_text(found: ReportComparison, color: bool, width: int, everything: bool) -> str:
-    """Return the comparison for a terminal, `width` cells wide; with `everything` each difference."""  # noqa: E501
-    pen, width = Styler(color), max(40, width)
-    told = [
-        list(_lines(found, pen, width, share))
-        for share in ((_FULL_DETAIL,) if everything else _DETAIL_LEVELS)
-    ]
-    return "\n".join(next((rows for rows in told if len(rows) <= SCREEN_ROWS), told[-1])) + "\n"
+def render_text(comparison: ReportComparison, color: bool, width: int, everything: bool) -> str:
+    """Return the comparison for a terminal, `width` cells wide; all of it with `everything`."""
+    styler, width = Styler(color), max(40, width)
+    rows: list[str] = []
+    for level in (_FULL_DETAIL,) if everything else _DETAIL_LEVELS:
+        rows = list(_lines(comparison, styler, width, level))
+        if len(rows) <= SCREEN_ROWS:
+            break
+    return "\n".join(rows) + "\n"
 
 
-def render_markdown(found: ReportComparison) -> str:
+def render_markdown(comparison: ReportComparison) -> str:
     """Return the comparison as Markdown, for a comment or a ticket."""
-    return "\n".join(_markdown_lines(found)) + "\n"
+    return "\n".join(_markdown_lines(comparison)) + "\n"
 
 
-def to_json(found: ReportComparison) -> dict[str, Any]:
+def to_json(comparison: ReportComparison) -> dict[str, Any]:
     """Return the comparison as data."""
     return {
         "version": VERSION,
-        "same": found.is_same,
-        "changed": list(found.tampered),
-        "sentence": summarize_comparison(found),
-        "a": found.a._asdict(),
-        "b": found.b._asdict(),
-        "checks": [_check_change(turn) for turn in found.check_changes],
+        "same": comparison.is_same,
+        "changed": list(comparison.tampered),
+        "sentence": summarize_comparison(comparison),
+        "a": comparison.a._asdict(),
+        "b": comparison.b._asdict(),
+        "checks": [
+            {
+                **change._asdict(),
+                "breaks": change.breaks,
+                "causes": [_difference(one) for one in change.causes],
+                "followers": list(change.followers),
+                "declared": list(change.declared),
+            }
+            for change in comparison.check_changes
+        ],
         "failing": [
             {"id": pair.id, "title": pair.title, "a": pair.messages[0], "b": pair.messages[1]}
-            for pair in found.failing_on_both
+            for pair in comparison.failing_on_both
         ],
-        "differences": [_difference(one) for one in found.differences],
-        "only_in_one": list(found.one_sided_keys),
-        "alike": found.equal_count,
+        "differences": [_difference(one) for one in comparison.differences],
+        "only_in_one": list(comparison.one_sided_keys),
+        "alike": comparison.equal_count,
     }
 
 
-def _lines(found: ReportComparison, pen: Styler, width: int, share: _DetailLevel) -> Iterator[str]:
-    everything = share == _FULL_DETAIL
-    good = found.is_same and not (found.failing_on_both or found.one_sided_failures)
-    ink = (
-        Style.ERROR
-        if any(turn.breaks for turn in found.check_changes)
-        else Style.GOOD
-        if good
-        else Style.WARNING
-    )
-    yield from (pen(row, ink) for row in _clipped(summarize_comparison(found), width, share.rows))
-    yield from _checks(found, width, share)
-    shown = [one for one in found.differences if everything or one.kind not in _HIDDEN]
+def _lines(
+    comparison: ReportComparison, styler: Styler, width: int, level: _DetailLevel
+) -> Iterator[str]:
+    everything = level == _FULL_DETAIL
+    style = _summary_style(comparison)
+    for row in _clip(summarize_comparison(comparison), width, level.rows):
+        yield styler(row, style)
+    yield from _checks(comparison, width, level)
+    shown = [one for one in comparison.differences if everything or one.kind not in _HIDDEN]
     if shown:
         yield ""
-    for one in shown[: share.few]:
+    for one in shown[: level.few]:
         yield truncate(f"  {one.kind.value:<14} {escape_line(describe_difference(one))}", width)
-    if share.few is not None and len(shown) > share.few:
-        yield f"  (+{len(shown) - share.few} more: --all)"
+    if level.few is not None and len(shown) > level.few:
+        yield f"  (+{len(shown) - level.few} more: --all)"
     yield ""
-    yield from wrap(_rest(found, everything), width)
+    yield from wrap(_footer(comparison, everything), width)
 
 
-def _checks(found: ReportComparison, width: int, share: _DetailLevel) -> Iterator[str]:
-    """Checks that ended otherwise, some of them in full, and those that fail on both sides: in a
-    row each.
-    """
-    whole = True
-    failing = [turn for turn in found.check_changes if Status.FAIL in (turn.a, turn.b)]
-    told: list[CheckChange | CheckPair] = [
+def _summary_style(comparison: ReportComparison) -> Style:
+    if any(change.breaks for change in comparison.check_changes):
+        return Style.ERROR
+    failures = comparison.failing_on_both or comparison.one_sided_failures
+    return Style.GOOD if comparison.is_same and not failures else Style.WARNING
+
+
+def _checks(comparison: ReportComparison, width: int, level: _DetailLevel) -> Iterator[str]:
+    """Yield changed checks, the first ones in full, and those that fail on both sides."""
+    changes = comparison.check_changes
+    failing = [change for change in changes if Status.FAIL in (change.a, change.b)]
+    checks: list[CheckChange | CheckPair] = [
         *failing,
-        *found.failing_on_both,
-        *found.one_sided_failures,
-        *(turn for turn in found.check_changes if turn not in failing),
+        *comparison.failing_on_both,
+        *comparison.one_sided_failures,
+        *(change for change in changes if change not in failing),
     ]
-    for place, one in enumerate(told[: share.few]):
-        before, whole = (
-            whole,
-            isinstance(one, CheckChange)
-            and (share.full is None or (place < share.full and (one.breaks or not place))),
+    after_full = True
+    for number, check in enumerate(checks[: level.few]):
+        in_full = isinstance(check, CheckChange) and (
+            level.full is None or (number < level.full and (check.breaks or not number))
         )
-        if before and not whole:
+        if after_full and not in_full:
             yield ""
-        if isinstance(one, CheckPair):
-            yield truncate(escape_line(_failing_check(found, one)), width)
-        elif whole:
-            yield from _full_check(found, one, width, share.rows)
+        after_full = in_full
+        if isinstance(check, CheckPair):
+            yield truncate(escape_line(_describe_failure(comparison, check)), width)
+        elif in_full:
+            yield from _full_check(comparison, check, width, level.rows)
         else:
-            yield truncate(_head(found, one) + f": {escape_line(one.message)}", width)
-    if share.few is not None and len(told) > share.few:
-        yield f"(+{len(told) - share.few} more: --all)"
+            text = f"{_check_title(comparison, check)}: {escape_line(check.message)}"
+            yield truncate(text, width)
+    if level.few is not None and len(checks) > level.few:
+        yield f"(+{len(checks) - level.few} more: --all)"
 
 
-def _failing_check(found: ReportComparison, pair: CheckPair) -> str:
-    """Return what a check says that fails on both sides, or on the one that was asked."""
-    one, other = pair.messages
+def _describe_failure(comparison: ReportComparison, pair: CheckPair) -> str:
+    """Return the messages of a check that fails on both sides, or on the only one that ran it."""
+    a, b = pair.messages
     if "" in (pair.a, pair.b):
-        return f"{describe_one_sided_failure(pair, found)}: {one or other}"
-    return f"{pair.id} {pair.title} fails on both: " + (
-        one if one == other else f"{one} ({found.a.name}), {other} ({found.b.name})"
-    )
+        return f"{describe_one_sided_failure(pair, comparison)}: {a or b}"
+    message = a if a == b else f"{a} ({comparison.a.name}), {b} ({comparison.b.name})"
+    return f"{pair.id} {pair.title} fails on both: {message}"
 
 
 def _full_check(
-    found: ReportComparison, turn: CheckChange, width: int, most: int | None
+    comparison: ReportComparison, change: CheckChange, width: int, max_rows: int | None
 ) -> Iterator[str]:
     yield ""
-    yield from _clipped(_head(found, turn), width, most)
-    yield from _field("why", turn.message, width, most)
-    yield from _field("declared", describe_expected_values(turn, found), width, most)
-    for one in turn.causes[:3]:
-        yield from _field("differs", describe_difference(one), width, most)
-    yield from _field("fix", turn.fix, width, most)
+    yield from _clip(_check_title(comparison, change), width, max_rows)
+    fields = [("why", change.message), ("declared", describe_expected_values(change, comparison))]
+    fields += [("differs", describe_difference(one)) for one in change.causes[:_MAX_CAUSES]]
+    for label, text in (*fields, ("fix", change.fix)):
+        if text:
+            first, *rest = _clip(text, width - _LABEL_WIDTH, max_rows)
+            yield f"  {label:<{_LABEL_WIDTH - 2}}{first}"
+            for row in rest:
+                yield " " * _LABEL_WIDTH + row
 
 
-def _head(found: ReportComparison, turn: CheckChange) -> str:
-    return escape_line(f"{turn.id} {turn.title}: {found.a.name} {turn.a}, {found.b.name} {turn.b}")
+def _check_title(comparison: ReportComparison, change: CheckChange) -> str:
+    sides = f"{comparison.a.name} {change.a}, {comparison.b.name} {change.b}"
+    return escape_line(f"{change.id} {change.title}: {sides}")
 
 
-def _rest(found: ReportComparison, everything: bool) -> str:
-    hidden = sum(one.kind in _HIDDEN for one in found.differences)
-    parts = (
-        [f"of two specs, {escape_line(found.a.spec)} and {escape_line(found.b.spec)}"]
-        if found.a.spec != found.b.spec
-        else []
-    )
-    parts += [_counted(found.equal_count, "reading is alike", "readings are alike")]
-    parts += (
-        [
-            _counted(
-                len(found.one_sided_keys),
-                "was taken on one side only",
-                "were taken on one side only",
-            )
-        ]
-        if found.one_sided_keys
-        else []
-    )
-    words = "in the surroundings", "left out (--all)"
-    parts += (
-        [
-            _counted(
-                hidden,
-                "that differs {} is {}".format(*words),
-                "that differ {} are {}".format(*words),
-            )
-        ]
-        if hidden and not everything
-        else []
-    )
+def _footer(comparison: ReportComparison, everything: bool) -> str:
+    a, b = comparison.a.spec, comparison.b.spec
+    parts = [] if a == b else [f"of two specs, {escape_line(a)} and {escape_line(b)}"]
+    equal, one_sided = comparison.equal_count, len(comparison.one_sided_keys)
+    parts.append(f"{equal} {'reading is' if equal == 1 else 'readings are'} alike")
+    if one_sided:
+        parts.append(f"{one_sided} {'was' if one_sided == 1 else 'were'} taken on one side only")
+    hidden = sum(one.kind in _HIDDEN for one in comparison.differences)
+    if hidden and not everything:
+        differ, are = ("differs", "is") if hidden == 1 else ("differ", "are")
+        parts.append(f"{hidden} that {differ} in the surroundings {are} left out (--all)")
     return ", ".join(parts)
 
 
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _clip(text: str, width: int, max_rows: int | None) -> list[str]:
+    rows = wrap(escape_line(text), width)
+    if max_rows is None or len(rows) <= max_rows:
+        return rows
+    last = truncate(rows[max_rows - 1] + " " * width, width).rstrip(" .")
+    return [*rows[: max_rows - 1], last + ELLIPSIS]
 
 
-def _clipped(words: str, width: int, most: int | None) -> list[str]:
-    rows = wrap(escape_line(words), width)
-    return (
-        rows
-        if most is None or len(rows) <= most
-        else [
-            *rows[: most - 1],
-            truncate(rows[most - 1] + " " * width, width).rstrip(" .") + ELLIPSIS,
-        ]
-    )
-
-
-def _field(word: str, words: str, width: int, most: int | None) -> Iterator[str]:
-    if words:
-        first, *rest = _clipped(words, width - _LEAD, most)
-        yield f"  {word:<{_LEAD - 2}}{first}"
-        yield from (" " * _LEAD + row for row in rest)
-
-
-def _markdown_lines(found: ReportComparison) -> Iterator[str]:
-    a, b = escape_markdown(found.a.name), escape_markdown(found.b.name)
-    yield f"### {a} and {b}\n\n{escape_markdown(summarize_comparison(found))}\n"
-    if found.check_changes:
+def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
+    a, b = escape_markdown(comparison.a.name), escape_markdown(comparison.b.name)
+    yield f"### {a} and {b}\n\n{escape_markdown(summarize_comparison(comparison))}\n"
+    if comparison.check_changes:
         yield f"| check | {a} | {b} | why | differs |\n|---|---|---|---|---|"
-        for turn in found.check_changes:
-            causes = "; ".join(
-                [
-                    *filter(None, [describe_expected_values(turn, found)]),
-                    *(describe_difference(one) for one in turn.causes[:2]),
-                ]
-            )
-            yield (
-                "| "
-                + " | ".join(
-                    escape_markdown(part)
-                    for part in (f"{turn.id} {turn.title}", turn.a, turn.b, turn.message, causes)
-                )
-                + " |"
-            )
+        for change in comparison.check_changes:
+            causes = [describe_difference(one) for one in change.causes[:2]]
+            if declared := describe_expected_values(change, comparison):
+                causes.insert(0, declared)
+            title = f"{change.id} {change.title}"
+            yield table_row(title, change.a, change.b, change.message, "; ".join(causes))
         yield ""
-    for pair in (*found.failing_on_both, *found.one_sided_failures):
-        yield escape_markdown(_failing_check(found, pair)) + "\n"
-    if found.differences:
+    for pair in (*comparison.failing_on_both, *comparison.one_sided_failures):
+        yield escape_markdown(_describe_failure(comparison, pair)) + "\n"
+    if comparison.differences:
         yield f"| reading | {a} | {b} | means |\n|---|---|---|---|"
-        for one in found.differences:
-            name = one.key + format_derived_count(one)
-            yield (
-                "| "
-                + " | ".join(
-                    escape_markdown(part)
-                    for part in (
-                        name,
-                        format_value(one.key, one.a),
-                        format_value(one.key, one.b),
-                        one.kind.value,
-                    )
-                )
-                + " |"
-            )
+        for one in comparison.differences:
+            values = (format_value(one.key, value) for value in (one.a, one.b))
+            yield table_row(one.key + format_derived_count(one), *values, one.kind.value)
         yield ""
-    yield _rest(found, everything=True)
-
-
-def _check_change(turn: CheckChange) -> dict[str, Any]:
-    return {
-        **turn._asdict(),
-        "breaks": turn.breaks,
-        "causes": [_difference(one) for one in turn.causes],
-        "followers": list(turn.followers),
-        "declared": list(turn.declared),
-    }
+    yield _footer(comparison, everything=True)
 
 
 def _difference(one: ReadingDifference) -> dict[str, Any]:

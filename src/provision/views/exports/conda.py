@@ -1,6 +1,4 @@
-"""A locked environment as conda's own documents: environment.yml with the packages of the index by
-hash, and an explicit list of files.
-"""
+"""A locked environment as conda's own documents: environment.yml and an explicit list."""
 
 from __future__ import annotations
 
@@ -17,11 +15,10 @@ _PUBLIC_CHANNEL = "conda-forge"
 def render_environment_yml(
     portion: TargetView, name: str, asked: frozenset[str], channels: Mapping[str, str]
 ) -> str:
-    """Return environment.yml: every conda package by version and build, what the index brings by
-    hash.
+    """Return environment.yml: conda packages by version and build, index packages by hash.
 
-    `asked` are the conda names that the spec asks for, `channels` the address of each channel
-    that conda does not know by its name alone.
+    `asked` are the conda names in the spec, `channels` the addresses of channels that conda does
+    not know by name.
     """
     first = [package for package in portion.conda if package.name in asked]
     rest = [package for package in portion.conda if package.name not in asked]
@@ -50,8 +47,9 @@ def render_environment_yml(
 
 
 def render_explicit_list(portion: TargetView, roots: Mapping[str, str]) -> str:
-    """Return an explicit list for `conda create --file`; `roots` holds the address of every
-    channel. What the index brings is not in it.
+    """Return an explicit list for `conda create --file`, without packages of the index.
+
+    `roots` holds the address of every channel.
     """
     platform = next(
         (package.subdir for package in portion.conda if package.subdir != "noarch"), "noarch"
@@ -90,8 +88,9 @@ def _head(portion: TargetView, form: str) -> Iterator[str]:
 
 
 def _channels(portion: TargetView) -> list[str]:
-    """Return the channels in the order that conda asks them: the public one last, so that a private
-    package is not looked for there first.
+    """Return the channels in conda's order.
+
+    The public one is last, so that private packages are not searched there first.
     """
     return sorted(
         {package.channel for package in portion.conda},
@@ -109,9 +108,7 @@ def _spec(package: CondaRecord, channels: Mapping[str, str]) -> str:
 
 
 def _indexed(portion: TargetView) -> Iterator[str]:
-    """Yield the lines that conda hands to pip. pip takes hashes for all as soon as one line has
-    some.
-    """
+    """Yield the lines that conda hands to pip; pip wants hashes for all lines or none."""
     if not portion.packages:
         return
     yield from (

@@ -1,6 +1,4 @@
-"""A locked environment as a bill of materials (CycloneDX 1.6, JSON): what is in it, from where, and
-what needs what.
-"""
+"""A locked environment as a bill of materials (CycloneDX 1.6, JSON)."""
 
 from __future__ import annotations
 
@@ -19,37 +17,24 @@ from provision.views.exports import MADE_BY
 
 
 def render_cyclonedx(
-    portion: TargetView, name: str, direct: tuple[str, ...], of_conda: frozenset[str] = frozenset()
+    view: TargetView, name: str, direct: tuple[str, ...], from_conda: frozenset[str] = frozenset()
 ) -> str:
-    """Return the document: the same bytes for the same lock.
+    """Return the document, with the same bytes for the same lock.
 
-    `name` is the spec's, `direct` are the canonical names of the packages that it lists,
-    `of_conda` conda's names of what it asks of conda.
+    Args:
+        view: The locked environment.
+        name: The spec's name.
+        direct: The canonical names of the packages that the spec lists.
+        from_conda: Conda's names of the packages that the spec lists for conda.
     """
-    references = _references(portion)
-    conda = {
-        package.name: [_conda_purl(one) for one in portion.conda if one.name == package.name]
-        for package in portion.conda
-    }
-    # What conda brings is the package of the index, wherever one of the index requires it.
-    known = {**{to_index_name(package): found for package, found in conda.items()}, **references}
+    keys = [environment.key for environment in view.environments]
+    flavours = sorted({one.flavour for one in view.environments if one.flavour})
     root = f"provision:{name}"
-    asked = (*_sorted(direct, references), *_sorted(tuple(of_conda), conda))
-    needs = [{"ref": root, "dependsOn": sorted({*asked})}]
-    needs += [
-        {"ref": _conda_purl(one), "dependsOn": _sorted(_needed(one), conda)}
-        for one in portion.conda
-    ]
-    needs += [
-        {"ref": _purl(h.package, portion), "dependsOn": _sorted(h.package.requires, known)}
-        for h in portion.packages
-    ]
-    keys = [environment.key for environment in portion.environments]
     document = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
-        "serialNumber": uuid5(NAMESPACE_URL, f"{name} {portion.digest} {' '.join(keys)}").urn,
+        "serialNumber": uuid5(NAMESPACE_URL, f"{name} {view.digest} {' '.join(keys)}").urn,
         "version": 1,
         "metadata": {
             "tools": {
@@ -63,50 +48,63 @@ def render_cyclonedx(
             },
             "component": {"type": "application", "bom-ref": root, "name": name},
             "properties": [
-                {"name": "provision:lock", "value": portion.digest},
-                {"name": "provision:python", "value": portion.python},
-                *({"name": "provision:environment", "value": key} for key in keys),
-                *(
-                    {"name": "provision:flavour", "value": flavour}
-                    for flavour in sorted({e.flavour for e in portion.environments if e.flavour})
-                ),
+                _property("lock", view.digest),
+                _property("python", view.python),
+                *(_property("environment", key) for key in keys),
+                *(_property("flavour", flavour) for flavour in flavours),
             ],
         },
         "components": [
-            *map(_conda_component, portion.conda),
-            *(_component(held, portion) for held in portion.packages),
+            *map(_conda_component, view.conda),
+            *(_component(viewed, view) for viewed in view.packages),
         ],
-        "dependencies": needs,
+        "dependencies": _dependencies(view, root, direct, tuple(from_conda)),
     }
     return json.dumps(document, indent=2) + "\n"
 
 
-def _component(held: ViewedPackage, portion: TargetView) -> dict[str, Any]:
-    package, purl = held.package, _purl(held.package, portion)
-    properties = [{"name": "provision:index", "value": package.index}]
+def _dependencies(
+    view: TargetView, root: str, direct: tuple[str, ...], from_conda: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Return the references that each component depends on, the root first."""
+    references: dict[str, list[str]] = {}
+    for viewed in view.packages:
+        references.setdefault(viewed.package.name, []).append(_purl(viewed.package, view))
+    conda: dict[str, list[str]] = {}
+    for record in view.conda:
+        conda.setdefault(record.name, []).append(_conda_purl(record))
+    # A package of conda is that of the index, wherever one of the index requires it.
+    known = {**{to_index_name(name): purls for name, purls in conda.items()}, **references}
+    declared = {*_sorted(direct, references), *_sorted(from_conda, conda)}
+    edges = [(root, sorted(declared))]
+    edges += [(_conda_purl(one), _sorted(_requirements(one), conda)) for one in view.conda]
+    locked = [viewed.package for viewed in view.packages]
+    edges += [(_purl(one, view), _sorted(one.requires, known)) for one in locked]
+    return [{"ref": reference, "dependsOn": required} for reference, required in edges]
+
+
+def _property(name: str, value: str) -> dict[str, str]:
+    return {"name": f"provision:{name}", "value": value}
+
+
+def _component(viewed: ViewedPackage, view: TargetView) -> dict[str, Any]:
+    package = viewed.package
+    properties = [_property("index", package.index)]
     if label := package.version.partition("+")[2]:
-        properties.append({"name": "provision:flavour", "value": label})
-    if held.marker:
-        properties.append({"name": "provision:marker", "value": held.marker})
+        properties.append(_property("flavour", label))
+    if viewed.marker:
+        properties.append(_property("marker", viewed.marker))
     if package.unconfirmed:
-        properties.append({"name": "provision:origin", "value": "unconfirmed"})
+        properties.append(_property("origin", "unconfirmed"))
     hashes = [("SHA-256", sha256) for sha256 in sorted({file.sha256 for file in package.files})]
-    return _library(package.name, package.version, purl, hashes, properties)
+    return _library(package.name, package.version, _purl(package, view), hashes, properties)
 
 
-def _conda_component(package: CondaRecord) -> dict[str, Any]:
-    hashes = [
-        (algorithm, digest)
-        for algorithm, digest in (("MD5", package.md5), ("SHA-256", package.sha256))
-        if digest
-    ]
-    return _library(
-        package.name,
-        package.version,
-        _conda_purl(package),
-        hashes,
-        [{"name": "provision:channel", "value": package.channel}],
-    )
+def _conda_component(record: CondaRecord) -> dict[str, Any]:
+    digests = (("MD5", record.md5), ("SHA-256", record.sha256))
+    hashes = [(algorithm, digest) for algorithm, digest in digests if digest]
+    channel = [_property("channel", record.channel)]
+    return _library(record.name, record.version, _conda_purl(record), hashes, channel)
 
 
 def _library(
@@ -127,45 +125,33 @@ def _library(
     }
 
 
-def _conda_purl(package: CondaRecord) -> str:
-    """Return the URL of one build; the qualifiers are those of the purl specification, in its
-    order.
-    """
-    form = "tar.bz2" if package.file.endswith(".tar.bz2") else "conda"
+def _conda_purl(record: CondaRecord) -> str:
+    """Return the URL of a build; its qualifiers are in the purl specification's order."""
     qualifiers = {
-        "build": package.build,
-        "channel": package.channel,
-        "subdir": package.subdir,
-        "type": form,
+        "build": record.build,
+        "channel": record.channel,
+        "subdir": record.subdir,
+        "type": "tar.bz2" if record.file.endswith(".tar.bz2") else "conda",
     }
-    return f"pkg:conda/{quote(package.name)}@{quote(package.version, safe='')}?" + "&".join(
-        f"{key}={quote(value)}" for key, value in qualifiers.items()
-    )
+    query = "&".join(f"{key}={quote(value)}" for key, value in qualifiers.items())
+    return f"pkg:conda/{quote(record.name)}@{quote(record.version, safe='')}?{query}"
 
 
-def _needed(package: CondaRecord) -> tuple[str, ...]:
+def _requirements(record: CondaRecord) -> tuple[str, ...]:
     """Return the names in conda's match specs: the first word of each, without its channel."""
-    words = (spec.split(maxsplit=1)[0] for spec in package.depends if spec.strip())
+    words = (spec.split(maxsplit=1)[0] for spec in record.depends if spec.strip())
     return tuple(re.split("[=<>!~\\[]", word.rpartition("::")[2])[0] for word in words)
 
 
-def _purl(package: LockedPackage, portion: TargetView) -> str:
-    """Return the package's URL; one of another index says so, since that index may give the name to
-    other software than PyPI does.
+def _purl(package: LockedPackage, view: TargetView) -> str:
+    """Return the package's URL.
+
+    It names another index than PyPI, which may give the name to other software.
     """
-    index = (
-        ""
-        if package.index == "pypi"
-        else f"?repository_url={quote(portion.indexes[package.index], safe=':/')}"
-    )
-    return f"pkg:pypi/{package.name}@{quote(package.version, safe='')}{index}"
-
-
-def _references(portion: TargetView) -> dict[str, list[str]]:
-    references: dict[str, list[str]] = {}
-    for held in portion.packages:
-        references.setdefault(held.package.name, []).append(_purl(held.package, portion))
-    return references
+    purl = f"pkg:pypi/{package.name}@{quote(package.version, safe='')}"
+    if package.index == "pypi":
+        return purl
+    return f"{purl}?repository_url={quote(view.indexes[package.index], safe=':/')}"
 
 
 def _sorted(names: tuple[str, ...], references: dict[str, list[str]]) -> list[str]:

@@ -1,6 +1,4 @@
-"""How a training is started, as files of accelerate and DeepSpeed and as a command: values into
-text.
-"""
+"""The start of a training as files of accelerate and DeepSpeed and as a command."""
 
 from __future__ import annotations
 
@@ -27,8 +25,9 @@ def render_accelerate_config(launch: Launch) -> str:
 
 
 def render_deepspeed_config(launch: Launch) -> str:
-    """Return DeepSpeed's file. JSON has no comments, and DeepSpeed's readers take no key that they
-    do not know, so nothing in it says who made it.
+    """Return DeepSpeed's file.
+
+    It does not name its origin: JSON has no comments, and DeepSpeed refuses unknown keys.
     """
     return json.dumps(deepspeed_configuration(launch), indent=2) + "\n"
 

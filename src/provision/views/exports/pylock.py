@@ -1,6 +1,4 @@
-"""A locked environment as pylock.toml (PEP 751, lock-version 1.0): what to fetch from where, with a
-hash for every file.
-"""
+"""A locked environment as pylock.toml (PEP 751, lock-version 1.0), with a hash for every file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A locked environment as a uv project: the spec's requirements, held to what was locked by
-constraints and sources.
-"""
+"""A locked environment as a uv project: requirements, with constraints and sources."""
 
 from __future__ import annotations
 
@@ -12,52 +10,53 @@ from provision.views.exports import MADE_BY
 from provision.views.exports.toml import to_toml_array, to_toml_string, to_toml_table
 
 
-def render_pyproject(portion: TargetView, spec: Spec) -> str:
-    """Return a pyproject.toml in whose folder `uv lock` chooses the versions that the lock holds.
+def render_pyproject(view: TargetView, spec: Spec) -> str:
+    """Return a pyproject.toml with which `uv lock` chooses the locked versions.
 
-    uv binds only what a project asks for itself to an index, so what is locked from another
-    index than the default one stands among the dependencies too.
+    uv binds only a project's own dependencies to an index, so packages of another index than the
+    default one are among the dependencies.
     """
-    bound = sorted({held.package.name for held in portion.packages if held.package.index != "pypi"})
-    asked = [package.requirement for package in spec.packages]
-    more = [_additional_requirement(name, portion) for name in bound if spec.package(name) is None]
+    bound = sorted({one.package.name for one in view.packages if one.package.index != "pypi"})
+    requirements = [package.requirement for package in spec.packages]
+    requirements += [
+        _additional_requirement(name, view) for name in bound if spec.package(name) is None
+    ]
     lines = [
-        f"# {MADE_BY} --format pyproject` from lock {portion.digest}",
+        f"# {MADE_BY} --format pyproject` from lock {view.digest}",
         "[project]",
         f"name = {to_toml_string(spec.name)}",
         'version = "0"',
-        f"requires-python = {to_toml_string(f'=={portion.python}.*')}",
-        f"dependencies = {to_toml_array([*asked, *more])}",
+        f"requires-python = {to_toml_string(f'=={view.python}.*')}",
+        f"dependencies = {to_toml_array(requirements)}",
         "",
         "[tool.uv]",
         "package = false",
-        f"environments = {to_toml_array(portion.markers)}",
-        f"required-environments = {to_toml_array(portion.markers)}",
-        *([f"exclude-newer = {to_toml_string(spec.exclude_newer)}"] if spec.exclude_newer else []),
-        f"constraint-dependencies = {to_toml_array([_pin(held) for held in portion.packages])}",
-        *_indexes(portion),
+        f"environments = {to_toml_array(view.markers)}",
+        f"required-environments = {to_toml_array(view.markers)}",
     ]
-    sources = [
-        f"{name} = "
-        f"[{', '.join(_source(held) for held in portion.packages_named(name) if held.package.index != 'pypi')}]"  # noqa: E501
-        for name in bound
+    if spec.exclude_newer:
+        lines.append(f"exclude-newer = {to_toml_string(spec.exclude_newer)}")
+    lines += [
+        f"constraint-dependencies = {to_toml_array([_pin(viewed) for viewed in view.packages])}",
+        *_indexes(view),
     ]
-    return "\n".join([*lines, *(["", "[tool.uv.sources]", *sources] if sources else [])]) + "\n"
+    if bound:
+        lines += ["", "[tool.uv.sources]", *(_sources(name, view) for name in bound)]
+    return "\n".join(lines) + "\n"
 
 
-def _additional_requirement(name: str, portion: TargetView) -> str:
-    marker = portion.marker_of(*(held.package for held in portion.packages_named(name)))
+def _additional_requirement(name: str, view: TargetView) -> str:
+    marker = view.marker_of(*(viewed.package for viewed in view.packages_named(name)))
     return f"{name} ; {marker}" if marker else name
 
 
-def _pin(held: ViewedPackage) -> str:
-    return f"{held.package.name}=={held.package.version}" + (
-        f" ; {held.marker}" if held.marker else ""
-    )
+def _pin(viewed: ViewedPackage) -> str:
+    pin = f"{viewed.package.name}=={viewed.package.version}"
+    return f"{pin} ; {viewed.marker}" if viewed.marker else pin
 
 
-def _indexes(portion: TargetView) -> Iterator[str]:
-    for name, url in portion.indexes.items():
+def _indexes(view: TargetView) -> Iterator[str]:
+    for name, url in view.indexes.items():
         if name != "pypi":
             yield from (
                 "",
@@ -68,9 +67,12 @@ def _indexes(portion: TargetView) -> Iterator[str]:
             )
 
 
-def _source(held: ViewedPackage) -> str:
-    return (
-        to_toml_table(index=held.package.index, marker=held.marker)
-        if held.marker
-        else to_toml_table(index=held.package.index)
-    )
+def _sources(name: str, view: TargetView) -> str:
+    tables = []
+    for viewed in view.packages_named(name):
+        fields = {"index": viewed.package.index}
+        if viewed.marker:
+            fields["marker"] = viewed.marker
+        if viewed.package.index != "pypi":
+            tables.append(to_toml_table(**fields))
+    return f"{name} = [{', '.join(tables)}]"

@@ -1,6 +1,4 @@
-"""A locked environment as a requirements file: every version pinned, every file by its hash, for
-pip and for uv.
-"""
+"""A locked environment as a requirements file with hashes, for pip and uv."""
 
 from __future__ import annotations
 
@@ -11,8 +9,10 @@ from provision.views.exports import MADE_BY
 
 
 def render_requirements(portion: TargetView) -> str:
-    """Return the file. pip gives an index no packages of its own, so it is the hashes that keep one
-    index from standing in for another.
+    """Return the file.
+
+    pip does not bind packages to an index, so only the hashes keep another index from replacing
+    a package.
     """
     built = ",".join(
         held.package.name

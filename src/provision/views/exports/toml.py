@@ -10,8 +10,9 @@ _CONTROL = re.compile(r"[\x7f-\x9f]")
 
 
 def to_toml_string(value: str) -> str:
-    """Return a string. JSON leaves control characters beyond ASCII as they are: TOML forbids the
-    first of them, and a terminal may obey the others.
+    """Return a string.
+
+    JSON keeps control characters beyond ASCII: TOML forbids some, and a terminal may obey others.
     """
     return _CONTROL.sub(
         lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False)

@@ -1,6 +1,4 @@
-"""A verification's report as one self-contained page: no script, nothing fetched, readable on a
-phone, in the dark and on paper.
-"""
+"""A report as one self-contained page without scripts, for phones, dark mode and paper."""
 
 from __future__ import annotations
 
@@ -21,13 +19,15 @@ from provision.views.report.model import (
 )
 
 _BOUND_PERCENT = 60.0
-"""Percent of a bar's width at which its bound stands; the rest is room for what lies beyond."""
+"""Percent of a bar's width at which its bound is; the rest is for values beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A measurement beside its bound: the share of the bar's width that is filled (0 to 100), and
-    whether the value runs off its end.
+    """A measurement and its bound; `filled` is percent of the bar's width.
+
+    `beyond` marks a value that exceeds the bar. `band` is the start and the width, in percent, in
+    which the value has to be; (0, 0) if the check does not define it.
     """
 
     line: CheckLine
@@ -38,37 +38,30 @@ class Bar:
     filled: float
     beyond: bool
     band: tuple[float, float]
-    """Where the value has to lie, as the band's start and width in percent; (0, 0) where the check
-    does not tell.
-    """
     mark: float = _BOUND_PERCENT
 
 
 def render_report(report: Mapping[str, Any], title: str) -> str:
-    """Return the page for a `provision.report/1` document. Every string in it is safe and escaped;
-    `title` is the page's name.
-    """
-    told = build_report_view(report)
+    """Return the page for a `provision.report/1` document; its strings are safe and escaped."""
+    view = build_report_view(report)
     return render_template(
         "report.html.j2",
         title=escape_control(title),
-        told=told,
-        bars=_bars(told),
-        compared=_compared(told),
-        timeline=_timeline(told),
+        told=view,
+        bars=[_bar(line, measure) for line in view.lines for measure in line.measures],
+        compared=[line for line in view.lines if line.expected],
+        timeline=_timeline(view),
     )
 
 
 def render_template(template: str, **values: Any) -> str:
-    """Return a page of templates/, filled with values whose strings are safe; they are escaped
-    here.
-    """
+    """Return a page of templates/ with these values; their strings are safe, and escaped here."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     loader = FunctionLoader(
         lambda name: find_asset(f"templates/{name}").read_text(encoding="utf-8")
     )
-    room = Environment(
+    environment = Environment(
         loader=loader,
         undefined=StrictUndefined,
         autoescape=True,
@@ -76,26 +69,21 @@ def render_template(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    room.filters.update(
+    environment.filters.update(
         amount=format_amount,
         figure=format_number,
         seconds=format_seconds,
         short=shorten_digest,
         word=_status_word,
     )
-    return room.get_template(template).render(**values)
-
-
-def _bars(told: ReportView) -> list[Bar]:
-    return [_bar(line, measure) for line in told.lines for measure in line.measures]
+    return environment.get_template(template).render(**values)
 
 
 def _bar(line: CheckLine, measure: Measurement) -> Bar:
-    share = (
-        _BOUND_PERCENT * measure.measured / measure.bound
-        if measure.bound
-        else (101.0 if measure.measured else 0.0)
-    )
+    if measure.bound:
+        share = _BOUND_PERCENT * measure.measured / measure.bound
+    else:
+        share = 101.0 if measure.measured else 0.0
     plain = measure.unit if measure.unit.startswith("bytes") else ""
     filled = round(max(0.5, min(100.0, share)), 1)
     return Bar(
@@ -111,30 +99,22 @@ def _bar(line: CheckLine, measure: Measurement) -> Bar:
 
 
 def _band(status: Status, measure: Measurement) -> tuple[float, float]:
-    """What holds lies on the right side of its bound, and what does not on the wrong one; on the
-    bound itself it cannot be told which is which.
-    """
+    """Return the side of the bound on which values pass; unknown for a value on the bound."""
     if status not in (Status.PASS, Status.FAIL, Status.WARN) or measure.measured == measure.bound:
         return 0.0, 0.0
-    return (
-        (0.0, _BOUND_PERCENT)
-        if (measure.measured < measure.bound) is (status is Status.PASS)
-        else (_BOUND_PERCENT, 100.0 - _BOUND_PERCENT)
-    )
+    if (measure.measured < measure.bound) is (status is Status.PASS):
+        return 0.0, _BOUND_PERCENT
+    return _BOUND_PERCENT, 100.0 - _BOUND_PERCENT
 
 
-def _compared(told: ReportView) -> list[CheckLine]:
-    return [line for line in told.lines if line.expected]
-
-
-def _timeline(told: ReportView) -> list[tuple[StageLine, float, float]]:
-    """Each stage with its start and length in percent of all: stages run one after another."""
-    whole, began = told.seconds or 1.0, 0.0
-    found = []
-    for stage in told.stages:
-        found.append((stage, round(100 * began / whole, 2), round(100 * stage.wall_s / whole, 2)))
-        began += stage.wall_s
-    return found
+def _timeline(view: ReportView) -> list[tuple[StageLine, float, float]]:
+    """Return each stage with its start and length in percent; stages run one after another."""
+    total, start, rows = view.seconds or 1.0, 0.0, []
+    for stage in view.stages:
+        length = round(100 * stage.wall_s / total, 2)
+        rows.append((stage, round(100 * start / total, 2), length))
+        start += stage.wall_s
+    return rows
 
 
 def _status_word(status: Status) -> str:

@@ -11,9 +11,7 @@ from provision.agent.probe.model import Status
 from provision.views.report.model import HEADLINES, CheckLine, ReportView, build_report_view
 
 _BEYOND_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 has no place for, even as a reference (section 2.2); views show the rest of what
-could do harm as escapes already.
-"""
+"""Characters that XML 1.0 does not allow, even as a reference (section 2.2)."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=Z?\Z)")
 _EPOCH = "1970-01-01T00:00:00"
 
@@ -22,8 +20,8 @@ def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
     """Return the reports as one document with a suite for each.
 
     A failed check is a failure, a required one that is unknown an error, any other that was not
-    observed is skipped. Warnings stand in system-out. The first
-    case of a suite is its verdict, so that no suite is green whose verdict is not.
+    observed is skipped. Warnings are in system-out. The first case of a suite is its verdict, so
+    that no suite is green whose verdict is not.
     """
     root = ET.Element("testsuites")
     root.extend(_suite(number, build_report_view(report)) for number, report in enumerate(reports))
@@ -31,15 +29,15 @@ def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(number: int, told: ReportView) -> ET.Element:
-    cases = [_verdict(told), *(_case(line) for line in told.lines)]
+def _suite(number: int, view: ReportView) -> ET.Element:
+    cases = [_verdict(view), *(_case(line) for line in view.lines)]
     count = {
         kind: str(sum(case.find(kind) is not None for case in cases))
         for kind in ("failure", "error", "skipped")
     }
-    time = _TIME.match(told.created)
+    time = _TIME.match(view.created)
     about = {
-        "name": f"{told.name or 'provision'}.{told.target or 'report'}",
+        "name": f"{view.name or 'provision'}.{view.target or 'report'}",
         "package": "provision",
         "id": str(number),
         "timestamp": time.group() if time else _EPOCH,
@@ -49,40 +47,33 @@ def _suite(number: int, told: ReportView) -> ET.Element:
         "failures": count["failure"],
         "errors": count["error"],
         "skipped": count["skipped"],
-        "time": f"{told.seconds:.3f}",
+        "time": f"{view.seconds:.3f}",
     }
     suite = _element("testsuite", about)
     properties = ET.SubElement(suite, "properties")
-    known = (
-        ("tier", told.tier),
-        ("identity", told.identity),
-        ("lock", told.lock_digest),
-        ("environment", told.environment_digest),
-    )
-    properties.extend(
-        _element("property", {"name": name, "value": value}) for name, value in known if value
-    )
+    for name, value in (
+        ("tier", view.tier),
+        ("identity", view.identity),
+        ("lock", view.lock_digest),
+        ("environment", view.environment_digest),
+    ):
+        if value:
+            properties.append(_element("property", {"name": name, "value": value}))
     suite.extend(cases)
-    suite.append(
-        _element(
-            "system-out",
-            {},
-            "\n".join(f"{line.id} {line.title}: {line.message}" for line in told.of(Status.WARN)),
-        )
-    )
-    suite.append(
-        _element("system-err", {}, "\n".join(stage.tail for stage in told.stages if stage.tail))
-    )
+    warnings = [f"{line.id} {line.title}: {line.message}" for line in view.of(Status.WARN)]
+    tails = [stage.tail for stage in view.stages if stage.tail]
+    suite.append(_element("system-out", {}, "\n".join(warnings)))
+    suite.append(_element("system-err", {}, "\n".join(tails)))
     return suite
 
 
-def _verdict(told: ReportView) -> ET.Element:
+def _verdict(view: ReportView) -> ET.Element:
     case = _element(
         "testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"}
     )
-    kind = {"verified": "", "simulated": "skipped", "failed": "failure"}.get(told.result, "error")
+    kind = {"verified": "", "simulated": "skipped", "failed": "failure"}.get(view.result, "error")
     if kind:
-        case.append(_outcome(kind, HEADLINES[told.result], told.sentence, told.sentence))
+        case.append(_outcome(kind, HEADLINES[view.result], view.sentence, view.sentence))
     return case
 
 
@@ -114,11 +105,9 @@ def _details(line: CheckLine) -> Iterator[str]:
 
 
 def _outcome(kind: str, type_: str, message: str, text: str) -> ET.Element:
-    return _element(
-        kind,
-        {"message": message} if kind == "skipped" else {"type": type_, "message": message},
-        "" if kind == "skipped" else text,
-    )
+    if kind == "skipped":
+        return _element(kind, {"message": message})
+    return _element(kind, {"type": type_, "message": message}, text)
 
 
 def _element(tag: str, attributes: Mapping[str, str], text: str = "") -> ET.Element:

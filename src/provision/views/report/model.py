@@ -1,6 +1,4 @@
-"""A report as the terminal and the page both tell it: harmless text in order, nothing added and
-nothing judged.
-"""
+"""View model of a report, for the terminal and the page: safe text in order, nothing judged."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from provision.sanitize import escape_control, redact
 from provision.views.formatting import format_amount, format_json_value, pluralize, text_or_empty
 
 _CAUSES = {check.id: check.causes for check in CHECKS}
-"""A report names the causes of what did not hold; of the rest they stand here."""
+"""Causes by check: a report has them only for checks that did not pass."""
 
 PROOF_NAMES = {
     "hf-trainer": "a Hugging Face Trainer run",
@@ -23,9 +21,7 @@ PROOF_NAMES = {
     "imports": "imports alone, without training",
 }
 _NO_EXCEPTION = "no exception"
-"""What the probe writes where an import or a run worked: nobody declares it, and beside an error it
-says nothing.
-"""
+"""The probe's value for an import or a run that worked: not declared, so it is not shown."""
 _SHARE = "of the declared "
 TRAINING_GROUP = "training"
 """The group of the checks that watch a training run."""
@@ -40,9 +36,7 @@ HEADLINES = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A number that was measured, and the bound it was held against; `name` tells several of one
-    check apart; `source` may be empty.
-    """
+    """A measured number and its bound; `name` distinguishes several of one check."""
 
     name: str
     measured: float
@@ -53,9 +47,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class CheckLine:
-    """One check as it is told. `expected` and `observed` are empty where the check compares
-    nothing, `bound` and its `source` where it has none.
-    """
+    """One check; texts that do not apply are empty."""
 
     id: str
     group: str
@@ -74,12 +66,12 @@ class CheckLine:
 
     @property
     def found(self) -> str:
-        """What was observed, but where nothing stands against it and the message says it already."""  # noqa: E501
+        """The observed value, unless nothing is expected and the message contains it."""
         return "" if not self.expected and self.observed in self.message else self.observed
 
 
 _PASSING_RESULTS = ("verified", "simulated")
-"""Verdicts with which every required check has passed."""
+"""Verdicts for which every required check passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +83,13 @@ class CheckGroup:
 
     @property
     def counts(self) -> dict[Status, int]:
-        """How many checks ended in each status."""
+        """The number of checks by status."""
         return {status: sum(line.status is status for line in self.lines) for status in Status}
 
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """One stage: seconds of wall clock and CPU, peak memory in MiB, how it ended, the end of its
-    output.
-    """
+    """One stage; times are in seconds, memory in MiB, `tail` is the end of its output."""
 
     name: str
     wall_s: float
@@ -148,38 +138,33 @@ class ReportView:
 
     @property
     def problems(self) -> tuple[CheckLine, ...]:
-        """What keeps the verdict from being "verified": failures, the first cause leading, then
-        required checks that could not be observed.
-        """
+        """Failures, the first cause leading, then required checks that are unknown."""
         failed = sorted(self.of(Status.FAIL), key=lambda line: line.id != self.first_cause)
         return (*failed, *(line for line in self.of(Status.UNKNOWN) if line.required))
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """The titles of the training checks that passed, where all that is required did; else
-        nothing is proven.
-        """
-        return (
-            tuple(line.title for line in self.of(Status.PASS) if line.group == TRAINING_GROUP)
-            if self.result in _PASSING_RESULTS
-            else ()
-        )
+        """The titles of the training checks that passed, if every required check did."""
+        if self.result not in _PASSING_RESULTS:
+            return ()
+        return tuple(line.title for line in self.of(Status.PASS) if line.group == TRAINING_GROUP)
 
     @property
     def proof(self) -> str:
-        """The run that stands behind the verdict, in words."""
+        """The run that proves the verdict, in words."""
         if self.result not in _PASSING_RESULTS:
             return f"none; what has to pass is {self.run}" if self.run else "none"
-        where = "on this machine" if self.result == "verified" else "on a device that is simulated"
-        return f"{self.run} {where}" if self.proven else "no training ran in this verification"
+        if not self.proven:
+            return "no training ran in this verification"
+        if self.result == "verified":
+            return f"{self.run} on this machine"
+        return f"{self.run} on a device that is simulated"
 
     @property
     def remarks(self) -> tuple[CheckLine, ...]:
-        """What a person should know though the verdict does not hang on it."""
-        return (
-            *self.of(Status.WARN),
-            *(line for line in self.of(Status.UNKNOWN) if not line.required),
-        )
+        """Warnings and unknown checks that the verdict does not depend on."""
+        unknown = [line for line in self.of(Status.UNKNOWN) if not line.required]
+        return (*self.of(Status.WARN), *unknown)
 
     @property
     def seconds(self) -> float:
@@ -192,183 +177,150 @@ class ReportView:
 
     @property
     def tally(self) -> str:
-        """The counts in words: "2 of 61 checks failed, 1 unknown" or "58 checks passed, 2 warnings,
-        1 skipped".
-        """
-        count = {status: len(self.of(status)) for status in Status}
-        asked = len(self.lines)
-        failed, passed = (
-            f"{count[Status.FAIL]} of {pluralize(asked, 'check')} failed",
-            f"{count[Status.PASS]} of {pluralize(asked, 'check')} passed",
-        )
-        rest = (
-            (count[Status.UNKNOWN], "unknown"),
-            (count[Status.WARN], pluralize(count[Status.WARN], "warning", bare=True)),
-            (count[Status.SKIP], "skipped"),
-        )
-        return ", ".join(
-            [failed if count[Status.FAIL] else passed, *(f"{n} {word}" for n, word in rest if n)]
-        )
+        """The counts in words, for example "2 of 61 checks failed, 1 unknown"."""
+        count = CheckGroup("", self.lines).counts
+        decisive, label = count[Status.PASS], "passed"
+        if count[Status.FAIL]:
+            decisive, label = count[Status.FAIL], "failed"
+        parts = [f"{decisive} of {pluralize(len(self.lines), 'check')} {label}"]
+        if unknown := count[Status.UNKNOWN]:
+            parts.append(f"{unknown} unknown")
+        if warned := count[Status.WARN]:
+            parts.append(pluralize(warned, "warning"))
+        if skipped := count[Status.SKIP]:
+            parts.append(f"{skipped} skipped")
+        return ", ".join(parts)
 
 
 def build_report_view(report: Mapping[str, Any]) -> ReportView:
-    """Return what views show of a `provision.report/1` document. What is missing or of another type
-    is shown as empty, never raised.
+    """Return what views show of a `provision.report/1` document.
+
+    Values that are missing or of another type are shown as empty, never raised.
     """
-    subject, spec, lock, verdict = (
-        _mapping(report.get(key)) for key in ("subject", "spec", "lock", "verdict")
+    subject, spec, lock, verdict, digests, tool, packages = (
+        _mapping(report.get(key))
+        for key in ("subject", "spec", "lock", "verdict", "digests", "tool", "packages")
     )
-    digests, tool, packages = (_mapping(report.get(key)) for key in ("digests", "tool", "packages"))
-    result = format_json_value(verdict.get("result"))
-    result = result if result in HEADLINES else "error"
-    readings = {
-        format_json_value(reading.get("key")): reading.get("value")
-        for reading in _mappings(report.get("readings"))
-    }
+    result = _line(verdict, "result")
+    if result not in HEADLINES:
+        result = "error"
+    proof = _line(subject, "proof")
+    readings = {_line(row, "key"): row.get("value") for row in _mappings(report.get("readings"))}
+    document = json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False, default=str)
     return ReportView(
         result=result,
         headline=HEADLINES[result],
-        sentence=format_json_value(verdict.get("sentence")),
-        run=PROOF_NAMES.get(
-            format_json_value(subject.get("proof")), format_json_value(subject.get("proof"))
-        ),
-        name=format_json_value(spec.get("name")),
-        target=format_json_value(subject.get("target")),
-        kind=format_json_value(subject.get("kind")),
-        tier=format_json_value(report.get("tier")),
-        created=format_json_value(subject.get("created_utc")),
-        tool=f"{format_json_value(tool.get('name'))} {format_json_value(tool.get('version'))}".strip(),  # noqa: E501
-        simulated=tuple(format_json_value(one) for one in _list(subject.get("simulated"))),
+        sentence=_line(verdict, "sentence"),
+        run=PROOF_NAMES.get(proof, proof),
+        name=_line(spec, "name"),
+        target=_line(subject, "target"),
+        kind=_line(subject, "kind"),
+        tier=_line(report, "tier"),
+        created=_line(subject, "created_utc"),
+        tool=f"{_line(tool, 'name')} {_line(tool, 'version')}".strip(),
+        simulated=tuple(map(format_json_value, _list(subject.get("simulated")))),
         spec_digest=text_or_empty(spec.get("digest")),
         lock_digest=text_or_empty(lock.get("digest")),
         environment_digest=text_or_empty(lock.get("environment_digest")),
         identity=text_or_empty(digests.get("identity")),
         report_digest=text_or_empty(digests.get("report")),
-        first_cause=format_json_value(verdict.get("first_cause")),
+        first_cause=_line(verdict, "first_cause"),
         locked=int(_number(packages.get("locked"))),
         matching=int(_number(packages.get("matching"))),
         differences=tuple(
-            (
-                format_json_value(d.get("name")),
-                format_json_value(d.get("expected")),
-                format_json_value(d.get("observed")),
-            )
-            for d in _mappings(packages.get("differences"))
+            (_line(row, "name"), _line(row, "expected"), _line(row, "observed"))
+            for row in _mappings(packages.get("differences"))
         ),
         direct=tuple(
             (key.removeprefix("package."), format_json_value(value))
             for key, value in readings.items()
             if key.startswith("package.")
         ),
-        lines=tuple(_line(check, list(readings)) for check in _mappings(report.get("checks"))),
+        lines=tuple(_check(check, list(readings)) for check in _mappings(report.get("checks"))),
         stages=tuple(_stage(stage) for stage in _mappings(report.get("stages"))),
-        raw=escape_control(
-            redact(json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False, default=str))
-        ),
+        raw=escape_control(redact(document)),
     )
 
 
-def _line(check: Mapping[str, Any], keys: list[str]) -> CheckLine:
+def _line(block: Mapping[str, Any], key: str) -> str:
+    return format_json_value(block.get(key))
+
+
+def _check(check: Mapping[str, Any], reading_keys: list[str]) -> CheckLine:
     threshold = _mapping(check.get("threshold"))
-    unit = format_json_value(threshold.get("unit"))
-    sizes = unit == "bytes" or _are_sizes(check, keys)
+    unit, bound = _line(threshold, "unit"), threshold.get("value")
+    sizes = unit == "bytes" or _are_sizes(check, reading_keys)
+    expected, observed = (
+        "" if check.get(side) == _NO_EXCEPTION else format_json_value(check.get(side), sizes)
+        for side in ("expected", "observed")
+    )
     return CheckLine(
-        id=format_json_value(check.get("id")),
-        group=format_json_value(check.get("group")) or "other",
-        title=format_json_value(check.get("title")),
+        id=_line(check, "id"),
+        group=_line(check, "group") or "other",
+        title=_line(check, "title"),
         status=_status(check.get("status")),
         required=check.get("required") is True,
-        expected=format_json_value(
-            None if check.get("expected") == _NO_EXCEPTION else check.get("expected"), sizes
-        ),
-        observed=format_json_value(
-            None if check.get("observed") == _NO_EXCEPTION else check.get("observed"), sizes
-        ),
-        message=format_json_value(check.get("message")),
-        cause=format_json_value(check.get("cause")),
-        fix=format_json_value(check.get("fix")),
+        expected=expected,
+        observed=observed,
+        message=_line(check, "message"),
+        cause=_line(check, "cause"),
+        fix=_line(check, "fix"),
         seconds=_number(check.get("seconds")),
-        bound=format_amount(_number(threshold.get("value")), unit)
-        if _is_number(threshold.get("value"))
-        else "",
-        source=format_json_value(threshold.get("source")),
+        bound=format_amount(_number(bound), unit) if _is_number(bound) else "",
+        source=_line(threshold, "source"),
         measures=tuple(_measures(check, threshold, unit)),
     )
 
 
-def _are_sizes(check: Mapping[str, Any], keys: list[str]) -> bool:
-    """Whether the numbers of a check are bytes: every reading that can cause its failure carries
-    that unit in its key.
-    """
-    causes = [
-        format_json_value(cause)
-        for cause in _list(check.get("causes"))
-        or _CAUSES.get(format_json_value(check.get("id")), ())
-    ]
-    read = [
-        key
-        for cause in causes
-        for key in keys
-        if key == cause or (cause.endswith(".*") and key.startswith(cause[:-1]))
-    ]
-    return bool(read) and all(key.endswith("bytes") for key in read)
+def _are_sizes(check: Mapping[str, Any], reading_keys: list[str]) -> bool:
+    """Return whether a check's numbers are bytes: all readings that can cause its failure are."""
+    declared = _list(check.get("causes")) or _CAUSES.get(_line(check, "id"), ())
+    causes = [format_json_value(cause) for cause in declared]
+    prefixes = tuple(cause[:-1] for cause in causes if cause.endswith(".*"))
+    related = [key for key in reading_keys if key in causes or key.startswith(prefixes)]
+    return bool(related) and all(key.endswith("bytes") for key in related)
 
 
 def _measures(
     check: Mapping[str, Any], threshold: Mapping[str, Any], unit: str
 ) -> Iterator[Measurement]:
-    """One for a number held against the threshold, or against a share of what is declared; one a
-    key where both sides hold numbers by the same key.
+    """Yield the numbers that were compared with the threshold, or with a share of a declared one.
+
+    If both sides hold numbers by the same keys, there is one for each key.
     """
-    bound, expected, observed, source = (
-        threshold.get("value"),
-        check.get("expected"),
-        check.get("observed"),
-        format_json_value(threshold.get("source")),
-    )
+    bound, source = threshold.get("value"), _line(threshold, "source")
+    expected, observed = check.get("expected"), check.get("observed")
     if not _is_number(bound) or _status(check.get("status")) is Status.SKIP:
         return
     if isinstance(observed, Mapping) and isinstance(expected, Mapping):
-        both = (
-            key for key in observed if _is_number(observed[key]) and _is_number(expected.get(key))
-        )
-        yield from (
-            Measurement(
-                format_json_value(key),
-                _number(observed[key]),
-                _number(expected[key]),
-                unit,
-                source * (expected[key] == bound),
-            )
-            for key in both
-        )
+        for key, measured in observed.items():
+            limit = expected.get(key)
+            if _is_number(measured) and _is_number(limit):
+                cited = source if limit == bound else ""
+                name = format_json_value(key)
+                yield Measurement(name, _number(measured), _number(limit), unit, cited)
     elif _is_number(observed) and not unit.startswith(_SHARE):
         yield Measurement("", _number(observed), _number(bound), unit, source)
     elif _is_number(observed) and _is_number(expected):
-        yield Measurement(
-            "",
-            _number(observed),
-            _number(bound) * _number(expected),
-            unit.removeprefix(_SHARE),
-            source,
-        )
+        limit = _number(bound) * _number(expected)
+        yield Measurement("", _number(observed), limit, unit.removeprefix(_SHARE), source)
 
 
 def _stage(stage: Mapping[str, Any]) -> StageLine:
-    ended = (
-        "timed out"
-        if stage.get("timed_out") is True
-        else f"died with {format_json_value(stage.get('signal'))}"
-        if stage.get("signal")
-        else ""
-    )
-    code = stage.get("exit")
+    if stage.get("timed_out") is True:
+        ended = "timed out"
+    elif stage.get("signal"):
+        ended = f"died with {_line(stage, 'signal')}"
+    elif stage.get("exit"):
+        ended = f"exit {_line(stage, 'exit')}"
+    else:
+        ended = "finished"
     return StageLine(
-        name=format_json_value(stage.get("name")),
+        name=_line(stage, "name"),
         wall_s=_number(stage.get("wall_s")),
         cpu_s=_number(stage.get("cpu_s")),
         maxrss_mb=_number(stage.get("maxrss_mb")),
-        ended=ended or (f"exit {format_json_value(code)}" if code else "finished"),
+        ended=ended,
         tail=text_or_empty(stage.get("tail")),
     )
 
@@ -394,4 +346,4 @@ def _list(value: object) -> Iterable[Any]:
 
 
 def _mappings(value: object) -> Iterable[Mapping[str, Any]]:
-    return (one for one in _list(value) if isinstance(one, Mapping))
+    return (item for item in _list(value) if isinstance(item, Mapping))

@@ -1,10 +1,8 @@
-"""A verification's report as a terminal shows it: the verdict, what was proven, what is wrong and
-how to fix it, in one screen.
-"""
+"""A report for a terminal: verdict, proof, problems and their fixes, on one screen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from provision.agent.probe.model import Status
@@ -15,221 +13,208 @@ from provision.views.terminal_text import ELLIPSIS, Style, Styler, display_width
 
 SCREEN_ROWS = 25
 """Rows of output without -v: one screen of the smallest terminal in use (80 x 25)."""
-_NARROWEST = 40
+_MIN_WIDTH = 40
 _FIELD_ROWS = {"declared": 2, "found": 2, "why": 2, "fix": 3}
-_LEAD = 12
-_LABEL = 24
+_LABEL_WIDTH = 12
+_MAX_ID_WIDTH = 24
 _NO_LIMIT = 10_000
+_CHECK_INDENT = " " * 10
+_PROBLEM_WORDS = {Status.FAIL: "failed", Status.UNKNOWN: "unknown", Status.WARN: "warned"}
+_OTHER_WORDS = {Status.PASS: "passed", Status.SKIP: "skipped"}
 
 
 def render_report(
     report: Mapping[str, Any], color: bool, width: int, verbose: bool, path: str = ""
 ) -> str:
-    """Return the terminal form of a `provision.report/1` document: at most 25 rows of `width`
-    cells, or every check with `verbose`.
+    """Return a `provision.report/1` document for a terminal.
+
+    It has at most 25 rows of `width` cells, or every check with `verbose`.
     """
-    told, pen, width = build_report_view(report), Styler(color), max(_NARROWEST, width)
-    head, foot = list(_head(told, pen, width)), _foot(told, width, path)
+    view, styler, width = build_report_view(report), Styler(color), max(_MIN_WIDTH, width)
+    head, foot = list(_head(view, styler, width)), _foot(view, width, path)
     if verbose:
         body = [
-            *_every_check(told, pen, width),
-            *_details(told, pen, width),
-            *_stages(told, pen, width),
+            *_every_check(view, styler, width),
+            *_details(view, styler, width),
+            *_stages(view, styler, width),
         ]
     else:
         wrapped = sum(max(0, display_width(row) - 1) // width for row in foot)
-        body = _screen(told, pen, width, SCREEN_ROWS - len(head) - len(foot) - wrapped)
-    return "\n".join([*head, *body, *(pen(row, Style.FAINT) for row in foot)]) + "\n"
+        body = _screen(view, styler, width, SCREEN_ROWS - len(head) - len(foot) - wrapped)
+    return "\n".join([*head, *body, *(styler(row, Style.FAINT) for row in foot)]) + "\n"
 
 
-def _head(told: ReportView, pen: Styler, width: int) -> Iterator[str]:
-    rest = f"  {told.tally} ({format_seconds(told.seconds)} s)" if told.lines else ""
-    beside = len(told.headline) + display_width(rest) <= width
-    yield pen(told.headline, _verdict_style(told)) + (rest if beside else "")
-    if not beside:
-        yield from _clipped(rest.strip(), width, 2)
-    about = (
-        told.name,
-        f"target {told.target} ({told.kind})" if told.target else "",
-        f"{told.tier} tier" if told.tier else "",
-    )
-    yield truncate(", ".join(_on_one_line(part) for part in about if part), width)
-    if told.result in ("error", "unverified"):
-        yield from _clipped(told.sentence, width, 2)
-    yield from _clipped(
-        f"proof: {told.proof}" + (f": {', '.join(told.proven)}" if told.proven else ""), width, 3
-    )
-    if told.simulated:
-        yield from _clipped("simulated, not a real device: " + ", ".join(told.simulated), width, 1)
+def _head(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
+    headline = styler(view.headline, _verdict_style(view))
+    counts = f"{view.tally} ({format_seconds(view.seconds)} s)" if view.lines else ""
+    if not counts:
+        yield headline
+    elif len(view.headline) + 2 + display_width(counts) <= width:
+        yield f"{headline}  {counts}"
+    else:
+        yield headline
+        yield from _clip(counts, width, 2)
+    about = [_on_one_line(view.name)]
+    if view.target:
+        about.append(_on_one_line(f"target {view.target} ({view.kind})"))
+    if view.tier:
+        about.append(_on_one_line(f"{view.tier} tier"))
+    yield truncate(", ".join(filter(None, about)), width)
+    if view.result in ("error", "unverified"):
+        yield from _clip(view.sentence, width, 2)
+    proven = f": {', '.join(view.proven)}" if view.proven else ""
+    yield from _clip(f"proof: {view.proof}{proven}", width, 3)
+    if view.simulated:
+        yield from _clip("simulated, not a real device: " + ", ".join(view.simulated), width, 1)
     yield ""
 
 
-def _foot(told: ReportView, width: int, path: str) -> list[str]:
-    """The path is never cut, for it is there to be copied."""
-    identity = (
-        f"identity {truncate(shorten_digest(_on_one_line(told.identity)), _LABEL)}"
-        if told.identity
-        else ""
-    )
-    parts = [part for part in (f"report {escape_line(path)}" if path else "", identity) if part]
+def _foot(view: ReportView, width: int, path: str) -> list[str]:
+    """Return path and identity; the path is never cut, so that it can be copied."""
+    parts = [f"report {escape_line(path)}"] if path else []
+    if view.identity:
+        digest = shorten_digest(_on_one_line(view.identity))
+        parts.append(f"identity {truncate(digest, _MAX_ID_WIDTH)}")
     joined = "  ".join(parts)
     return ["", joined] if display_width(joined) <= width else ["", *parts]
 
 
-def _screen(told: ReportView, pen: Styler, width: int, room: int) -> list[str]:
-    """The groups and as many problems as there is room for; groups that passed share a row when
-    problems need the room.
+def _screen(view: ReportView, styler: Styler, width: int, max_rows: int) -> list[str]:
+    """Return the groups and the problems that fit.
+
+    Groups that passed share a row if the problems need the rows.
     """
-    full = [
-        _group(group, pen, width, max(display_width(_on_one_line(g.name)) for g in told.groups))
-        for group in told.groups
-    ]
-    problems = list(_problems(told, pen, width, _NO_LIMIT))
-    if len(full) + len(problems) <= room:
-        return full + problems
-    few = _condensed_groups(told, pen, width)
-    return (few + list(_problems(told, pen, width, room - len(few))))[:room]
+    groups = _group_rows(view.groups, styler, width)
+    problems = list(_problems(view, styler, width, _NO_LIMIT))
+    if len(groups) + len(problems) <= max_rows:
+        return groups + problems
+    groups = _condensed_groups(view, styler, width)
+    return (groups + list(_problems(view, styler, width, max_rows - len(groups))))[:max_rows]
 
 
-def _condensed_groups(told: ReportView, pen: Styler, width: int) -> list[str]:
-    calm = ", ".join(
-        _on_one_line(group.name) for group in told.groups if not _problem_counts(group)
-    )
-    troubled = [group for group in told.groups if _problem_counts(group)]
-    first = _indented(f"no trouble in {calm}", width, 2) if calm else []
-    if len(troubled) > 3:
-        return first + _indented(
-            "trouble in "
-            + ", ".join(
-                f"{_on_one_line(group.name)} ({_problem_counts(group)})" for group in troubled
-            ),
-            width,
-            3,
-        )
-    widest = max((display_width(_on_one_line(group.name)) for group in troubled), default=0)
-    return first + [_group(group, pen, width, widest) for group in troubled]
+def _condensed_groups(view: ReportView, styler: Styler, width: int) -> list[str]:
+    troubled = [group for group in view.groups if _counts(group, _PROBLEM_WORDS)]
+    calm = [_on_one_line(group.name) for group in view.groups if group not in troubled]
+    rows = _indent(f"no trouble in {', '.join(calm)}", width, 2) if calm else []
+    if len(troubled) <= 3:
+        return rows + _group_rows(troubled, styler, width)
+    names = [f"{_on_one_line(group.name)} ({_counts(group, _PROBLEM_WORDS)})" for group in troubled]
+    return rows + _indent(f"trouble in {', '.join(names)}", width, 3)
 
 
-def _indented(text: str, width: int, rows: int) -> list[str]:
-    return ["  " + row for row in _clipped(text, width - 2, rows)]
+def _indent(text: str, width: int, rows: int) -> list[str]:
+    return ["  " + row for row in _clip(text, width - 2, rows)]
 
 
-def _group(group: CheckGroup, pen: Styler, width: int, widest: int) -> str:
-    widest = min(widest, width // 2)
-    name = truncate(_on_one_line(group.name), widest)
-    return f"  {name}{' ' * (widest - display_width(name) + 2)}" + pen(
-        truncate(_counts(group), width - widest - 4), _group_style(group)
-    )
+def _group_rows(groups: Sequence[CheckGroup], styler: Styler, width: int) -> list[str]:
+    names = [_on_one_line(group.name) for group in groups]
+    name_width = min(max(map(display_width, names), default=0), width // 2)
+    rows = []
+    for group, name in zip(groups, names, strict=True):
+        label = truncate(name, name_width)
+        padding = " " * (name_width - display_width(label) + 2)
+        counts = truncate(_all_counts(group), width - name_width - 4)
+        rows.append(f"  {label}{padding}{styler(counts, _group_style(group))}")
+    return rows
 
 
-def _counts(group: CheckGroup) -> str:
-    said = (
-        _problem_counts(group),
-        *(
-            f"{group.counts[status]} {word}"
-            for status, word in ((Status.PASS, "passed"), (Status.SKIP, "skipped"))
-            if group.counts[status]
-        ),
-    )
-    return ", ".join(part for part in said if part)
+def _all_counts(group: CheckGroup) -> str:
+    return _counts(group, _PROBLEM_WORDS | _OTHER_WORDS)
 
 
-def _problem_counts(group: CheckGroup) -> str:
-    said = ((Status.FAIL, "failed"), (Status.UNKNOWN, "unknown"), (Status.WARN, "warned"))
-    return ", ".join(
-        f"{group.counts[status]} {word}" for status, word in said if group.counts[status]
-    )
+def _counts(group: CheckGroup, words: Mapping[Status, str]) -> str:
+    counts = group.counts
+    return ", ".join(f"{counts[status]} {word}" for status, word in words.items() if counts[status])
 
 
-def _problems(told: ReportView, pen: Styler, width: int, room: int) -> Iterator[str]:
-    """Problems in full, then in a row each, then remarks in a row each; what does not fit is
-    counted in the last row. The first problem is always there.
+def _problems(view: ReportView, styler: Styler, width: int, max_rows: int) -> Iterator[str]:
+    """Yield problems in full, then in a row each, then remarks in a row each.
+
+    The last row counts what does not fit. The first problem is always shown.
     """
-    lines = (*told.problems, *told.remarks)
-    used, full = 0, True
-    for place, line in enumerate(lines):
-        free = room - used - (place < len(lines) - 1)
-        block = ["", *_block(line, pen, width)] if full and place < len(told.problems) else []
-        gap = full or place == len(told.problems)
-        full = bool(block) and (place == 0 or len(block) <= free)
-        if not full:
-            block = [""] * (gap and free > 1) + [_remark(line, pen, width)]
-        if place and len(block) > free:
-            yield f"(+{len(lines) - place} more, -v shows all)"
+    lines = (*view.problems, *view.remarks)
+    used, in_full = 0, True
+    for number, line in enumerate(lines):
+        free = max_rows - used - (number < len(lines) - 1)
+        is_problem = number < len(view.problems)
+        block = ["", *_block(line, styler, width)] if in_full and is_problem else []
+        gap = in_full or number == len(view.problems)
+        in_full = bool(block) and (number == 0 or len(block) <= free)
+        if not in_full:
+            block = [""] * (gap and free > 1) + [_remark(line, styler, width)]
+        if number and len(block) > free:
+            yield f"(+{len(lines) - number} more, -v shows all)"
             return
         used += len(block)
-        yield from block if place else block[: max(1, free)]
+        yield from block if number else block[: max(1, free)]
 
 
-def _details(told: ReportView, pen: Styler, width: int) -> Iterator[str]:
-    for line in (*told.problems, *told.remarks):
+def _details(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
+    for line in (*view.problems, *view.remarks):
         yield ""
-        yield from _block(line, pen, width, _NO_LIMIT)
+        yield from _block(line, styler, width, _NO_LIMIT)
 
 
-def _block(line: CheckLine, pen: Styler, width: int, rows: int = 0) -> Iterator[str]:
-    label = f"{_status_word(line.status)} {truncate(_on_one_line(line.id), _LABEL)}"
-    message = line.message if line.cause else ""
-    title = _on_one_line(line.title) + (f": {_on_one_line(message)}" if message else "")
-    first, *rest = _clipped(title, width - display_width(label) - 1, rows or 2)
-    yield f"{pen(label, _status_style(line.status))} {pen(first, Style.STRONG)}"
-    yield from ("  " + pen(row, Style.STRONG) for row in rest)
-    for word, text in (
+def _block(line: CheckLine, styler: Styler, width: int, max_rows: int = 0) -> Iterator[str]:
+    label, title = _label(line), _on_one_line(line.title)
+    if line.cause and line.message:
+        title += f": {_on_one_line(line.message)}"
+    first, *rest = _clip(title, width - display_width(label) - 1, max_rows or 2)
+    yield f"{styler(label, _status_style(line.status))} {styler(first, Style.STRONG)}"
+    for row in rest:
+        yield "  " + styler(row, Style.STRONG)
+    for name, text in (
         ("declared", line.expected),
         ("found", line.found),
         ("why", line.cause or line.message),
         ("fix", line.fix),
     ):
-        yield from _field(word, text, pen, width, rows or _FIELD_ROWS[word])
+        if text:
+            first, *rest = _clip(text, width - _LABEL_WIDTH, max_rows or _FIELD_ROWS[name])
+            padding = " " * (_LABEL_WIDTH - 2 - len(name))
+            yield f"  {styler(name, Style.FAINT)}{padding}{first}"
+            for row in rest:
+                yield " " * _LABEL_WIDTH + row
 
 
-def _field(word: str, text: str, pen: Styler, width: int, rows: int) -> Iterator[str]:
-    if text:
-        first, *rest = _clipped(text, width - _LEAD, rows)
-        yield "  " + pen(word, Style.FAINT) + " " * (_LEAD - 2 - len(word)) + first
-        yield from (" " * _LEAD + row for row in rest)
+def _label(line: CheckLine) -> str:
+    return f"{_status_word(line.status)} {truncate(_on_one_line(line.id), _MAX_ID_WIDTH)}"
 
 
-def _remark(line: CheckLine, pen: Styler, width: int) -> str:
-    label = f"{_status_word(line.status)} {truncate(_on_one_line(line.id), _LABEL)}"
-    said = f" {_on_one_line(line.title)}: {_on_one_line(line.message)}" + (
-        f" ({_on_one_line(line.fix)})" if line.fix else ""
-    )
-    return pen(label, _status_style(line.status)) + truncate(
-        said, max(0, width - display_width(label))
-    )
+def _remark(line: CheckLine, styler: Styler, width: int) -> str:
+    label = _label(line)
+    text = f" {_on_one_line(line.title)}: {_on_one_line(line.message)}"
+    if line.fix:
+        text += f" ({_on_one_line(line.fix)})"
+    text = truncate(text, max(0, width - display_width(label)))
+    return styler(label, _status_style(line.status)) + text
 
 
-def _every_check(told: ReportView, pen: Styler, width: int) -> Iterator[str]:
-    for group in told.groups:
-        yield pen(_on_one_line(group.name), Style.STRONG) + "  " + _counts(group)
+def _every_check(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
+    for group in view.groups:
+        yield styler(_on_one_line(group.name), Style.STRONG) + "  " + _all_counts(group)
         for line in group.lines:
-            seen = (
-                f": {_on_one_line(line.message or line.observed)}"
-                if line.observed or line.message
-                else ""
-            )
-            took = f"  {format_seconds(line.seconds)} s" if line.seconds >= 0.1 else ""
-            first, *rest = wrap(
-                f"{_on_one_line(line.id)} {_on_one_line(line.title)}{seen}{took}", width - 10
-            )
-            yield (
-                "  "
-                + pen(f"{_status_word(line.status):<7}", _status_style(line.status))
-                + " "
-                + first
-            )
-            yield from (" " * 10 + row for row in rest)
+            text = f"{_on_one_line(line.id)} {_on_one_line(line.title)}"
+            if line.message or line.observed:
+                text += f": {_on_one_line(line.message or line.observed)}"
+            if line.seconds >= 0.1:
+                text += f"  {format_seconds(line.seconds)} s"
+            first, *rest = wrap(text, width - len(_CHECK_INDENT))
+            status = styler(f"{_status_word(line.status):<7}", _status_style(line.status))
+            yield f"  {status} {first}"
+            for row in rest:
+                yield _CHECK_INDENT + row
             if line.bound:
                 bound = f"bound {_on_one_line(line.bound)} ({_on_one_line(line.source)})"
-                yield from (" " * 10 + pen(row, Style.FAINT) for row in wrap(bound, width - 10))
+                for row in wrap(bound, width - len(_CHECK_INDENT)):
+                    yield _CHECK_INDENT + styler(row, Style.FAINT)
 
 
-def _stages(told: ReportView, pen: Styler, width: int) -> Iterator[str]:
-    if told.stages:
+def _stages(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
+    if view.stages:
         yield ""
-        yield pen("stages", Style.STRONG)
-    for stage in told.stages:
+        yield styler("stages", Style.STRONG)
+    for stage in view.stages:
         yield truncate(
             f"  {_on_one_line(stage.name)}  {format_seconds(stage.wall_s)} s, "
             f"{format_seconds(stage.cpu_s)} s CPU, {stage.maxrss_mb:.0f} MB, "
@@ -237,25 +222,20 @@ def _stages(told: ReportView, pen: Styler, width: int) -> Iterator[str]:
             width,
         )
         if stage.ended not in ("finished", "exit 0"):
-            yield from (
-                truncate(f"    {row}", width) for row in stage.tail.replace("\t", " ").splitlines()
-            )
+            for row in stage.tail.replace("\t", " ").splitlines():
+                yield truncate(f"    {row}", width)
 
 
-def _clipped(text: str, width: int, rows: int) -> list[str]:
-    lines = wrap(_on_one_line(text), width)
-    return (
-        lines
-        if len(lines) <= rows
-        else [
-            *lines[: rows - 1],
-            truncate(lines[rows - 1] + " " * width, width - len(ELLIPSIS)).rstrip(" .") + ELLIPSIS,
-        ]
-    )
+def _clip(text: str, width: int, max_rows: int) -> list[str]:
+    rows = wrap(_on_one_line(text), width)
+    if len(rows) <= max_rows:
+        return rows
+    last = truncate(rows[max_rows - 1] + " " * width, width - len(ELLIPSIS)).rstrip(" .")
+    return [*rows[: max_rows - 1], last + ELLIPSIS]
 
 
 def _on_one_line(text: str) -> str:
-    """One line of text that is already safe: its line breaks and tabs become spaces."""
+    """Return a safe text with its line breaks and tabs as spaces."""
     return " ".join(text.split())
 
 
@@ -290,17 +270,12 @@ def _status_style(status: Status) -> Style:
 
 
 def _group_style(group: CheckGroup) -> Style | None:
-    return next(
-        (
-            _status_style(status)
-            for status in (Status.FAIL, Status.UNKNOWN, Status.WARN)
-            if group.counts[status]
-        ),
-        None,
-    )
+    for status in _PROBLEM_WORDS:
+        if group.counts[status]:
+            return _status_style(status)
+    return None
 
 
-def _verdict_style(told: ReportView) -> Style:
-    return {"verified": Style.GOOD, "failed": Style.ERROR, "error": Style.ERROR}.get(
-        told.result, Style.WARNING
-    )
+def _verdict_style(view: ReportView) -> Style:
+    styles = {"verified": Style.GOOD, "failed": Style.ERROR, "error": Style.ERROR}
+    return styles.get(view.result, Style.WARNING)

@@ -1,0 +1,107 @@
+"""Parity as values: targets with their evidence, statements, and the result over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from provision.verification.report import Report
+
+
+class ReportStanding(StrEnum):
+    """The worth of a target's last report."""
+
+    VERIFIED = "verified"
+    FAILED = "failed"
+    UNVERIFIED = "unverified"
+    SIMULATED = "simulated"
+    STALE = "stale"
+    DAMAGED = "damaged"
+    MISSING = "no report"
+
+
+class StatementResult(StrEnum):
+    """The result of a statement; `apart` if the lock declares the difference that was observed."""
+
+    EQUAL = "equal"
+    DIFFERS_AS_DECLARED = "apart"
+    DIFFERS = "differs"
+    UNPROVEN = "unproven"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredEnvironment:
+    """The lock's promises for one target.
+
+    `driver` is the oldest driver that the torch build runs on. `builds` are conda's builds, by
+    package, of those packages that conda installs in place of the package index.
+    """
+
+    python: str
+    versions: Mapping[str, str]
+    flavour: str | None
+    driver: str | None
+    builds: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cuda(self) -> str | None:
+        """The CUDA of the torch build ("12.8" of cu128), None without one."""
+        digits = (self.flavour or "").removeprefix("cu")
+        return f"{digits[:-1]}.{digits[-1]}" if digits.isdigit() else None
+
+
+@dataclass(frozen=True, slots=True)
+class ParityTarget:
+    """A target, its declared environment (None: not locked), and its report if that counts.
+
+    `why` is the reason why the report does not count, `prove` the command that would prove it,
+    `carried` marks a report of an exported probe, `at` is the report's date.
+    """
+
+    target: str
+    kind: str
+    standing: ReportStanding
+    declared: DeclaredEnvironment | None = None
+    report: Report | None = None
+    why: str = ""
+    prove: str = ""
+    carried: bool = False
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that the lock declares, and what each target with a report showed."""
+
+    subject: str
+    result: StatementResult
+    declared: str
+    observed: Mapping[str, str]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """All statements about all targets.
+
+    `undeclared` are differences of identity that the lock does not cover.
+    """
+
+    targets: tuple[ParityTarget, ...]
+    statements: tuple[Statement, ...]
+    undeclared: tuple[str, ...] = ()
+
+    @property
+    def result(self) -> StatementResult:
+        """The weightiest result: `differs`, then `unproven`, else `equal`."""
+        results = {statement.result for statement in self.statements}
+        for result in (StatementResult.DIFFERS, StatementResult.UNPROVEN):
+            if result in results:
+                return result
+        return StatementResult.EQUAL
+
+    @property
+    def exit_code(self) -> int:
+        """0 proven, 1 a proven difference, 3 not yet proven."""
+        return {StatementResult.DIFFERS: 1, StatementResult.UNPROVEN: 3}.get(self.result, 0)

@@ -1,0 +1,178 @@
+"""The short programs of templates/repro and the values that each takes from a failed check.
+
+Only faults that people report to the projects behind them have a short program: the driver, the
+card's memory, its products, several cards, imports, the compiler and the Trainer. The packed
+probe shows every other check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from provision.agent.probe.checks.device import FREE_SHARE
+from provision.agent.probe.checks.multi_gpu import BUS_WARNS
+from provision.agent.probe.checks.numerics import BF16_ERROR, FP16_ERROR, FP32_ERROR, TF32_ERROR
+from provision.agent.probe.observing.memory_test import PATTERNS
+from provision.agent.probe.observing.torch_compile import CPU_COMPILERS, CUDA_COMPILERS
+from provision.agent.probe.proofs.recipe import LEARNING_RATES, optimizer_family
+from provision.agent.probe.proofs.trainer import CHECKPOINT_FILES, NOT_EXERCISED
+from provision.verification.repro.failed_check import FailedCheck, NoShortProgram
+
+_GIB = 2**30
+_DEFAULT_OPTIMIZER = "adamw_torch"
+_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+
+CaseBuilder = Callable[[FailedCheck], dict[str, Any]]
+"""Builds the values of a program.
+
+Raises:
+    NoShortProgram: the report lacks a value.
+    KeyError, TypeError, ValueError, AttributeError, IndexError: the report is malformed.
+"""
+
+
+def _driver(failed: FailedCheck) -> dict[str, Any]:
+    if failed.check_id == "D02":
+        return {"driver": failed.expected, "count": None}
+    return {"driver": None, "count": int(str(failed.expected).partition(" x ")[0])}
+
+
+def _allocated_memory(failed: FailedCheck) -> dict[str, Any]:
+    size = int(failed.expected_number(_GIB))
+    if failed.check.get("status") == "warn":
+        free = int(FREE_SHARE.value * size)
+        return {"card": failed.gpu_index, "bytes": 0, "free": free, "words": []}
+    return {"card": failed.gpu_index, "bytes": size, "free": 0, "words": []}
+
+
+def _written_memory(failed: FailedCheck) -> dict[str, Any]:
+    size = int(failed.readings.get("memory.held_bytes") or _GIB)
+    return {"card": failed.gpu_index, "bytes": size, "free": 0, "words": list(PATTERNS)}
+
+
+def _products(failed: FailedCheck) -> dict[str, Any]:
+    on_card, sizes = failed.device == "cuda", [[512, 1024]]
+    tf32 = isinstance(failed.expected, dict) and failed.expected.get("fp32") == TF32_ERROR.value
+    bounds = {"fp32": (TF32_ERROR if tf32 else FP32_ERROR).value}
+    if failed.check_id != "N02":
+        bounds["bf16"] = BF16_ERROR.value
+        if on_card:
+            bounds["fp16"] = FP16_ERROR.value
+    if on_card and failed.check_id == "N01":
+        sizes.append([4096, 4096])
+    return {"device": failed.device, "card": failed.gpu_index, "bounds": bounds, "sizes": sizes}
+
+
+def _several_cards(failed: FailedCheck) -> dict[str, Any]:
+    count = failed.expectation("gpu", "count") or failed.readings.get("gpu.count")
+    if failed.check_id == "C01":
+        count = 1
+    if not isinstance(count, int):
+        raise NoShortProgram("the report does not say how many cards compute together")
+    case = {"backend": "nccl", "processes": count, "bytes": 0, "least_gb_s": 0.0}
+    if failed.check_id == "C03":
+        case |= {"bytes": _GIB, "least_gb_s": BUS_WARNS.value * failed.expected_number(0)}
+    return case
+
+
+def _import(failed: FailedCheck) -> dict[str, Any]:
+    if not failed.raised and failed.check.get("cause") and "imported" in failed.message:
+        raise NoShortProgram(
+            "it imports, from another file or in another version than its metadata says"
+        )
+    return {"packages": [str(failed.check["id"]).partition(":")[2]]}
+
+
+def _compilers(failed: FailedCheck) -> dict[str, Any]:
+    if failed.expectation("gpu", "type") or failed.readings.get("gpu.name"):
+        return {"variables": ["CC", "CXX"], "compilers": list(CUDA_COMPILERS)}
+    return {"variables": ["CXX"], "compilers": list(CPU_COMPILERS)}
+
+
+def _training(failed: FailedCheck) -> dict[str, Any]:
+    if failed.proof != "hf-trainer":
+        raise NoShortProgram(
+            f"the program trains by Trainer, and the proof asked for is {failed.proof}"
+        )
+    precision = failed.expectation("training", "precision") or "fp32"
+    case: dict[str, Any] = {
+        "precision": precision,
+        "dtype": None,
+        "arguments": _options(failed),
+        "files": [],
+        "twice": failed.check_id == "R04",
+    }
+    match failed.check_id:
+        case "R01" if failed.check.get("status") == "warn":
+            raise NoShortProgram(
+                "the short program gives use_cpu on a CPU, as the verification does"
+            )
+        case "R01" if not failed.raised:
+            case["arguments"] = _declared_arguments(failed)
+        case "R03":
+            if failed.expected not in _PRECISIONS:
+                raise NoShortProgram(f"{failed.expected} shows on a card only")
+            case |= {"precision": _PRECISIONS[failed.expected], "dtype": failed.expected}
+        case "R06":
+            case["files"] = _checkpoint_files(failed)
+    return case
+
+
+def _options(failed: FailedCheck) -> dict[str, Any]:
+    """Return the declared options of the training beside its precision."""
+    if failed.expectation("training", "gradient_checkpointing"):
+        raise NoShortProgram(
+            "gradient checkpointing is declared, which has another name in each version of "
+            "transformers"
+        )
+    optimizer = str(failed.expectation("training", "optimizer") or _DEFAULT_OPTIMIZER)
+    options: dict[str, Any] = {}
+    if optimizer != _DEFAULT_OPTIMIZER:
+        rate = LEARNING_RATES[optimizer_family(optimizer)]
+        options |= {"optim": optimizer, "learning_rate": rate}
+    if workers := failed.expectation("training", "dataloader_workers"):
+        options["dataloader_num_workers"] = workers
+    return options
+
+
+def _declared_arguments(failed: FailedCheck) -> dict[str, Any]:
+    arguments = failed.expectation("training", "arguments")
+    if not arguments:
+        raise NoShortProgram("the report holds the names of the arguments and not their values")
+    return {str(name): value for name, value in arguments.items() if name not in NOT_EXERCISED}
+
+
+def _checkpoint_files(failed: FailedCheck) -> list[str]:
+    problems = failed.check.get("observed") or []
+    if not failed.raised and not all(str(text).endswith(" is missing") for text in problems):
+        raise NoShortProgram("a file of the checkpoint is there and cannot be read back")
+    return list(CHECKPOINT_FILES)
+
+
+def _resuming(failed: FailedCheck) -> dict[str, Any]:
+    case = _training(failed)
+    return {"precision": case["precision"], "arguments": case["arguments"]}
+
+
+SHORT_PROGRAMS: Mapping[str, tuple[str, CaseBuilder]] = {
+    "D01": ("driver", _driver),
+    "D02": ("driver", _driver),
+    "M01": ("card_memory", _allocated_memory),
+    "M02": ("card_memory", _written_memory),
+    "N01": ("products", _products),
+    "N02": ("products", _products),
+    "N06": ("products", _products),
+    "C01": ("multi_gpu", _several_cards),
+    "C02": ("multi_gpu", _several_cards),
+    "C03": ("multi_gpu", _several_cards),
+    "P06": ("imports", _import),
+    "K01": ("compiler", _compilers),
+    "R01": ("trainer", _training),
+    "R02": ("trainer", _training),
+    "R03": ("trainer", _training),
+    "R04": ("trainer", _training),
+    "R05": ("resume", _resuming),
+    "R06": ("trainer", _training),
+}
+"""A program of templates/repro and the builder of its values, by check id."""
