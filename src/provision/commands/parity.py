@@ -15,7 +15,7 @@ from provision.errors import ExternalError
 from provision.lock import Lock, LockedEnvironment
 from provision.lock.conda_names import conda_provided_versions, to_index_name
 from provision.state import Ledger
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import DRIVERS, TargetContext, get_driver
 from provision.verification import Report, expectations_of, probe_digest, read_report
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
