@@ -104,6 +104,7 @@ def report(
     )
     blocks = {
         "lock": {"environment_digest": environment},
+        "spec": {},
         "packages": {"differences": differences or []},
         "checks": [],
     }

@@ -20,7 +20,7 @@ from provision.commands.lock import read_lock
 from provision.commands.plan import plan
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
-from provision.commands.shared.target_plans import get_driver_and_context, plan_verification
+from provision.commands.shared.target_plans import get_driver_and_context
 from provision.commands.status import status
 from provision.plan import Operation, Verification
 from provision.state import dumps, loads
@@ -63,8 +63,8 @@ def planned(sample: Path, target: str, change: str = "") -> Verification:
     assert lock is not None
     loaded = loaded._replace(path=ORIGIN / "spec.yaml")
     state = loads((sample / "provision/state.json").read_text(), "state.json")
-    context = get_driver_and_context(loaded, lock, target, reader)[1]
-    return plan_verification(context, state, reader)
+    driver, context = get_driver_and_context(loaded, lock, target, reader)
+    return driver.plan_verification(context, state, reader)
 
 
 @pytest.mark.parametrize("target", ["here", "colab"])

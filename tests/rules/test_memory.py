@@ -7,7 +7,7 @@ import pytest
 from provision.diagnostics import Severity
 from provision.facts import Facts
 from provision.facts.memory import Workload, estimate_memory, minimum_memory
-from provision.rules.workbench_instances import example_spec
+from provision.rules.examples import example_spec
 from tests.rules.conftest import Ask
 
 HEAD = 'gpu: {gpu}\npython: "3.12"\npackages: [torch]\ntraining: {{{training}}}\n'

@@ -11,7 +11,7 @@ import pytest
 from provision.facts import load_facts
 from provision.refusals import find_target_refusals
 from provision.spec import Spec
-from provision.verification.expectations import _known
+from provision.verification.expectations import _from_facts
 
 MODEL = {"parameters": "60M", "hidden_size": 512, "layers": 8}
 SHAPE = {"model": MODEL, "batch_size": 4, "sequence_length": 512}
@@ -44,7 +44,7 @@ def test_what_a_place_without_a_card_cannot_show_is_refused_at_its_field() -> No
 
 
 def test_estimate_and_levers_travel_with_the_expectations() -> None:
-    here, card = _known(spec(training=SHAPE)), _known(spec(gpu="L4", training=SHAPE))
+    here, card = _from_facts(spec(training=SHAPE)), _from_facts(spec(gpu="L4", training=SHAPE))
     assert card["estimate_bytes"] - here["estimate_bytes"] == 10**9, (
         "there is no CUDA context without a card"
     )
@@ -55,15 +55,15 @@ def test_estimate_and_levers_travel_with_the_expectations() -> None:
     assert "qlora" not in [one["change"].get("method") for one in here["levers"]], (
         "weights of 4 bits are for a card"
     )
-    assert _known(spec())["estimate_bytes"] is None
-    assert _known(spec())["levers"] == []
+    assert _from_facts(spec())["estimate_bytes"] is None
+    assert _from_facts(spec())["levers"] == []
 
 
 def test_a_card_without_bf16_is_not_told_to_use_it() -> None:
     changes = [
         one["change"]
         for gpu in ("T4", "L4")
-        for one in _known(spec(gpu=gpu, training={**SHAPE, "method": "inference"}))["levers"]
+        for one in _from_facts(spec(gpu=gpu, training={**SHAPE, "method": "inference"}))["levers"]
     ]
     assert {"precision": "fp16"} in changes
     assert {"precision": "bf16"} in changes

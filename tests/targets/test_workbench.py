@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from provision import facts as known
-from provision.agent.workbench import parse_document
+from provision.agent.workbench.document import parse_document
 from provision.effects.google import (
     CreateInstance,
     DeleteInstance,
@@ -25,8 +25,9 @@ from provision.errors import Refused
 from provision.facts.schema_platforms import MachineType
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock import TargetChoice as LockChosen
+from provision.lock.document import with_digest
 from provision.lock.inputs import collect_lock_inputs
-from provision.lock.model import environment_digest, with_digest
+from provision.lock.model import environment_digest
 from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State, create_empty_state

@@ -12,7 +12,7 @@ import click
 from provision.cli.options import OUTPUT_FORMAT, SANDBOX, SPEC, TARGETS, examples, spec_or_default
 
 if TYPE_CHECKING:
-    from provision.commands.instance_access import InstanceAccess
+    from provision.targets.capabilities import InstanceAccess
 
 
 @click.command("open", epilog=examples("provision open", "provision open specs/workbench-l4.yaml"))
@@ -25,7 +25,7 @@ def open_(spec: Path | None, targets: tuple[str, ...], *, sandbox: bool, output_
     from provision.cli import console
     from provision.cli.instance_targets import select_instance_targets
     from provision.cli.session import open_session
-    from provision.commands.instance_access import describe_access
+    from provision.commands.open import describe_access
 
     path = spec_or_default(spec)
     with open_session(path, sandbox=sandbox) as (loaded, system):

@@ -11,7 +11,7 @@ import click
 from provision.cli.options import DEFAULT_SPEC, LOCK_TIMEOUT, OUTPUT_FORMAT, TARGET, VERBOSE
 
 if TYPE_CHECKING:
-    from provision.commands.colab_report_import import ImportedReport
+    from provision.commands.report_import import ImportedReport
     from provision.commands.shared.probe_report_import import ImportedProbeReport
 
 
@@ -43,7 +43,7 @@ def add(
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.standard_input import read_standard_input
-    from provision.commands.colab_report_import import import_report
+    from provision.commands.report_import import import_report
     from provision.commands.shared.probe_report_import import import_probe_report
     from provision.verification.report import MAX_REPORT_BYTES, read_report_bytes
 
