@@ -22,7 +22,7 @@ PYTEST = $(LOCAL) sh support/run_tests.sh $(BIN)/python -m pytest -n $(JOBS) --d
 PKG_TESTS = $(or $(strip $(wildcard tests/$(PKG)) $(shell grep -rlE "^(from|import) provision\.$(PKG)\b" tests --include="test_*.py")),\
 	$(error no test imports provision.$(PKG): name a package of src/provision, as in PKG=lock))
 
-.PHONY: demo apply sandbox test test-quick test-long test-device check bench bench-lock facts remake docs clean
+.PHONY: demo apply sandbox test test-quick test-long test-device check structure bench bench-lock facts remake docs clean
 
 demo: $(VENV)/.installed
 	@PROVISION="$(CURDIR)/$(BIN)/provision" sh examples/demo/demo.sh
@@ -60,6 +60,10 @@ check: $(VENV)/.developed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Figures of the source text with their bounds; make structure LIST=--list names each place.
+structure: $(VENV)/.developed
+	$(LOCAL) $(BIN)/python support/structure.py $(LIST)
 
 bench: $(VENV)/.developed
 	$(LOCAL) $(BIN)/python -m benchmarks

@@ -1,6 +1,4 @@
-"""What a spec asks of a Colab runtime that this version does not do, or that cannot be had there:
-where, why, and the way out.
-"""
+"""Refusals of Colab targets: from the text of a spec, from its lock, and from existing files."""
 
 from __future__ import annotations
 

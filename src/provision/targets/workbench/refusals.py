@@ -1,6 +1,4 @@
-"""What a spec asks of an instance that this version does not do, or that cannot be had: where, why,
-and the way out.
-"""
+"""Refusals of Workbench targets: from the text of a spec, from its lock, and from the project."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def find_refusals(
     foreign: tuple[Mapping[str, Any], ...],
     outlook: CapacityCheck,
 ) -> Iterator[Refusal]:
-    """Yield everything that is refused; `foreign` are instances that bear our name, are not ours,
-    and stand in the way.
-    """
+    """Yield every refusal; `foreign` are instances with the target's name that others made."""
     target, own = get_workbench_target(place), ("targets", place.target)
     yield from find_target_refusals(place.spec, place.target, facts)
     yield from _lock_refusals(place, target, facts)
@@ -64,9 +60,7 @@ def find_refusals(
 def _refuse_foreign_instance(
     place: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
 ) -> Refusal:
-    """Return what is said of an instance that bears our name and that the state at hand did not
-    make.
-    """
+    """Return the refusal of an instance with the target's name that this state did not make."""
     renamed = "rename the spec file or the target"
     if not is_made_for(real, place):
         hint = f"it is not touched: {renamed}, or delete it yourself"
