@@ -99,10 +99,8 @@ name: hf-trainer
 extends: builtin:huggingface-trainer
 gpu: L4
 cuda: "12.8"
-cuda_toolkit: "12.8"
 python: "3.11"
 packages: [torch==2.11.*, "transformers[torch]>=5.13", {name: my-lib, index: private}]
-conda_packages: [ffmpeg]
 indexes: {private: {url: "https://packages.example.com/simple"}}
 exclude_newer: 2026-11-01
 platforms: [linux-x86_64]
@@ -116,7 +114,9 @@ cost: {limit_per_hour: 3.0}
 verify: {tier: quick}
 targets: {here: {kind: local}}
 """
-"""A spec with every top-level key."""
+OTHER_FIELDS = "cuda_toolkit: \"12.8\"\nconda_packages: [ffmpeg]\n"
+"""Fields that the target of the whole example refuses."""
+"""A spec with every top-level key that a local target made by uv can have."""
 
 
 def pages() -> dict[str, str]:
@@ -142,7 +142,7 @@ def spec_page(schema: dict[str, Any]) -> str:
         "# The spec language, provision/v1",
         INTRODUCTION.strip(),
         "## The top of a spec",
-        table(schema, top_values(WHOLE), definitions),
+        table(schema, top_values(WHOLE) | top_values(OTHER_FIELDS), definitions),
     ]
     parts += ["Every key, as it may be written:", f"```yaml\n{WHOLE.strip()}\n```"]
     examples = yaml.safe_load(EXAMPLES)
