@@ -7,7 +7,7 @@ in ATen/cuda/CUDAConfig.h), and from 2.13 on the release's list of the other fla
 (torch/cuda/__init__.py). Each is a small member that is read by HTTP range and cached in
 .cache/remake.
 
-The default index lacks some values, which the script does not change: `builds` beyond the default
+Not touched, as the default index lacks them: `builds` beyond the default
 flavour, rows of builds.yaml about other flavours before 2.13, `released` without a day in the
 index, and the glibc floor of wheels tagged manylinux1, which is lower than that of their code.
 Releases before the oldest one in the table are not added. A new row names the default flavour only:

@@ -114,7 +114,7 @@ cost: {limit_per_hour: 3.0}
 verify: {tier: quick}
 targets: {here: {kind: local}}
 """
-OTHER_FIELDS = "cuda_toolkit: \"12.8\"\nconda_packages: [ffmpeg]\n"
+OTHER_FIELDS = 'cuda_toolkit: "12.8"\nconda_packages: [ffmpeg]\n'
 """Fields that the target of the whole example refuses."""
 """A spec with every top-level key that a local target made by uv can have."""
 

@@ -114,11 +114,13 @@ class Home:
         return import_report(content, name, self.path, target, self.world, self.said.append)
 
     def snapshot(self) -> dict[str, bytes]:
-        """Every file beside the spec but the lock file of whoever is at work."""
+        """Every file next to the spec but the lock file and the log."""
         files = (
             path
             for path in self.bench.folder.rglob("*")
-            if path.is_file() and path.name != "lock" and "uv-cache" not in path.parts
+            if path.is_file()
+            and path.name not in ("lock", "provision.log")
+            and "uv-cache" not in path.parts
         )
         return {str(path.relative_to(self.bench.folder)): path.read_bytes() for path in files}
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import provision
+from provision.agent.core import json_fields
 
 LENGTH = 40_000
 LIMIT_S = 0.2
@@ -148,11 +149,14 @@ def texts(pattern: re.Pattern[str], separators: Collection[str]) -> list[str]:
 
 
 def uses(place: str) -> set[str]:
-    """Return the methods by which a pattern is used; those of all patterns of its module where it
-    is passed on.
+    """Return the methods by which a pattern is used.
+
+    One that is passed on may be used by those of its module, or of the reader of JSON fields.
     """
     module, _, name = place.partition(":")
     source = inspect.getsource(importlib.import_module(module))
+    if "json_fields import" in source:
+        source += inspect.getsource(json_fields)
     methods = r"\.(search|finditer|findall|sub|subn|match|fullmatch)\("
     return set(
         re.findall(rf"\b{re.escape(name)}{methods}", source)

@@ -38,7 +38,7 @@ def stopped(machine: Machine) -> Callable[..., Ran]:
         with Notebook(machine, made.notebook) as notebook:
             *_, ran = every = notebook.run_all()
             assert [one.ended for one in every] == ["error"], "no other cell is run"
-            assert ran.error in ("Stopped", "_ProvisionStopped")
+            assert ran.error in ("StageError", "_ProvisionStopped")
             assert "Traceback" not in ran.text
             assert machine.versions() == before
             if stage:

@@ -92,7 +92,7 @@ def test_it_needs_the_report_that_names_its_probe(tmp_path: Path) -> None:
 def sandbox(bench: Bench) -> Iterator[RealSystem]:
     """The kept project with its instance, in a running sandbox."""
     pytest.importorskip("google.cloud.notebooks_v2")
-    from provision.sandbox import serve
+    from provision.sandbox.serve import serve
 
     shutil.copytree(SAMPLES / "workbench/provision", bench.own)
     shutil.copy(SAMPLES / "workbench/spec.yaml", bench.folder)

@@ -39,7 +39,7 @@ def test_the_installed_package_is_the_wheel_and_finds_its_assets(
 ) -> None:
     code = (
         "import provision, provision.assets as a; print(provision.__file__); "
-        "print(a.asset('templates/spec.yaml')); print(a.builtin_names())"
+        "print(a.find_asset('templates/spec.yaml')); print(a.list_builtin_profiles())"
     )
     told = subprocess.run(
         [str(bare / "python"), "-c", code],
@@ -93,9 +93,7 @@ def test_init_lint_apply(bare: Path, bench: Bench) -> None:
 
 @pytest.mark.parametrize("profile", list_builtin_profiles())
 def test_a_packaged_profile_can_be_extended(profile: str, bare: Path, tmp_path: Path) -> None:
-    (tmp_path / "spec.yaml").write_text(
-        f'extends: builtin:{profile}\ngpu: none\npython: "{MINOR}"\n'
-    )
+    (tmp_path / "spec.yaml").write_text(f'extends: builtin:{profile}\ngpu: L4\npython: "{MINOR}"\n')
     done = run(bare, tmp_path, "lint", "spec.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
 

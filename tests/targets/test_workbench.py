@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -517,7 +518,7 @@ class TestPlan:
         created = planned(there, world)
         names = build_resource_names(there, "l")
         (create,) = [effect for effect in created.effects if isinstance(effect, CreateInstance)]
-        world.google.perform(create._replace(zones=("us-central1-b",)))
+        world.google.perform(replace(create, zones=("us-central1-b",)))
         assert created.record is not None
         intent = Intent(
             there.address,
