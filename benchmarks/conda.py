@@ -40,7 +40,7 @@ _OURS = (
     _TIMED
     + """
 from provision.commands.shared.load import load_spec
-from provision.commands.lock import read_lock
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.conda import CreateCondaPrefix
 from provision.facts import load_facts as known

@@ -86,7 +86,7 @@ _INSTALL = """
 import json, os, sys, time
 from pathlib import Path
 from provision.commands.shared.load import load_spec
-from provision.commands.lock import read_lock
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import CreateVenv, InstallPackages, MakeFolder
 from provision.state import Ledger, create_empty_state

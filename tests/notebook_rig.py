@@ -23,9 +23,9 @@ from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import ObservationLog, judge
 from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, make_report
-from provision.commands.lock import read_lock
-from provision.commands.report_import import ImportedReport, import_report
 from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.lock_file import read_lock
+from provision.commands.shared.report_import import ImportedReport, import_report
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.errors import LockError, ProvisionError, Refused
 from provision.targets import TargetContext

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from provision.adapters import RealSystem
-from provision.commands.lock import read_lock
 from provision.commands.plan import plan
 from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.commands.status import status

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from provision.commands.facts_comparison import compare_with_facts
-from provision.commands.report_import import ImportedReport
+from provision.commands.shared.facts_comparison import compare_with_facts
+from provision.commands.shared.report_import import ImportedReport
 from provision.facts import load_facts
 from tests.notebook_rig import Home, judged, machine
 from tests.pytorch_rig import PyTorch

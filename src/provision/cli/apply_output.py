@@ -14,7 +14,7 @@ from provision.cli.console import print_json, print_row, print_text
 from provision.cli.error_output import errors_to_json, print_errors
 from provision.cli.sandbox_hints import sandbox_folder
 from provision.commands.apply import ApplyResult, PendingTarget, TargetResult
-from provision.commands.facts_comparison import compare_with_facts
+from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser

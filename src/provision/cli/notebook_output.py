@@ -12,7 +12,7 @@ from provision.cli.console import print_row, print_text, print_view, supports_co
 from provision.targets.notebooks import notebook_link
 
 if TYPE_CHECKING:
-    from provision.commands.facts_comparison import FactsComparison
+    from provision.commands.shared.facts_comparison import FactsComparison
     from provision.commands.shared.load import LoadedSpec
     from provision.effects.system import Reader
 

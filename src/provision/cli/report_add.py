@@ -11,8 +11,8 @@ import click
 from provision.cli.options import DEFAULT_SPEC, LOCK_TIMEOUT, OUTPUT_FORMAT, TARGET, VERBOSE
 
 if TYPE_CHECKING:
-    from provision.commands.report_import import ImportedReport
     from provision.commands.shared.probe_report_import import ImportedProbeReport
+    from provision.commands.shared.report_import import ImportedReport
 
 
 @click.command(
@@ -43,8 +43,8 @@ def add(
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.standard_input import read_standard_input
-    from provision.commands.report_import import import_report
     from provision.commands.shared.probe_report_import import import_probe_report
+    from provision.commands.shared.report_import import import_report
     from provision.verification.report import MAX_REPORT_BYTES, read_report_bytes
 
     system, as_json = RealSystem(), output_format == "json"

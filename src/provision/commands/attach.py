@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from provision.commands.lock import read_lock
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
 from provision.commands.shared.notices import leftover_notice, note_on_interrupt
 from provision.commands.shared.target_plans import get_driver_and_context

@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 from provision.commands.lock_upgrade import canonical_upgrade_names, remove_packages
 from provision.commands.shared.load import LoadedSpec, SpecHasErrors, check_resolved
-from provision.commands.shared.lock_file import MAX_LOCK_BYTES, read_lock_file
+from provision.commands.shared.lock_file import (
+    flawed_lock_error,
+    read_lock_file,
+    read_lock_text,
+)
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
@@ -27,8 +31,6 @@ from provision.lock.salvage import (
 from provision.lock.spec_agreement import find_disagreements
 from provision.refusals import find_unlockable
 
-_SHOWN = 8
-
 
 @dataclass(frozen=True, slots=True)
 class LockResult:
@@ -42,19 +44,6 @@ class LockResult:
     reason: str
     warnings: tuple[Diagnostic, ...]
     repair: RepairSummary | None = None
-
-
-def read_lock(loaded: LoadedSpec, reader: Reader) -> Lock | None:
-    """Return the lock next to the spec, None if there is none.
-
-    Raises:
-        LockError: it is damaged or contradicts itself.
-    """
-    lock = read_lock_file(loaded.lock_path, reader)
-    flaws = find_contradictions(lock) if lock is not None else ()
-    if flaws:
-        raise _lock_error(loaded, flaws, reader)
-    return lock
 
 
 def check_lock(loaded: LoadedSpec, reader: Reader) -> tuple[str, ...]:
@@ -74,7 +63,7 @@ def check_lock(loaded: LoadedSpec, reader: Reader) -> tuple[str, ...]:
     changes = list_changed_inputs(loaded.spec, lock)
     flaws = _find_flaws(loaded, lock, changes)
     if flaws:
-        raise _lock_error(loaded, flaws, reader)
+        raise flawed_lock_error(loaded, flaws, reader)
     return changes
 
 
@@ -152,11 +141,11 @@ def _read_existing(loaded: LoadedSpec, reader: Reader, *, repair: bool) -> _Exis
         changes = list_changed_inputs(loaded.spec, lock)
         flaws = _find_flaws(loaded, lock, changes)
         if flaws:
-            raise _lock_error(loaded, flaws, reader)
+            raise flawed_lock_error(loaded, flaws, reader)
     except LockError as error:
         salvaged = None
         if repair:
-            salvaged = salvage_versions(_read_text(loaded.lock_path, reader), loaded.spec)
+            salvaged = salvage_versions(read_lock_text(loaded.lock_path, reader), loaded.spec)
         if salvaged is None:
             raise
         return _ExistingLock(salvaged.keep, (error.what,), salvaged)
@@ -168,37 +157,6 @@ def _find_flaws(loaded: LoadedSpec, lock: Lock, changes: tuple[str, ...]) -> tup
     if changes:
         return find_contradictions(lock)
     return find_disagreements(lock, loaded.spec, loaded.facts)
-
-
-def _lock_error(loaded: LoadedSpec, flaws: tuple[Flaw, ...], reader: Reader) -> LockError:
-    """Return the error for a lock that `provision lock` would not have written."""
-    lines = _read_text(loaded.lock_path, reader).splitlines()
-    listed = [_flaw_line(flaw, loaded.lock_path, lines) for flaw in flaws[:_SHOWN]]
-    if len(flaws) > _SHOWN:
-        listed.append(f"and {len(flaws) - _SHOWN} more")
-    hint = (
-        f"if nobody meant to change it, take back the last change of {loaded.lock_path}\n"
-        f"else make it again with `provision lock {quote(str(loaded.path))}`, which keeps "
-        "the versions that the spec admits, and review the difference"
-    )
-    return LockError(
-        f"{loaded.lock_path} is not what `provision lock` makes of {loaded.path}",
-        why="\n".join(listed),
-        hint=hint,
-    )
-
-
-def _flaw_line(flaw: Flaw, path: Path, lines: list[str]) -> str:
-    position = str(path)
-    for number, line in enumerate(lines, 1):
-        if flaw.line and line.lstrip().startswith(flaw.line):
-            position = f"{path}:{number}"
-            break
-    return f"{position}: {flaw.part}: {flaw.what}"
-
-
-def _read_text(path: Path, reader: Reader) -> str:
-    return reader.read(path, MAX_LOCK_BYTES).decode("utf-8", "replace")
 
 
 def write_lock(loaded: LoadedSpec, lock: Lock, system: System, progress: ProgressCallback) -> Path:

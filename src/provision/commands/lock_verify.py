@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.lock import check_lock, read_lock
+from provision.commands.lock import check_lock
 from provision.commands.shared.load import load_spec
+from provision.commands.shared.lock_file import read_lock
 from provision.effects.packages import PackageSources
 from provision.effects.system import ProgressCallback, Reader
 from provision.errors import LockError

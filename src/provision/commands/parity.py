@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
-from provision.commands.probe import build_probe_expectations, read_current_lock
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.locked_context import build_probe_expectations, read_current_lock
 from provision.commands.shared.probe_report_import import probe_report_path
 from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
 from provision.effects.system import Reader

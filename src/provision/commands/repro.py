@@ -82,7 +82,10 @@ def _expectations_from_lock(
     Raises:
         Refused: the report answers another lock.
     """
-    from provision.commands.probe import build_probe_expectations, get_locked_context
+    from provision.commands.shared.locked_context import (
+        build_probe_expectations,
+        get_locked_context,
+    )
 
     context = get_locked_context(loaded, target, reader)
     if context.environment.digest != report.environment_digest:

@@ -6,9 +6,10 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import NamedTuple
 
-from provision.commands.lock import read_lock
 from provision.commands.shared.launch import build_launch, single_process_warning
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.lock_file import read_lock
+from provision.commands.shared.run_records import run_records_folder
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MonitorRequest
 from provision.effects.system import ProgressCallback, System
@@ -69,11 +70,6 @@ def run(
     request = _monitor_request(loaded, target, argv, system) if monitor else None
     code = system.run(argv, environment, request, prefix=prefix)
     return RunResult(code, request.record if request is not None else None)
-
-
-def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
-    """Return the folder of the records of a target's runs."""
-    return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
 
 
 def _monitor_request(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from provision.commands.lock import read_lock
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.system import Reader

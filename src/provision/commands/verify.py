@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from provision.agent.probe.checks import CHECKS
-from provision.commands.lock import read_lock
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
 from provision.commands.shared.notices import leftover_notice, note_on_interrupt
 from provision.commands.shared.report_store import store_report, write_report_page

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.lock import read_lock
 from provision.commands.shared.load import CheckedDocument, LoadedSpec, check_file, check_resolved
+from provision.commands.shared.lock_file import read_lock
 from provision.diagnostics import Diagnostic, Fix
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, System

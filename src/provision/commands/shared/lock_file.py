@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
+from provision.errors import LockError
 from provision.lock import Lock, loads
+from provision.lock.integrity import Flaw, find_contradictions
 
 if TYPE_CHECKING:
+    from provision.commands.shared.load import LoadedSpec
     from provision.effects.system import Reader
 
 MAX_LOCK_BYTES = 64 * 2**20
 """Size of the largest lock in bytes."""
+_SHOWN = 8
+"""Flaws of a lock that are listed. Our choice."""
 
 
 def read_lock_file(path: Path, reader: Reader) -> Lock | None:
@@ -23,3 +29,48 @@ def read_lock_file(path: Path, reader: Reader) -> Lock | None:
     if not reader.exists(path):
         return None
     return loads(reader.read(path, MAX_LOCK_BYTES).decode("utf-8", "replace"), str(path))
+
+
+def read_lock(loaded: LoadedSpec, reader: Reader) -> Lock | None:
+    """Return the lock next to the spec, None if there is none.
+
+    Raises:
+        LockError: it is damaged or contradicts itself.
+    """
+    lock = read_lock_file(loaded.lock_path, reader)
+    flaws = find_contradictions(lock) if lock is not None else ()
+    if flaws:
+        raise flawed_lock_error(loaded, flaws, reader)
+    return lock
+
+
+def flawed_lock_error(loaded: LoadedSpec, flaws: tuple[Flaw, ...], reader: Reader) -> LockError:
+    """Return the error for a lock that `provision lock` would not have written."""
+    lines = read_lock_text(loaded.lock_path, reader).splitlines()
+    listed = [_flaw_line(flaw, loaded.lock_path, lines) for flaw in flaws[:_SHOWN]]
+    if len(flaws) > _SHOWN:
+        listed.append(f"and {len(flaws) - _SHOWN} more")
+    hint = (
+        f"if nobody meant to change it, take back the last change of {loaded.lock_path}\n"
+        f"else make it again with `provision lock {quote(str(loaded.path))}`, which keeps "
+        "the versions that the spec admits, and review the difference"
+    )
+    return LockError(
+        f"{loaded.lock_path} is not what `provision lock` makes of {loaded.path}",
+        why="\n".join(listed),
+        hint=hint,
+    )
+
+
+def _flaw_line(flaw: Flaw, path: Path, lines: list[str]) -> str:
+    position = str(path)
+    for number, line in enumerate(lines, 1):
+        if flaw.line and line.lstrip().startswith(flaw.line):
+            position = f"{path}:{number}"
+            break
+    return f"{position}: {flaw.part}: {flaw.what}"
+
+
+def read_lock_text(path: Path, reader: Reader) -> str:
+    """Return the text of a lock file, whatever its bytes are."""
+    return reader.read(path, MAX_LOCK_BYTES).decode("utf-8", "replace")

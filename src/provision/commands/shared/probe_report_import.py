@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.probe import build_probe_expectations, get_locked_context
-from provision.commands.report_import import (
+from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.locked_context import build_probe_expectations, get_locked_context
+from provision.commands.shared.report_import import (
     accepts_reports,
     check_probe_version,
     check_report_time,
 )
-from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused

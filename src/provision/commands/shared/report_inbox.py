@@ -22,7 +22,7 @@ from provision.targets.capabilities import AcceptsReports
 from provision.verification.report import MAX_REPORT_BYTES
 
 if TYPE_CHECKING:
-    from provision.commands.report_import import ImportedReport
+    from provision.commands.shared.report_import import ImportedReport
 
 _REPORT = "report.json"
 _OWN_FILES = ("expectations.json", "report-only.json", "status.json")
@@ -98,7 +98,7 @@ def _import_report(
     target: str, path: Path, loaded: LoadedSpec, executor: Executor
 ) -> ImportedReport:
     # Imported here: as a rule the folders contain nothing new.
-    from provision.commands.report_import import import_report_for_target
+    from provision.commands.shared.report_import import import_report_for_target
     from provision.verification.untrusted_report import read_untrusted_report
 
     name = path.relative_to(loaded.folder.parent).as_posix()

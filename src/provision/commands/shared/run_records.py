@@ -9,7 +9,6 @@ from typing import Any
 
 from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.monitor.sampler import SCHEMA
-from provision.commands.run import run_records_folder
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.system import Reader
 from provision.errors import ProvisionError, Refused
@@ -26,6 +25,11 @@ _PARTS = {
     "series": dict,
     "torch": list,
 }
+
+
+def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
+    """Return the folder of the records of a target's runs."""
+    return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
 
 
 def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from provision.commands.facts_comparison import compare_with_facts
-from provision.commands.lock import read_lock
 from provision.commands.shared.executor import Executor
+from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.load import LoadedSpec, load_spec, state_folder
+from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.report_store import store_report
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MakeFolder, WriteFile
