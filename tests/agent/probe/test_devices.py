@@ -61,7 +61,7 @@ sys.path.insert(0, sys.argv[1])
 from provision_probe.probe.observing.multi_gpu import (rank_program, run_with_torchrun)
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
 run = run_with_torchrun(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
-print("\\n" + json.dumps([run.code, run.told, run.tail, run.steps]))
+print("\\n" + json.dumps([run.code, run.rank_reports, run.tail, run.steps]))
 """  # noqa: E501
 BURN = """
 import sys
@@ -173,7 +173,7 @@ def test_what_the_probe_times_can_be_held_against_a_bare_loop(hf_python: str) ->
     ]
     done = subprocess.run(
         argv,
-        cwd=SCRIPT.parents[2],
+        cwd=SCRIPT.parents[3],
         capture_output=True,
         text=True,
         env={**os.environ, **OFFLINE},
