@@ -114,9 +114,3 @@ class Diagnostic(NamedTuple):
     related: tuple[RelatedLocation, ...] = ()
     fix: Fix | None = None
     source: str = ""
-
-
-def worst_severity(diagnostics: tuple[Diagnostic, ...]) -> Severity | None:
-    """Return the most severe severity, None without findings."""
-    ranks = list(Severity)
-    return min((d.severity for d in diagnostics), key=ranks.index, default=None)

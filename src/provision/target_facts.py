@@ -6,17 +6,8 @@ from provision.diagnostics import Route
 from provision.facts import Facts
 from provision.facts.memory import Workload
 from provision.kinds import kind_of
-from provision.kinds.base import GpuSettings, ProvidedVersion, TargetFacts
+from provision.kinds.base import GpuSettings, TargetFacts
 from provision.spec import Spec, Training, parse_parameter_count
-
-__all__ = [
-    "GpuSettings",
-    "ProvidedVersion",
-    "TargetFacts",
-    "build_workload",
-    "collect_target_facts",
-    "target_facts",
-]
 
 
 def collect_target_facts(spec: Spec, facts: Facts) -> tuple[TargetFacts, ...]:

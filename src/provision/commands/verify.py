@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from provision.agent.probe.checks import CHECKS
@@ -18,6 +17,7 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, UsageError
 from provision.lock import Lock
 from provision.lock.inputs import list_changed_inputs
+from provision.spelling import nearest_words
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import AnyDriver, TargetContext, get_driver_of_part
@@ -135,9 +135,7 @@ def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
     for name in only:
         if name.partition(":")[0] in known:
             continue
-        similar = get_close_matches(name.upper(), known, n=3, cutoff=0.3)
-        if name.upper() in known:
-            similar = [name.upper()]
+        similar = nearest_words(name, known, most=3, cutoff=0.3)
         hint = f"did you mean {' or '.join(similar)}?"
         if not similar:
             hint = f"checks: {', '.join(known)}"

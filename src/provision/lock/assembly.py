@@ -10,6 +10,7 @@ from provision.errors import LockError
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds import kind_of
+from provision.kinds.base import TargetFacts
 from provision.lock.document import with_digest
 from provision.lock.flavours import flavour_on
 from provision.lock.inputs import collect_lock_inputs
@@ -24,7 +25,7 @@ from provision.lock.shared_versions import CUDA_PACKAGES
 from provision.lock.uv_request import ResolveRequest, lock_platforms
 from provision.lock.uv_result import ResolvedPackages
 from provision.lock.wheels import LINUX_PLATFORMS, oldest_glibc, with_platform_files
-from provision.target_facts import TargetFacts, collect_target_facts
+from provision.target_facts import collect_target_facts
 
 
 def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:

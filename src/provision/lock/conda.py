@@ -15,6 +15,7 @@ from provision.errors import Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds import kind_of
+from provision.kinds.base import TargetFacts
 from provision.lock.conda_names import to_index_name
 from provision.lock.conda_request import (
     CondaEnvironment,
@@ -32,7 +33,7 @@ from provision.lock.model import (
 )
 from provision.lock.wheels import with_platform_files
 from provision.spec import Spec
-from provision.target_facts import TargetFacts, collect_target_facts
+from provision.target_facts import collect_target_facts
 
 _MAX_ROUNDS = 4
 _GLIBC_FLOOR = re.compile(r"^__glibc >=(\d+\.\d+)")

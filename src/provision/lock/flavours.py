@@ -13,8 +13,9 @@ from provision.facts.compatibility import CodeForm
 from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
 from provision.kinds import kind_of
+from provision.kinds.base import TargetFacts
 from provision.spec import Spec
-from provision.target_facts import TargetFacts, collect_target_facts
+from provision.target_facts import collect_target_facts
 
 
 class FlavourChoice(NamedTuple):

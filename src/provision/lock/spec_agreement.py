@@ -10,6 +10,7 @@ from packaging.version import Version
 from provision.effects.conda import CondaRecord
 from provision.facts import Facts
 from provision.kinds import kind_of
+from provision.kinds.base import TargetFacts
 from provision.lock.conda_names import requested_conda_names, to_index_name, with_index_names
 from provision.lock.conda_request import DEFAULT_CHANNEL
 from provision.lock.flavours import flavour_on
@@ -26,7 +27,7 @@ from provision.lock.uv_request import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
 from provision.spec import Package as Requested
 from provision.spec import Spec
-from provision.target_facts import TargetFacts, collect_target_facts
+from provision.target_facts import collect_target_facts
 
 
 class _Context(NamedTuple):

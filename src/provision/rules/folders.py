@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from provision.diagnostics import Edit, Insert, Route
+from provision.kinds.base import TargetFacts
 from provision.rules.rule import LintContext
-from provision.target_facts import TargetFacts
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")

@@ -10,9 +10,9 @@ from provision.diagnostics import Route
 from provision.facts import Card
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range
+from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH
 from provision.rules.rule import LintContext
-from provision.target_facts import TargetFacts
 
 
 class MachineRequirement(NamedTuple):

@@ -20,8 +20,9 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import Facts
+from provision.kinds.base import GpuSettings, TargetFacts
 from provision.spec import Spec
-from provision.target_facts import GpuSettings, TargetFacts, collect_target_facts
+from provision.target_facts import collect_target_facts
 
 _Cached = TypeVar("_Cached")
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from provision.diagnostics import Route
 from provision.facts import cuda_of
 from provision.facts.schema_platforms import OperatingSystem
+from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import LintContext
 from provision.spec import Package
-from provision.target_facts import TargetFacts
 
 
 class Nvcc(NamedTuple):

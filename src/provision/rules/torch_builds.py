@@ -9,10 +9,10 @@ from typing import NamedTuple
 from provision.diagnostics import Route
 from provision.facts import Card, TorchBuild, TorchRelease, cuda_of
 from provision.facts.versions import format_versions, require_version
+from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import find_line
 from provision.rules.releases import AdmittedReleases, torch_releases
 from provision.rules.rule import LintContext
-from provision.target_facts import TargetFacts
 
 LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")
 """The platforms whose CUDA builds are in the tables."""

@@ -10,9 +10,9 @@ from provision.facts import Card, Facts
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
 from provision.kinds import WorkbenchTarget
+from provision.kinds.base import TargetFacts
 from provision.kinds.target_model import MAX_GPUS
 from provision.rules.rule import LintContext
-from provision.target_facts import TargetFacts
 
 RESOURCE_NAME_PATTERN = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """The form of most names of Compute Engine, 1 to 63 characters.

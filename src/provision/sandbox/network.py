@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -138,11 +138,6 @@ def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
     """Return the sockets sent over a channel, none if the other side has ended."""
     _, handles, _, _ = socket.recv_fds(channel, 16, most)
     return [socket.socket(fileno=handle) for handle in handles]
-
-
-def send_sockets(channel: socket.socket, sockets: Iterable[socket.socket]) -> None:
-    """Send sockets over a channel."""
-    socket.send_fds(channel, [b"sockets"], [sock.fileno() for sock in sockets])
 
 
 def _reachable(name: str, port: int) -> str:

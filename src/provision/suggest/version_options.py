@@ -17,10 +17,11 @@ from provision.facts.versions import (
     named_versions,
     require_version,
 )
+from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import version_specifiers, without_local
 from provision.rules.torch_builds import LINUX_PLATFORMS
 from provision.spec import Spec
-from provision.target_facts import TargetFacts, collect_target_facts
+from provision.target_facts import collect_target_facts
 
 VERSION_CHANGE_COST = 1.0
 """Cost of another version or build. Our choice, as are all costs: see also candidates.py."""

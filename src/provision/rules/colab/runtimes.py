@@ -14,11 +14,11 @@ from provision.facts import Card
 from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
 from provision.facts.versions import implies, parse_version, require_version
 from provision.kinds import kind_of
+from provision.kinds.base import TargetFacts
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.rule import LintContext, related_at
 from provision.spec import ColabTarget, Package
-from provision.target_facts import TargetFacts
 
 
 class ColabTargetFacts(NamedTuple):

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RelatedLocation, Route, Severity
 from provision.facts import Card
+from provision.kinds.base import TargetFacts
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
-from provision.target_facts import TargetFacts
 
 MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 

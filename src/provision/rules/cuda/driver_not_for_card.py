@@ -25,6 +25,7 @@ from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import split_image_name
 from provision.facts.versions import lower_bound, require_version
+from provision.kinds.base import TargetFacts
 from provision.rules.edits import yaml_scalar
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import (
@@ -34,7 +35,6 @@ from provision.rules.machine_requirements import (
     find_machine_requirement,
 )
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.target_facts import TargetFacts
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
 

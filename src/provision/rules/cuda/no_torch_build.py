@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease, cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
+from provision.kinds.base import GpuSettings
 from provision.rules.releases import AdmittedReleases, torch_releases
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
-from provision.target_facts import GpuSettings
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

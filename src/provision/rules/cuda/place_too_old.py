@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
+from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
@@ -44,7 +45,6 @@ from provision.rules.torch_builds import (
     possible_builds,
     possible_torch_releases,
 )
-from provision.target_facts import ProvidedVersion
 
 _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER)
 

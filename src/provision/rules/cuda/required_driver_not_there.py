@@ -22,10 +22,10 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import has_version_in_range
+from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.target_facts import ProvidedVersion
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -29,6 +29,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
+from provision.kinds.base import TargetFacts
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 from provision.rules.source_builds import (
     Nvcc,
@@ -39,7 +40,6 @@ from provision.rules.source_builds import (
     wheel_cuda_at,
 )
 from provision.spec import Package
-from provision.target_facts import TargetFacts
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
+from provision.kinds.base import TargetFacts
 from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
@@ -36,7 +37,6 @@ from provision.rules.folders import (
 )
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
-from provision.target_facts import TargetFacts
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card
+from provision.kinds.base import TargetFacts
 from provision.rules.machine_requirements import find_machine_requirement
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.target_facts import TargetFacts
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

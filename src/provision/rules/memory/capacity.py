@@ -9,10 +9,10 @@ from provision.diagnostics import Route
 from provision.facts.memory import Workload
 from provision.field_types import parse_size
 from provision.kinds import kind_of
-from provision.kinds.base import Capacity
+from provision.kinds.base import Capacity, TargetFacts
 from provision.rules.machine_requirements import find_machine_requirement
 from provision.rules.rule import LintContext
-from provision.target_facts import TargetFacts, build_workload
+from provision.target_facts import build_workload
 
 GIB = 2**30
 

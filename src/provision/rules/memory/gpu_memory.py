@@ -37,12 +37,11 @@ from provision.facts.memory import (
     minimum_memory,
 )
 from provision.kinds import LocalTarget, WorkbenchTarget
-from provision.kinds.base import Capacity
+from provision.kinds.base import Capacity, TargetFacts
 from provision.rules.memory.capacity import format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import available_gpu_counts
-from provision.target_facts import TargetFacts
 
 _ELSEWHERE = ("deepspeed", "fsdp", "fsdp_config")
 """TrainingArguments that may move a part of the training to RAM."""

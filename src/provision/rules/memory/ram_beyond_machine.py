@@ -22,6 +22,7 @@ from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
 from provision.kinds import ColabTarget, WorkbenchTarget
+from provision.kinds.base import TargetFacts
 from provision.kinds.colab import find_shape
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
@@ -32,7 +33,6 @@ from provision.rules.memory.capacity import (
     unmet_sizes,
 )
 from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
-from provision.target_facts import TargetFacts
 
 USABLE_RAM_SHARE = 0.95
 """Share of the required RAM that is enough, as check H05 has it on the device (a test compares)."""

@@ -29,10 +29,10 @@ from provision.facts.versions import (
     parse_specifiers,
     require_version,
 )
+from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
-from provision.target_facts import TargetFacts
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""

@@ -30,6 +30,7 @@ from provision.errors import LockError
 from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
+from provision.kinds.base import TargetFacts
 from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
 from provision.rules.edits import set_field_edit
 from provision.rules.package_requirements import (
@@ -52,7 +53,6 @@ from provision.rules.rule import (
     related_if_written,
 )
 from provision.rules.torch_builds import LINUX_PLATFORMS
-from provision.target_facts import TargetFacts
 
 
 class PackageWithTorch(NamedTuple):

@@ -30,9 +30,9 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
 )
+from provision.kinds.base import GpuSettings
 from provision.rules.package_requirements import starts_processes
 from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.target_facts import GpuSettings
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

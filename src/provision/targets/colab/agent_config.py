@@ -15,11 +15,11 @@ import provision
 from provision.facts import Facts
 from provision.facts.lazy_tables import load_colab_packages
 from provision.facts.schema_platforms import ColabRuntime
+from provision.kinds.colab import find_shape
 from provision.lock import LockedPackage, TargetChoice
 from provision.lock.target_view import DEFAULT_INDEX_URL, is_wheel
 from provision.lock.wheels import wheel_runs_on
 from provision.targets.colab.file_names import get_colab_target
-from provision.targets.colab.shapes import find_shape
 from provision.targets.context import TargetContext
 from provision.verification import expectations_of
 

@@ -17,7 +17,6 @@ from provision.targets.colab import programs
 PLACEHOLDER = '{"ABOUT": "HERE"}'
 """The word in the templates that gives way to what the cell is about."""
 _LINE = 120
-_SHORT = 12
 # Every choice is named, so that no default of a version of liblzma decides.
 _FILTER = {
     "id": lzma.FILTER_LZMA2,
@@ -40,11 +39,6 @@ def build_payload(document: bytes, members: Mapping[str, bytes]) -> bytes:
 def digest_payload(payload: bytes) -> str:
     """Return the digest that a cell checks its payload by, in hexadecimal digits."""
     return hashlib.sha256(payload).hexdigest()
-
-
-def to_payload_folder_name(sha256: str) -> str:
-    """Return the name of the folder that a payload is unpacked into."""
-    return sha256[:_SHORT]
 
 
 @functools.lru_cache(maxsize=4)

@@ -11,6 +11,7 @@ from provision.effects.local import RemoveFileIfUnmodified, RemoveTree, WriteFil
 from provision.effects.system import Effect
 from provision.errors import Refused
 from provision.facts import Facts
+from provision.kinds.colab import find_shape
 from provision.plan import Action, Operation
 from provision.state import Ledger
 from provision.targets.colab.file_names import (
@@ -23,7 +24,6 @@ from provision.targets.colab.file_names import (
 from provision.targets.colab.observation import ColabObservation
 from provision.targets.colab.rendered_files import RenderedFiles
 from provision.targets.colab.sessions import NOTEBOOK_PART, SESSION_PART
-from provision.targets.colab.shapes import find_shape
 from provision.targets.context import TargetContext
 from provision.targets.recorded_paths import resolve_own_folder
 

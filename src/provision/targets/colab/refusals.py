@@ -13,7 +13,7 @@ from provision.targets.context import TargetContext
 def find_refusals(
     place: TargetContext, facts: Facts, foreign: tuple[str, ...]
 ) -> Iterator[Refusal]:
-    """Yield everything that is refused; `foreign` are files of others that stand where ours would."""  # noqa: E501
+    """Yield every refusal; `foreign` are files of others with our names."""
     yield from find_target_refusals(place.spec, place.target, facts)
     yield from _lock_refusals(place)
     for name in foreign:

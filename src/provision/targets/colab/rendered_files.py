@@ -9,6 +9,7 @@ from typing import Any
 
 import provision
 from provision.facts import Facts
+from provision.kinds.colab import find_shape
 from provision.targets.colab import cell, notebook, programs
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.file_names import (
@@ -19,7 +20,6 @@ from provision.targets.colab.file_names import (
     build_render_command,
     get_colab_target,
 )
-from provision.targets.colab.shapes import find_shape
 from provision.targets.context import TargetContext
 from provision.targets.workbench.programs import read_pinned_uv
 

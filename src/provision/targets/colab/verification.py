@@ -10,6 +10,7 @@ from provision.effects.local import MakeFolder, RemoveTree
 from provision.errors import Refused
 from provision.facts import Facts
 from provision.field_types import parse_duration
+from provision.kinds.colab import find_shape
 from provision.plan import Action, Intent, Operation
 from provision.targets.base import AnyDriver, Journal, ProbeEvidence
 from provision.targets.colab.file_names import get_colab_target
@@ -20,7 +21,6 @@ from provision.targets.colab.sessions import (
     get_sessions_folder,
     plan_session_stop,
 )
-from provision.targets.colab.shapes import find_shape
 from provision.targets.context import TargetContext
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
