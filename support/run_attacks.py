@@ -1,9 +1,9 @@
 """Run the tests of attacks against the source of an earlier commit, and list those that fail there:
 `python support/run_attacks.py COMMIT`.
 
-The tests are those of the newest commit, the package, its templates and the action those of the
-named one.
-A test that imports what the named commit lacks fails there too.
+The package, its templates and the action are those of the named commit, the tests those of HEAD. A
+test that imports what the named commit lacks fails there too: against a commit from before a
+rename, take the tests of the last commit before it with `--tests-of`.
 """
 
 from __future__ import annotations
@@ -45,11 +45,17 @@ def main() -> int:
     parser.add_argument(
         "tests", nargs="*", default=TESTS, help="files or folders of tests (default: all attacks)"
     )
+    parser.add_argument(
+        "--tests-of", default="HEAD", help="the commit whose tests run (default: HEAD)"
+    )
     options = parser.parse_args()
     count = 0
     with tempfile.TemporaryDirectory(prefix="provision-attacks-") as name:
         copy = Path(name) / "copy"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(copy)], check=True)
+        subprocess.run(
+            ["git", "-C", str(copy), "checkout", "--quiet", options.tests_of], check=True
+        )
         subprocess.run(["git", "-C", str(copy), "rm", "-r", "--quiet", *SOURCES], check=True)
         subprocess.run(
             ["git", "-C", str(copy), "checkout", "--quiet", options.commit, "--", *SOURCES],
@@ -72,7 +78,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _failing(copy: Path, path: Path) -> list[str]:
-    """Return the tests of a file that fail, or one line for a file whose tests do not end in time."""  # noqa: E501
+    """Return the tests of a file that fail, or a line that says why they gave no result."""
     name = str(path.relative_to(copy))
     command = [
         str(copy / ".venv/bin/python"),

@@ -150,6 +150,19 @@ def test_signals_at_random_moments(applied: Bench, seed: int, signals: int) -> N
     assert done.returncode == 0, done.stderr
 
 
+def test_an_interrupt_handled_after_exec_does_not_kill_the_interpreter(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        "import sys\n"
+        "from provision.cli import signals\n"
+        "try: exec('raise KeyboardInterrupt')\n"
+        "except KeyboardInterrupt: signals.clear_unhandled_interrupt()\n"
+        "sys.exit(130)\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, timeout=600, check=False)
+    assert done.returncode == 130  # by itself, and not killed by SIGINT: -2
+
+
 def test_nothing_else_is_imported_before_the_handlers(tmp_path: Path) -> None:
     code = (
         "import sys; before = set(sys.modules); from provision.cli import run_cli; "

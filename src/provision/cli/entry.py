@@ -26,3 +26,5 @@ def run_cli(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, signals.Terminated):
         # A second signal, just before `end_on_signals` after the first one.
         signals.exit_on_signal(signals.last_signal() or signal.SIGINT)
+    finally:
+        signals.clear_unhandled_interrupt()

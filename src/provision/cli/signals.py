@@ -70,6 +70,16 @@ def ignore_signals_at_exit() -> None:
     _set_handlers(signal.SIG_IGN)
 
 
+def clear_unhandled_interrupt() -> None:
+    """Make the interpreter forget a Ctrl-C that arrived inside `exec` of a text and was handled.
+
+    CPython 3.10 to 3.13 records a KeyboardInterrupt that leaves such a text (while a dataclass is
+    defined, for example) as unhandled. `python -m` then ends by SIGINT, whatever its exit code. The
+    next text that runs resets the record.
+    """
+    exec("")  # noqa: S102
+
+
 def _set_handlers(handler: Any) -> None:
     for number in _SIGNALS:
         # `nohup` and `&` ignore a signal so that the command continues.
