@@ -203,14 +203,14 @@ def test_a_path_that_does_not_exist_is_found(tmp_path: Path) -> None:
     assert _missing_paths(page) == ["nowhere/", "src/provision/nowhere.py", "docs/nowhere.md"]
 
 
-def test_the_code_map_names_every_room() -> None:
+def test_the_architecture_names_every_package() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    rooms = {
+    packages = {
         f"{path.name}/" if path.is_dir() else path.name
         for path in (ROOT / "src/provision").iterdir()
         if not path.name.startswith(("_", "."))
     }
-    assert {room for room in rooms - {"py.typed"} if f"`{room}`" not in text} == set()
+    assert {name for name in packages - {"py.typed"} if f"`{name}`" not in text} == set()
 
 
 def test_every_decision_is_listed() -> None:
@@ -253,7 +253,7 @@ def _prose(page: Path) -> str:
 
 def _missing_paths(page: Path) -> list[str]:
     """Return the code words that look like a path of the repository and lead nowhere: they end in a
-    slash or a suffix, or name a room's file.
+    slash or a suffix, or name a package's file.
     """
     words = re.findall(r"`([A-Za-z_.][\w./-]*)`", _prose(page))
     paths = [
