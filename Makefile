@@ -51,7 +51,7 @@ test-quick: $(VENV)/.developed
 test-long: $(VENV)/.developed
 	$(PYTEST) --long=all -m long $(PYTEST_ARGS)
 
-# On a machine with an NVIDIA card: docs/checks-device.md. Without one it says so and fails.
+# On a machine with an NVIDIA card: docs/reference/checks-device.md. Without one it says so and fails.
 test-device: $(VENV)/.developed
 	REQUIRE=device $(BIN)/python -m pytest -q -x -m device tests/agent/probe/test_device.py $(PYTEST_ARGS)
 
@@ -75,7 +75,7 @@ bench-lock: $(VENV)/.developed
 facts: $(VENV)/.developed
 	$(BIN)/python support/compile_facts.py
 
-# What machines can read of the facts, compared with the package index of pip's configuration: docs/facts.md.
+# What machines can read of the facts, compared with the package index of pip's configuration: docs/reference/facts.md.
 remake: $(VENV)/.developed
 	$(LOCAL) sh -c 'for table in torch transformers packages cuda; do $(BIN)/python support/remake_$$table.py --check || code=1; done; $(BIN)/python support/read_training_arguments.py --check || code=1; exit $${code:-0}'
 

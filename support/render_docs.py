@@ -1,7 +1,7 @@
 """Writes the reference pages below docs/ from the program; `--check` lists those that are stale.
 
-The pages of the rules (docs/rules/) are not under version control: docs/rules.md lists the rules,
-and `provision explain` prints their pages.
+The pages of the rules (docs/reference/rules/) are not under version control:
+docs/reference/rules.md lists the rules, and `provision explain` prints their pages.
 """
 
 from __future__ import annotations
@@ -123,15 +123,17 @@ def pages() -> dict[str, str]:
     """Return the pages under version control by their paths below docs/."""
     return {
         "spec.schema.json": schema_text(),
-        "spec.md": spec_page(json_schema({})),
-        "findings.md": findings_page(),
-        "rules.md": rules_page(),
+        "reference/spec.md": spec_page(json_schema({})),
+        "reference/findings.md": findings_page(),
+        "reference/rules.md": rules_page(),
     }
 
 
 def rule_pages() -> dict[str, str]:
     """Return the page of each rule by its path below docs/."""
-    return {f"rules/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in RULES}
+    return {
+        f"reference/rules/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in RULES
+    }
 
 
 def spec_page(schema: dict[str, Any]) -> str:
@@ -175,10 +177,10 @@ Nothing is converted silently: `python: 3.10` is an error, because YAML reads a 
 `packages` or `python`.
 - With `extends`, maps merge, packages merge by name, other lists replace, and null removes.
 - Which of these keys have an effect on a local target, and which are refused, is said in \
-[the guide](guide.md#what-this-version-does-not-do).
+[limits.md](limits.md).
 - What can be wrong with a spec is listed in [findings.md](findings.md) (text, shape, `extends`) \
 and [rules.md](rules.md) (meaning).
-- The same as JSON Schema, draft 7: [spec.schema.json](spec.schema.json), or `provision schema`.
+- The same as JSON Schema, draft 7: [spec.schema.json](../spec.schema.json), or `provision schema`.
 """
 
 
@@ -314,7 +316,7 @@ def rules_page() -> str:
     )
     pages = (
         "`provision explain PKG001` prints the page of a rule: what it does, why, how to fix the "
-        "finding, with examples and sources. `make docs` writes all pages to docs/rules."
+        "finding, with examples and sources. `make docs` writes all pages to docs/reference/rules."
     )
     rows = ["| id | name | severity | what is wrong |", "|---|---|---|---|"]
     for rule in RULES:
@@ -354,9 +356,10 @@ def stale_pages(folder: Path, expected: dict[str, str]) -> list[str]:
 def write_pages(folder: Path) -> None:
     """Write every page whose text changed, and delete the pages of rules that are gone."""
     expected = {**pages(), **rule_pages()}
-    (folder / "rules").mkdir(parents=True, exist_ok=True)
-    for path in (folder / "rules").glob("*.md"):
-        if f"rules/{path.name}" not in expected:
+    rules = folder / "reference/rules"
+    rules.mkdir(parents=True, exist_ok=True)
+    for path in rules.glob("*.md"):
+        if f"reference/rules/{path.name}" not in expected:
             path.unlink()
     for name in stale_pages(folder, expected):
         (folder / name).write_text(expected[name], encoding="utf-8")

@@ -1,5 +1,5 @@
 """The documentation is true: generated pages are fresh, links lead somewhere, paths exist, and the
-guide's commands do what it shows.
+commands on the pages do what they show.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GUIDE = DOCS / "guide.md"
 SHOWN_PYTHON = '"3.11"'
 SHOWN_FOLDER = "/home/me/project"
-MARKDOWN = tuple(sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md"))))
+PAGES = tuple(
+    page for page in sorted(DOCS.rglob("*.md")) if page.parent != DOCS / "reference/rules"
+)
+"""The pages under version control."""
+MARKDOWN = (*sorted(ROOT.glob("*.md")), *PAGES)
 MODELS = {
     name: model
     for module in (
@@ -77,18 +80,22 @@ def test_stale_missing_and_leftover_pages_are_replaced(tmp_path: Path) -> None:
     expected = {**render_docs.pages(), **render_docs.rule_pages()}
     render_docs.write_pages(tmp_path)
     assert render_docs.stale_pages(tmp_path, expected) == []
-    (tmp_path / "spec.md").write_text("old", encoding="utf-8")
-    (tmp_path / "rules/PKG001.md").unlink()
-    (tmp_path / "rules/PKG999.md").write_text("gone", encoding="utf-8")
-    assert render_docs.stale_pages(tmp_path, expected) == ["rules/PKG001.md", "spec.md"]
+    reference = tmp_path / "reference"
+    (reference / "spec.md").write_text("old", encoding="utf-8")
+    (reference / "rules/PKG001.md").unlink()
+    (reference / "rules/PKG999.md").write_text("gone", encoding="utf-8")
+    assert render_docs.stale_pages(tmp_path, expected) == [
+        "reference/rules/PKG001.md",
+        "reference/spec.md",
+    ]
     render_docs.write_pages(tmp_path)
     assert render_docs.stale_pages(tmp_path, expected) == []
-    assert not (tmp_path / "rules/PKG999.md").exists()
+    assert not (reference / "rules/PKG999.md").exists()
 
 
 def test_every_rule_has_an_anchor_and_a_page() -> None:
     assert {Path(name).stem.lower() for name in render_docs.rule_pages()} <= _anchors(
-        DOCS / "rules.md"
+        DOCS / "reference/rules.md"
     )
 
 
@@ -154,15 +161,14 @@ def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
 
 WHOLE = [
     (page, text)
-    for page in (ROOT / "README.md", *sorted(DOCS.glob("*.md")))
+    for page in (ROOT / "README.md", *PAGES)
     for text in re.findall(
-        r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        r"(?<!-->\n)^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
-    if page != GUIDE
-    and all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("gpu", "python", "packages"))
+    if all(re.search(rf"^{key}:", text, re.MULTILINE) for key in ("gpu", "python", "packages"))
 ]
-"""Specs that a reader may copy as they stand; those of the guide, some of them wrong on purpose,
-are run with its commands.
+"""Specs that a reader may copy as they are, but for files of tested blocks: some of these are wrong
+on purpose.
 """
 
 
@@ -297,20 +303,20 @@ def _roots() -> Iterator[Path]:
     )
 
 
-# The guide
+# Blocks that are run
 
 
 @dataclass(frozen=True)
 class Step:
-    """A block of the guide: a file to write, or commands with the exit code and the output of each."""  # noqa: E501
+    """A file to write, or commands with their exit code and the output that the page shows."""
 
-    line: int
+    place: str
     file: str = ""
     text: str = ""
     code: int = 0
 
     def commands(self) -> Iterator[tuple[str, list[str]]]:
-        """Give each command with the lines that the guide shows of its output."""
+        """Yield each command with the lines that the page shows of its output."""
         for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
             command, *shown = part.rstrip("\n").split("\n")
             yield command, shown
@@ -323,26 +329,39 @@ _BLOCK = re.compile(
 )
 
 
-def _steps(text: str) -> list[Step]:
-    blocks = _BLOCK.finditer(text)
+def _steps(text: str, name: str = "page.md") -> list[Step]:
     return [
-        Step(text.count("\n", 0, b.start()) + 1, b["file"] or "", b["text"], int(b["code"] or 0))
-        for b in blocks
+        Step(
+            f"{name}:{text.count(chr(10), 0, block.start()) + 1}",
+            block["file"] or "",
+            block["text"],
+            int(block["code"] or 0),
+        )
+        for block in _BLOCK.finditer(text)
     ]
 
 
-def test_the_guide_shows_what_the_commands_do(guide_bench: Bench) -> None:
-    steps = _steps(GUIDE.read_text(encoding="utf-8"))
-    assert len(steps) > 30
-    wrong = [fault for step in steps for fault in _faults(step, guide_bench)]
+RUN = {
+    page.relative_to(DOCS).as_posix(): text
+    for page in PAGES
+    if re.search(r"^<!-- tested\b", text := page.read_text(encoding="utf-8"), re.MULTILINE)
+}
+"""Pages with blocks that are run, each from its beginning in a new project."""
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_page_shows_what_the_commands_do(docs_bench: Bench, name: str) -> None:
+    wrong = [fault for step in _steps(RUN[name], name) for fault in _faults(step, docs_bench)]
     assert wrong == [], "\n\n".join(wrong)
 
 
-def test_every_marked_block_of_the_guide_is_run() -> None:
-    text = GUIDE.read_text(encoding="utf-8")
-    marks = re.findall(r"^<!-- (?:file|tested)\b.*-->$", text, re.MULTILINE)
-    assert len(_steps(text)) == len(marks)
-    assert all(next(step.commands())[0] for step in _steps(text) if not step.file)
+def test_every_marked_block_is_run() -> None:
+    assert len(RUN) > 10
+    for name, text in RUN.items():
+        marks = re.findall(r"^<!-- (?:file|tested)\b.*-->$", text, re.MULTILINE)
+        steps = _steps(text)
+        assert len(steps) == len(marks), name
+        assert all(next(step.commands())[0] for step in steps if not step.file)
 
 
 @pytest.mark.parametrize(
@@ -365,17 +384,15 @@ def test_every_marked_block_of_the_guide_is_run() -> None:
         ),
     ],
 )
-def test_a_guide_that_lies_is_found(guide_bench: Bench, block: str, said: str) -> None:
+def test_a_block_that_is_not_true_is_found(docs_bench: Bench, block: str, said: str) -> None:
     (step,) = _steps(block)
-    (fault,) = _faults(step, guide_bench)
+    (fault,) = _faults(step, docs_bench)
     assert said in fault
 
 
 @pytest.fixture
-def guide_bench(tmp_path: Path) -> Bench:
-    """A project with PyTorch's indexes and a default one, of small wheels that have the names and
-    versions of the guide's packages.
-    """
+def docs_bench(tmp_path: Path) -> Bench:
+    """A project with small wheels that have the names and versions of the pages' packages."""
     pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
     make_index(pytorch.folder / "default", (make_wheel(tmp_path / "wheels", "ipykernel", "7.1.0"),))
     of_cpu = pytorch.folder / "wheels/cpu"
@@ -410,7 +427,7 @@ def _faults(step: Step, bench: Bench) -> Iterator[str]:
             )
             yield "\n".join(
                 [
-                    f"guide.md:{step.line}: {command}",
+                    f"{step.place}: {command}",
                     *problems,
                     *(f"not said: {line}" for line in missing),
                     "--- said:",

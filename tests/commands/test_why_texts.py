@@ -229,7 +229,7 @@ def test_each_symptom_has_a_source() -> None:
 
 
 def test_the_page_says_how_many_there_are() -> None:
-    page = (TEXTS.parents[1] / "docs/why.md").read_text(encoding="utf-8")
+    page = (TEXTS.parents[1] / "docs/how-to/explain-errors.md").read_text(encoding="utf-8")
     assert re.findall(r"(\d+) errors, each with its source", page) == [str(len(load_symptoms()))]
 
 

@@ -297,7 +297,7 @@ def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -
 
 def test_the_page_on_the_facts_names_every_table_and_every_script() -> None:
     page, makefile = (
-        (ROOT / "docs/facts.md").read_text(encoding="utf-8"),
+        (ROOT / "docs/reference/facts.md").read_text(encoding="utf-8"),
         (ROOT / "Makefile").read_text(encoding="utf-8"),
     )
     scripts = [

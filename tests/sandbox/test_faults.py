@@ -362,7 +362,7 @@ def test_faults_count_down() -> None:
 
 
 def test_every_fault_is_on_its_page() -> None:
-    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/how-to/sandbox.md").read_text()
     for name, kind in FAULT_KINDS.items():
         assert f"| {kind.meaning} |" in page, name
         assert f"| `{name}" in page
@@ -464,5 +464,5 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_every_moment_is_on_its_page() -> None:
-    page = (Path(__file__).parents[2] / "docs/sandbox.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/how-to/sandbox.md").read_text()
     assert [at for at, meaning in TRIGGERS.items() if f"| `{at}` | {meaning} |" not in page] == []

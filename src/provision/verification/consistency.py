@@ -2,7 +2,7 @@
 
 A report that arrives from a device is judged again with the probe's own functions. Values that
 the probe does not publish, or publishes redacted, cannot be judged again: a report that is made
-up whole and consistently is believed (docs/parity.md).
+up whole and consistently is believed (docs/explanation/parity.md).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def render_text(
 
 
 def to_json(explanations: Sequence[Explanation], unexplained: str = "") -> dict[str, Any]:
-    """Return the explanations as data; docs/why.md describes each key."""
+    """Return the explanations as data; docs/how-to/explain-errors.md describes each key."""
     return {
         "version": VERSION,
         "unknown": unexplained,

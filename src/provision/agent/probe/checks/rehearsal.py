@@ -14,7 +14,7 @@ PEAK_OVER_ESTIMATE = Threshold(
     1.5,
     "x estimate and logits",
     "own choice: on CPU the peak was 1.02 to 1.30 times estimate and logits "
-    "(docs/rehearsal.md); no card was measured",
+    "(docs/explanation/rehearsal.md); no card was measured",
 )
 OVERHEAD_BYTES = 2**28
 """Bytes that kernels and the allocator take beside the tensors, whatever the model: 0.08 to 0.13
