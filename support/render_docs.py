@@ -1,7 +1,8 @@
 """Writes the reference pages below docs/ from the program; `--check` lists those that are stale.
 
-The pages of the rules (docs/reference/rules/) are not under version control:
-docs/reference/rules.md lists the rules, and `provision explain` prints their pages.
+The pages of single rules and commands (docs/reference/rules/, docs/reference/commands/) are not
+under version control: docs/reference/rules.md and commands.md list them, and `provision explain`
+and `--help` print them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import yaml
 
+from provision.cli.app import SECTIONS, app
 from provision.commands.schema import schema_text
 from provision.rules import RULES, render_rule_page
 from provision.schema import json_schema
@@ -22,6 +25,8 @@ from provision.source.vocabulary import FORMAT_DESCRIPTIONS
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
+RULE_PAGES, COMMAND_PAGES = "reference/rules", "reference/commands"
+"""Folders below docs/ that are not under version control."""
 NOTE = "<!-- Written by support/render_docs.py (make docs): change the program, not this page. -->"
 
 PARTS = {
@@ -126,14 +131,15 @@ def pages() -> dict[str, str]:
         "reference/spec.md": spec_page(json_schema({})),
         "reference/findings.md": findings_page(),
         "reference/rules.md": rules_page(),
+        "reference/commands.md": commands_page(),
     }
 
 
-def rule_pages() -> dict[str, str]:
-    """Return the page of each rule by its path below docs/."""
-    return {
-        f"reference/rules/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in RULES
-    }
+def unversioned_pages() -> dict[str, str]:
+    """Return the page of each rule and of each command by its path below docs/."""
+    rules = {f"{RULE_PAGES}/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in RULES}
+    commands = {f"{COMMAND_PAGES}/{name}.md": command_page(name) for name in app.commands}
+    return {**rules, **commands}
 
 
 def spec_page(schema: dict[str, Any]) -> str:
@@ -325,6 +331,48 @@ def rules_page() -> str:
     return "\n\n".join([NOTE, "# Rules", intro, pages, "\n".join(rows)]) + "\n"
 
 
+def commands_page() -> str:
+    """Return the table of commands, in the sections of the help."""
+    intro = (
+        "`provision COMMAND --help` prints the options of a command, with examples. `make docs` "
+        f"writes these pages to docs/{COMMAND_PAGES}. Before the command: `-v` and `-vv` log to "
+        "stderr, `--log-file PATH` appends the log to a file, `--version` prints the version."
+    )
+    parts = [NOTE, "# Commands", intro]
+    for section, names in SECTIONS.items():
+        rows = ["| command | what it does |", "|---|---|"]
+        for name in names:
+            usage = app.commands[name].get_usage(command_context(name)).removeprefix("Usage: ")
+            summary = cell(app.commands[name].get_short_help_str(200))
+            rows.append(f"| {code(' '.join(usage.split()))} | {summary} |")
+        parts += [f"## {section.capitalize()}", "\n".join(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def command_page(name: str) -> str:
+    """Return the help of a command and of its subcommands."""
+    command = app.commands[name]
+    commands = {name: command}
+    if isinstance(command, click.Group):
+        commands |= {f"{name} {sub}": command.commands[sub] for sub in sorted(command.commands)}
+    parts = [NOTE, f"# provision {name}"]
+    for path, part in commands.items():
+        heading = [f"## provision {path}"] if path != name else []
+        parts += [*heading, f"```text\n{part.get_help(command_context(path)).rstrip()}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def command_context(path: str) -> click.Context:
+    """Return the context in which a command renders its help, 100 columns wide."""
+    return click.Context(
+        click.Command(path),
+        info_name=f"provision {path}",
+        terminal_width=100,
+        max_content_width=100,
+        help_option_names=["-h", "--help"],
+    )
+
+
 def sentence(text: str) -> str:
     """Return a docstring as one paragraph that ends in a full stop."""
     text = " ".join(text.split())
@@ -354,13 +402,13 @@ def stale_pages(folder: Path, expected: dict[str, str]) -> list[str]:
 
 
 def write_pages(folder: Path) -> None:
-    """Write every page whose text changed, and delete the pages of rules that are gone."""
-    expected = {**pages(), **rule_pages()}
-    rules = folder / "reference/rules"
-    rules.mkdir(parents=True, exist_ok=True)
-    for path in rules.glob("*.md"):
-        if f"reference/rules/{path.name}" not in expected:
-            path.unlink()
+    """Write every page whose text changed, and delete those of rules and commands that are gone."""
+    expected = {**pages(), **unversioned_pages()}
+    for name in (RULE_PAGES, COMMAND_PAGES):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for path in (folder / name).glob("*.md"):
+            if f"{name}/{path.name}" not in expected:
+                path.unlink()
     for name in stale_pages(folder, expected):
         (folder / name).write_text(expected[name], encoding="utf-8")
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from provision import package_fields
 from provision import spec as language
 from provision.kinds import KINDS, target_model
+from provision.rules import RULES
 from provision.schema import json_schema
 from provision.source.schema_lookup import target_models
 from tests import fork_server
@@ -32,11 +33,6 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SHOWN_PYTHON = '"3.11"'
 SHOWN_FOLDER = "/home/me/project"
-PAGES = tuple(
-    page for page in sorted(DOCS.rglob("*.md")) if page.parent != DOCS / "reference/rules"
-)
-"""The pages under version control."""
-MARKDOWN = (*sorted(ROOT.glob("*.md")), *PAGES)
 MODELS = {
     name: model
     for module in (
@@ -68,6 +64,14 @@ def _render() -> ModuleType:
 
 render_docs = _render()
 
+PAGES = tuple(
+    page
+    for page in sorted(DOCS.rglob("*.md"))
+    if page.parent not in {DOCS / render_docs.RULE_PAGES, DOCS / render_docs.COMMAND_PAGES}
+)
+"""The pages under version control."""
+MARKDOWN = (*sorted(ROOT.glob("*.md")), *PAGES)
+
 
 # Generated pages
 
@@ -77,13 +81,14 @@ def test_generated_pages_are_fresh() -> None:
 
 
 def test_stale_missing_and_leftover_pages_are_replaced(tmp_path: Path) -> None:
-    expected = {**render_docs.pages(), **render_docs.rule_pages()}
+    expected = {**render_docs.pages(), **render_docs.unversioned_pages()}
     render_docs.write_pages(tmp_path)
     assert render_docs.stale_pages(tmp_path, expected) == []
     reference = tmp_path / "reference"
     (reference / "spec.md").write_text("old", encoding="utf-8")
     (reference / "rules/PKG001.md").unlink()
     (reference / "rules/PKG999.md").write_text("gone", encoding="utf-8")
+    (reference / "commands/gone.md").write_text("gone", encoding="utf-8")
     assert render_docs.stale_pages(tmp_path, expected) == [
         "reference/rules/PKG001.md",
         "reference/spec.md",
@@ -91,12 +96,12 @@ def test_stale_missing_and_leftover_pages_are_replaced(tmp_path: Path) -> None:
     render_docs.write_pages(tmp_path)
     assert render_docs.stale_pages(tmp_path, expected) == []
     assert not (reference / "rules/PKG999.md").exists()
+    assert not (reference / "commands/gone.md").exists()
 
 
-def test_every_rule_has_an_anchor_and_a_page() -> None:
-    assert {Path(name).stem.lower() for name in render_docs.rule_pages()} <= _anchors(
-        DOCS / "reference/rules.md"
-    )
+def test_every_rule_has_an_anchor() -> None:
+    anchors = _anchors(DOCS / "reference/rules.md")
+    assert {rule.id.lower() for rule in RULES} <= anchors
 
 
 def test_the_script_says_whether_pages_are_fresh() -> None:
@@ -154,6 +159,35 @@ def test_the_examples_are_valid(name: str) -> None:
 def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
     done = bench.run("lint", str(bench.spec(render_docs.WHOLE)))
     assert done.returncode == 0, done.stdout
+
+
+# Environment variables
+
+
+INTERNAL_VARIABLES = {
+    "PROVISION_METADATA",
+    "PROVISION_PATH",
+    "PROVISION_RUN_NOTES",
+    "PROVISION_SANDBOX",
+    "PROVISION_SECRETS",
+    "PROVISION_STARTED",
+    "PROVISION_STORAGE",
+}
+"""What provision sets for its own programs on a device, in a sandbox or beside a run."""
+
+
+def test_the_page_names_every_variable_that_provision_reads() -> None:
+    page = (DOCS / "reference/environment-variables.md").read_text(encoding="utf-8")
+    described = {name.removesuffix("_NAME") for name in re.findall(r"`(PROVISION_[A-Z_]+)", page)}
+    read = {
+        name.rstrip("_")
+        for folder in ("src", "templates")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".sh"}
+        for name in re.findall(r"[\"'](PROVISION_[A-Z_]+)", path.read_text(encoding="utf-8"))
+    }
+    assert "PROVISION_CONDA" in read
+    assert read - INTERNAL_VARIABLES <= described
 
 
 # Links and paths
