@@ -23,8 +23,15 @@ from provision.schema import json_schema
 from provision.source.findings import FINDING_KINDS
 from provision.source.vocabulary import FORMAT_DESCRIPTIONS
 
+sys.path.insert(0, str(Path(__file__).parent))
+from terminal_svg import THEMES, record, render
+
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
+DEMO_COMMANDS = (
+    "lint four-pins.yaml --output-format concise",
+    "diff colab.json workbench.json",
+)
 RULE_PAGES, COMMAND_PAGES = "reference/rules", "reference/commands"
 """Folders below docs/ that are not under version control."""
 NOTE = "<!-- Written by support/render_docs.py (make docs): change the program, not this page. -->"
@@ -132,7 +139,14 @@ def pages() -> dict[str, str]:
         "reference/findings.md": findings_page(),
         "reference/rules.md": rules_page(),
         "reference/commands.md": commands_page(),
+        **pictures(),
     }
+
+
+def pictures() -> dict[str, str]:
+    """Return the terminal recordings of the README by their paths below docs/."""
+    recording = record(DEMO_COMMANDS, DOCS.parent / "examples/demo")
+    return {f"images/demo-{theme}.svg": render(recording, theme) for theme in THEMES}
 
 
 def unversioned_pages() -> dict[str, str]:
@@ -410,6 +424,7 @@ def write_pages(folder: Path) -> None:
             if f"{name}/{path.name}" not in expected:
                 path.unlink()
     for name in stale_pages(folder, expected):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(expected[name], encoding="utf-8")
 
 
