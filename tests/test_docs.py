@@ -21,10 +21,9 @@ from pydantic import BaseModel
 
 from provision import package_fields
 from provision import spec as language
-from provision.kinds import KINDS, target_model
+from provision.kinds import REGISTRY, base
 from provision.rules import RULES
 from provision.schema import json_schema
-from provision.source.schema_lookup import target_models
 from tests import fork_server
 from tests.pytorch_rig import lay_out
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
@@ -38,15 +37,15 @@ MODELS = {
     for module in (
         language,
         package_fields,
-        target_model,
-        *(sys.modules[kind.model.__module__] for kind in KINDS.values()),
+        base,
+        *(sys.modules[kind.model.__module__] for kind in REGISTRY.kinds),
     )
     for name, model in vars(module).items()
     if isinstance(model, type)
     and issubclass(model, BaseModel)
     and model.__module__ == module.__name__
     and not name.startswith("_")
-    and model is not target_model.TargetModel
+    and model is not base.TargetModel
 }
 SCHEMA = json_schema({})
 
@@ -143,7 +142,7 @@ def test_every_part_has_a_section_with_an_example_of_every_key() -> None:
         assert set(example) == set(MODELS[name].model_fields), name
     fields = render_docs.top_values(render_docs.WHOLE + render_docs.OTHER_FIELDS)
     assert set(fields) == set(language.Spec.model_fields)
-    assert {model.__name__ for model in target_models().values()} < set(render_docs.PARTS)
+    assert {kind.model.__name__ for kind in REGISTRY.kinds} < set(render_docs.PARTS)
 
 
 @pytest.mark.parametrize("name", sorted(set(MODELS) - {"Spec"}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.facts import Facts
-from provision.kinds import kind_of
 from provision.kinds.base import Refusal, TargetFields
 from provision.spec import CARD_REQUIREMENTS, Spec
 from provision.target_facts import target_facts
@@ -29,7 +28,7 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
         ),
     )
     target = target_facts(spec, facts, name)
-    return tuple(kind_of(target.target).refusals(target, fields, facts))
+    return tuple(target.kind.refusals(target, fields, facts))
 
 
 def find_unlockable(spec: Spec) -> tuple[Refusal, ...]:
@@ -38,6 +37,7 @@ def find_unlockable(spec: Spec) -> tuple[Refusal, ...]:
 
 
 def _unlockable(spec: Spec) -> Iterator[Refusal]:
+    kind_of = spec.registry.kind_of
     by_conda = any(kind_of(target).uses_conda(target) for target in spec.targets.values())
     fix = "write manager: conda at a local target, or remove it"
     for number, package in enumerate(spec.packages):

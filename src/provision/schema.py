@@ -10,11 +10,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pydantic.json_schema import models_json_schema
+
 from provision.field_types import StrictModel
+from provision.kinds import REGISTRY, Registry
 from provision.spec import Spec
 
 
-def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
+def json_schema(completions: dict[str, list[str]], registry: Registry = REGISTRY) -> dict[str, Any]:
     """Return the JSON Schema (draft 7) of the language.
 
     YAML language servers read draft 7. It ignores keywords next to `$ref`, so such references
@@ -23,10 +26,18 @@ def json_schema(completions: dict[str, list[str]]) -> dict[str, Any]:
     Args:
         completions: known values of a field ("python", "cuda", "gpu"). Editors offer them; other
             values stay allowed.
+        registry: the kinds of target.
     """
-    schema = Spec.model_json_schema(ref_template="#/definitions/{model}")
-    definitions = schema.pop("$defs")
-    _add_field_descriptions({"Spec": schema, **definitions})
+    models: list[type[StrictModel]] = [Spec, *(kind.model for kind in registry.kinds)]
+    references, schemas = models_json_schema(
+        [(model, "validation") for model in models], ref_template="#/definitions/{model}"
+    )
+    definitions = schemas["$defs"]
+    _add_field_descriptions(definitions)
+    schema = definitions.pop("Spec")
+    target = {"oneOf": [references[kind.model, "validation"] for kind in registry.kinds]}
+    targets = schema["properties"]["targets"]
+    targets["patternProperties"] = dict.fromkeys(targets["patternProperties"], target)
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         **schema,
@@ -58,7 +69,7 @@ def _add_field_descriptions(definitions: dict[str, Any]) -> None:
         if name not in models:  # an enum
             continue
         for owner in reversed(models[name].__mro__):
-            if owner.__module__.startswith("provision."):
+            if issubclass(owner, StrictModel):
                 if owner.__module__ not in docstrings:
                     docstrings |= _field_docstrings(sys.modules[owner.__module__])
                 for field, text in docstrings[owner.__name__].items():

@@ -1,10 +1,18 @@
 """The language of a spec as a typed, closed and strict model."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, Strict, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    Strict,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from provision.field_types import (
     COUNT_PATTERN,
@@ -19,12 +27,14 @@ from provision.field_types import (
     without_pydantic_plugins,
 )
 from provision.kinds import (
+    REGISTRY,
     ColabEnterpriseTarget,
     ColabTarget,
     Gpu,
     LocalTarget,
+    Registry,
     Requires,
-    Target,
+    TargetModel,
     WorkbenchTarget,
 )
 from provision.kinds.base import SecretSource
@@ -46,7 +56,6 @@ __all__ = [
     "Requires",
     "SecretReference",
     "Spec",
-    "Target",
     "Training",
     "Verify",
     "WorkbenchTarget",
@@ -181,6 +190,30 @@ class Verify(StrictModel):
     """After this the verification ends without a verdict."""
 
 
+def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
+    """Return a target, validated by the model of its kind in the registry of the spec."""
+    registry: Registry = info.context or REGISTRY
+    if not isinstance(value, dict):
+        raise PydanticKnownError("model_attributes_type")
+    if "kind" not in value:
+        raise PydanticKnownError("union_tag_not_found", {"discriminator": "'kind'"})
+    kind = registry.find(value["kind"])
+    if kind is None:
+        expected = ", ".join(f"'{kind.name}'" for kind in registry.kinds)
+        raise PydanticKnownError(
+            "union_tag_invalid",
+            {"discriminator": "'kind'", "tag": str(value["kind"]), "expected_tags": expected},
+        )
+    with without_pydantic_plugins():  # the model is built on first use
+        return kind.model.model_validate(value)
+
+
+if TYPE_CHECKING:
+    Target = TargetModel
+else:
+    Target = Annotated[Any, PlainValidator(_validate_target)]
+
+
 class Spec(StrictModel):
     """One environment: its content, what runs in it, and the targets it is made at."""
 
@@ -234,6 +267,16 @@ class Spec(StrictModel):
         default={"here": LocalTarget.model_construct(kind="local")}, min_length=1
     )
     """Places where the environment is made; default: here, a local uv environment."""
+    _registry: Registry = PrivateAttr(default=REGISTRY)
+
+    def model_post_init(self, context: Registry | None) -> None:
+        """Keep the registry that the spec was validated with."""
+        self._registry = context or REGISTRY
+
+    @property
+    def registry(self) -> Registry:
+        """The kinds that its targets may be of."""
+        return self._registry
 
     @field_validator("env", "secrets")
     @classmethod

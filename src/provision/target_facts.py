@@ -5,7 +5,6 @@ from __future__ import annotations
 from provision.diagnostics import Route
 from provision.facts import Facts
 from provision.facts.memory import Workload
-from provision.kinds import kind_of
 from provision.kinds.base import GpuSettings, TargetFacts
 from provision.spec import Spec, Training, parse_parameter_count
 
@@ -25,10 +24,10 @@ def target_facts(spec: Spec, facts: Facts, name: str) -> TargetFacts:
     if target.cuda is not None:
         settings = settings._replace(cuda=target.cuda, cuda_route=(*route, "cuda"))
     card = facts.card(settings.gpu.type) if settings.is_nvidia else None
-    kind = kind_of(target)
+    kind = spec.registry.kind_of(target)
     platforms = kind.lock_platforms(spec.platforms)
     provided = kind.provides(target, route, facts, gpu=settings.is_nvidia)
-    return TargetFacts(name, target, settings, card, platforms, *provided)
+    return TargetFacts(name, target, kind, settings, card, platforms, *provided)
 
 
 def build_workload(training: Training, devices: int) -> Workload | None:

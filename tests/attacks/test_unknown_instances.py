@@ -16,6 +16,7 @@ from provision.commands.shared.executor import Executor, recover_interrupted
 from provision.effects.google import CloudReader, CreateInstance, DeleteInstance
 from provision.effects.system import Effect, ProgressCallback, System
 from provision.errors import ExternalError
+from provision.kinds import REGISTRY
 from provision.plan import Intent, Operation
 from provision.state import StateRecord
 from provision.state_store import LocalStore
@@ -114,7 +115,7 @@ def recover_all(place: Place, world: System) -> None:
     """Recover from open intents, with no address planned."""
     store = LocalStore(place.ledger_folder(), world)
     with store.exclusive(0, place.lines.append):
-        executor = Executor(store, store.load_ledger(), world, place.lines.append)
+        executor = Executor(store, store.load_ledger(), world, place.lines.append, REGISTRY)
         recover_interrupted(executor, ())
 
 

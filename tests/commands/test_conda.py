@@ -27,11 +27,12 @@ from provision.extras import install_command
 from provision.lock import loads
 from provision.spec import Spec
 from provision.state import Ledger, create_empty_state
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import TargetContext
 from tests.conda_rig import VERSION, CondaChannel
 from tests.pytorch_rig import PyTorch
 from tests.rig import Bench, make_index, make_wheel, served, small_spec
 from tests.support import require
+from tests.targets.drivers import DRIVERS
 
 CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
 

@@ -18,12 +18,14 @@ from provision.effects.colab import RunOnColab, StopColabSession
 from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, Refused
 from provision.facts import load_facts as load_facts
+from provision.kinds import REGISTRY
 from provision.plan import Intent
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import TargetContext
 from provision.targets.base import ProbeEvidence, VerifyOptions
 from provision.targets.colab.sessions import SESSION_PART
 from tests.targets.colab_places import place
+from tests.targets.drivers import DRIVERS
 from tests.views import builders
 
 COLAB = DRIVERS["colab"]
@@ -85,7 +87,7 @@ def ran(
 
 def executor_of(folder: Path, world: Colab) -> Executor:
     store = LocalStore(folder, world)
-    return Executor(store, store.load_ledger(), world, lambda _: None)
+    return Executor(store, store.load_ledger(), world, lambda _: None, REGISTRY)
 
 
 def test_the_command_line_is_asked_for_targets_that_say_so(folder: Path) -> None:

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from provision.kinds import REGISTRY
 from provision.lock import Lock, compute_text_digest, dumps, loads, with_digest
 from provision.lock.inputs import collect_lock_inputs, list_changed_inputs
-from provision.spec import Requires, Spec, Target
+from provision.spec import Requires, Spec
 
 SPEC: dict[str, Any] = {
     "gpu": "L4",
@@ -97,7 +98,6 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "max_lifetime": ("bench", "8h"),
     "on_failure": ("bench", "keep"),
 }
-KINDS = get_args(get_args(Target)[0])
 
 
 def edited(data: dict[str, Any], route: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def test_every_field_of_the_language_is_decided_on() -> None:
     assert {*MOVES, *STAYS, "requires"} == set(Spec.model_fields)
     assert {*REQUIRED_MOVES, *REQUIRED_STAYS} == set(Requires.model_fields)
     assert {*TARGET_MOVES, *TARGET_STAYS, "requires"} == {
-        name for kind in KINDS for name in kind.model_fields
+        name for kind in REGISTRY.kinds for name in kind.model.model_fields
     }
     assert not set(MOVES) & set(STAYS)
     assert not set(TARGET_MOVES) & set(TARGET_STAYS)

@@ -14,10 +14,10 @@ import pytest
 from provision import rules, source
 from provision.agent.probe.checks.driver import VRAM_SHARE
 from provision.agent.probe.checks.host import RAM_SHARE
+from provision.kinds import REGISTRY
 from provision.rules import RULES, render_rule_page, run_rules
 from provision.rules.memory import ram_beyond_machine, vram_beyond_card
 from provision.rules.registry import load_rules
-from provision.source.schema_lookup import target_models
 from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
@@ -50,11 +50,12 @@ def test_every_rule_file_is_in_the_list() -> None:
     assert {_module(path) for path in RULE_FILES} == {rule.check.__module__ for rule in RULES}
 
 
-def test_an_area_names_modules_and_kinds_that_exist() -> None:
-    kinds = frozenset(target_models())
-    for folder in FOLDER.glob("*/"):
+def test_areas_and_the_modules_that_they_name_exist() -> None:
+    folders = [path.parent for path in FOLDER.glob("*/__init__.py")]
+    areas = {f"provision.rules.{folder.name}" for folder in folders}
+    assert {area for kind in REGISTRY.kinds for area in kind.rules} < areas
+    for folder in folders:
         area = import_module(f"provision.rules.{folder.name}")
-        assert getattr(area, "KINDS", kinds) <= kinds
         modules = {path.stem for path in RULE_FILES if path.parent == folder}
         assert getattr(area, "NVIDIA_ONLY", frozenset()) <= modules
 
@@ -138,22 +139,23 @@ def test_rules_that_are_not_loaded_for_a_spec_find_nothing_in_it(ask: Ask) -> No
     skipped = dict.fromkeys(["nvidia", "workbench", "colab"], 0)
     for example in [example for rule in RULES for example in (*rule.bad, *rule.good)]:
         context = ask(example.spec, example.resolved).case
-        kinds = frozenset(target.kind for target in context.spec.targets.values())
+        kinds = frozenset(target.kind for target in context.targets)
         nvidia = any(device.is_nvidia for device in context.devices)
         loaded = {rule.id for rule in load_rules(kinds, nvidia=nvidia)}
         left_out = tuple(rule for rule in RULES if rule.id not in loaded)
         assert run_rules(context, left_out) == (), example.spec
         skipped["nvidia"] += not nvidia
-        skipped["workbench"] += "workbench" not in kinds
-        skipped["colab"] += "colab" not in kinds
+        for name in ("workbench", "colab"):
+            skipped[name] += REGISTRY.find(name) not in kinds
     assert all(number > 50 for number in skipped.values())
 
 
 def test_only_what_concerns_a_spec_is_imported() -> None:
     program = """if True:
         import sys
+        from provision.kinds import REGISTRY
         from provision.rules.registry import load_rules
-        print(len(load_rules(frozenset({"local"}), nvidia=False)))
+        print(len(load_rules(frozenset({REGISTRY.find("local")}), nvidia=False)))
         print(*(name for name in sys.modules if name.startswith("provision.rules.")))
         """
     done = subprocess.run(
@@ -161,11 +163,11 @@ def test_only_what_concerns_a_spec_is_imported() -> None:
     )
     number, loaded = done.stdout.splitlines()
     rule_modules = {_module(path) for path in RULE_FILES} & set(loaded.split())
-    assert int(number) == len(load_rules(frozenset({"local"}), nvidia=False)) < 80
+    assert int(number) < 80
     assert "provision.rules.packages.trainer_needs_accelerate" in rule_modules
     for module in rule_modules:
         area, name = module.rsplit(".", 1)
-        assert not hasattr(import_module(area), "KINDS")
+        assert not any(area in kind.rules for kind in REGISTRY.kinds)
         assert name not in getattr(import_module(area), "NVIDIA_ONLY", ())
 
 

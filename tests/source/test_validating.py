@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from provision.diagnostics import Applicability, RouteLocation, RoutePart
+from provision.kinds import REGISTRY
 from provision.schema import json_schema
-from provision.source.schema_lookup import find_key_parent, keys_at, target_models
+from provision.source.schema_lookup import find_key_parent, keys_at
 from provision.source.vocabulary import (
     FORMAT_DESCRIPTIONS,
     KEY_EXAMPLES,
@@ -248,7 +249,7 @@ def test_every_example_of_a_key_is_right(lint):
 
 def test_every_other_word_leads_to_a_key():
     for word, key in KEY_SYNONYMS.items():
-        assert find_key_parent(key) is not None, word
+        assert find_key_parent(key, REGISTRY) is not None, word
         assert word not in Spec.model_fields
 
 
@@ -258,13 +259,12 @@ def test_keys_at_a_place_follow_the_kind_of_the_target():
         "packages": [{"name": "x"}],
         "env": {"A": "b"},
     }
-    assert "runtime" in keys_at(("targets", "a"), data)
-    assert "runtime" not in keys_at(("targets", "b"), data)
-    assert keys_at(("targets", "c"), data) == ()
-    assert keys_at(("env",), data) == ()
-    assert "count" in keys_at(("targets", "a", "gpu"), data)
-    assert "extras" in keys_at(("packages", 0), data)
-    assert set(target_models()) == {"local", "colab", "colab-enterprise", "workbench"}
+    assert "runtime" in keys_at(("targets", "a"), data, REGISTRY)
+    assert "runtime" not in keys_at(("targets", "b"), data, REGISTRY)
+    assert keys_at(("targets", "c"), data, REGISTRY) == ()
+    assert keys_at(("env",), data, REGISTRY) == ()
+    assert "count" in keys_at(("targets", "a", "gpu"), data, REGISTRY)
+    assert "extras" in keys_at(("packages", 0), data, REGISTRY)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from provision.facts import Facts, load_facts
 from provision.lock import Lock, LockedFile
 from provision.plan import Action, Operation
 from provision.state import Ledger, State, create_empty_state
-from provision.targets import DRIVERS, SandboxSources, TargetContext
+from provision.targets import SandboxSources, TargetContext
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.driver import ColabDriver
 from provision.targets.colab.observation import observe_folder
@@ -28,6 +28,7 @@ from provision.targets.colab.rendered_files import render_files
 from provision.targets.colab.sessions import NOTEBOOK_PART
 from provision.targets.workbench.programs import read_pinned_uv
 from tests.targets.colab_places import place
+from tests.targets.drivers import DRIVERS
 
 
 @pytest.fixture(scope="module")

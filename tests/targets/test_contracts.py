@@ -42,8 +42,9 @@ from provision.plan import Operation
 from provision.refusals import find_unlockable
 from provision.spec import Spec
 from provision.state import Ledger, create_empty_state
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import TargetContext
 from provision.verification import expectations_of
+from tests.targets.drivers import DRIVERS
 from tests.targets.google import SPEC as WORKBENCH
 from tests.targets.google import FakeCloud
 

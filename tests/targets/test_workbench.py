@@ -32,7 +32,7 @@ from provision.lock.model import environment_digest
 from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State, create_empty_state
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (
     build_agent_config,
@@ -44,6 +44,7 @@ from provision.targets.workbench.image import choose_image
 from provision.targets.workbench.machine_type import choose_machine
 from provision.targets.workbench.request_body import AgentRun, InstanceChoices, build_body
 from provision.targets.workbench.resource_names import build_instance_name, build_resource_names
+from tests.targets.drivers import DRIVERS
 from tests.targets.google import IMAGE, SPEC, FakeCloud, with_keys_of_the_service
 
 FACTS = known.load_facts()

@@ -22,8 +22,9 @@ from provision.effects.google import (
 )
 from provision.plan import Action, Intent, Operation
 from provision.state import Ledger, State, create_empty_state
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import TargetContext
 from provision.targets.workbench.resource_names import build_resource_names
+from tests.targets.drivers import DRIVERS
 from tests.targets.google import IMAGE, FakeCloud
 from tests.targets.test_workbench import FOLDER, World, made, place, planned
 

@@ -14,15 +14,19 @@ import signal
 
 from provision.cli import signals
 
+TYPE_CHECKING = False  # importing typing takes as long as all that is imported here
+if TYPE_CHECKING:
+    from provision.kinds import Registry
 
-def run_cli(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
+
+def run_cli(arguments: list[str] | None = None, registry: Registry | None = None) -> int:
+    """Run the command line, as `main` does, and return the exit code."""
     signals.end_on_signals()
     atexit.register(signals.ignore_signals_at_exit)  # the first one registered runs last
     try:
         from provision.cli.main import main
 
-        return main(arguments)
+        return main(arguments, registry)
     except (KeyboardInterrupt, signals.Terminated):
         # A second signal, just before `end_on_signals` after the first one.
         signals.exit_on_signal(signals.last_signal() or signal.SIGINT)

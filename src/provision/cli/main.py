@@ -14,12 +14,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NoReturn, Self, TextIO, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, TypeGuard
 
 import click
 
 from provision.cli.app import app
 from provision.cli.signals import Terminated, end_on_signals, last_signal, raise_on_signals
+
+if TYPE_CHECKING:
+    from provision.kinds import Registry
 
 _BUG = 70
 _INTERRUPTED = 130
@@ -74,8 +77,11 @@ class ErrorOutput:
         return code
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
+def main(arguments: list[str] | None = None, registry: Registry | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    With `registry`, the commands of this process know its kinds of target instead of our own.
+    """
     # A command is short, and collecting garbage during the imports takes a tenth of its time.
     gc.disable()
     _open_missing_streams()
@@ -83,6 +89,10 @@ def main(arguments: list[str] | None = None) -> int:
         # A name that the encoding does not have is not an error.
         sys.stdout.reconfigure(errors="backslashreplace")
     stdout = sys.stdout
+    if registry is not None:
+        from provision.kinds import registry_in_use
+
+        registry_in_use.set(registry)
     try:
         code = _invoke(sys.argv[1:] if arguments is None else arguments, stdout)
     except BrokenPipeError:

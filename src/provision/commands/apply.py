@@ -146,7 +146,7 @@ def apply(
             confirm(plans.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
             write_lock(loaded, locked.lock, system, progress)
-        executor = Executor(store, ledger, system, progress)
+        executor = Executor(store, ledger, system, progress, loaded.spec.registry)
         recover_interrupted(executor, {context.address for context in plans.contexts.values()})
         with note_on_interrupt(
             lambda: leftover_notice(plans.contexts.values(), store.load_ledger())

@@ -12,7 +12,7 @@ from provision.commands.verify import VerificationResult, store_evidence
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Refused
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS
+from provision.targets import find_driver, get_driver
 from provision.targets.capabilities import Attachable
 
 
@@ -42,7 +42,7 @@ def attach(
     store = LocalStore(loaded.folder, system)
     results = []
     with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress)
+        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
         attachable = list_instance_targets(loaded, system)
         contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
         for name, context in contexts.items():
@@ -54,7 +54,7 @@ def attach(
         with note_on_interrupt(lambda: leftover_notice(contexts.values(), store.load_ledger())):
             for name, context in contexts.items():
                 with collect_errors(name, names, failed, progress):
-                    driver = DRIVERS[loaded.spec.targets[name].kind]
+                    driver = get_driver(context)
                     if isinstance(driver, Attachable):
                         evidence = driver.attach(context, executor)
                         results.append(store_evidence(driver, context, evidence, executor))
@@ -65,11 +65,9 @@ def list_instance_targets(loaded: LoadedSpec, system: System) -> tuple[str, ...]
     """Return the targets of a spec whose recorded resource verifies itself without us."""
     state = LocalStore(loaded.folder, system).load_ledger().state
     names: list[str] = []
-    for name, target in loaded.spec.targets.items():
-        if target.kind not in DRIVERS:
-            continue
-        driver = DRIVERS[target.kind]
-        if isinstance(driver, Attachable):
+    for name in loaded.spec.targets:
+        driver = find_driver(loaded.spec, name)
+        if driver is not None and isinstance(driver, Attachable):
             location = driver.location(f"{loaded.stem}/{name}", loaded.folder, state)
             if location is not None:
                 names.append(name)

@@ -13,10 +13,11 @@ from provision.commands.shared.multi_target import ErrorsByTarget, collect_error
 from provision.effects.local import RemoveTree
 from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
+from provision.kinds import registry_in_use
 from provision.plan import Action
 from provision.state import Ledger
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS, get_recorded_driver
+from provision.targets import get_recorded_driver, load_drivers
 from provision.targets.recorded_paths import REMOVAL_EFFECTS, refuse_foreign_removals
 
 Confirm = Callable[[tuple[Action, ...]], None]
@@ -69,7 +70,7 @@ def destroy(
     confirm(shown)
     removed: list[Action] = []
     with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress)
+        executor = Executor(store, store.load_ledger(), system, progress, registry_in_use.get())
         actions = _removals(path, names, executor.ledger, folder, everything=everything)
         if [action.title for action in actions] != [action.title for action in shown]:
             confirm(actions)  # another run changed something while this one was waiting
@@ -90,7 +91,7 @@ def _destroy_target(
 ) -> Iterator[Action]:
     """Remove what is recorded at an address; yield each action once it is done."""
     intents = executor.ledger.find_all_interrupted(address)
-    driver = get_recorded_driver(address, executor.ledger)
+    driver = get_recorded_driver(address, executor.ledger, executor.registry)
     driver.require_destroyable(intents, executor.system)
     if not force:
         _refuse_in_use(actions, executor.system)
@@ -103,8 +104,9 @@ def _destroy_target(
 
 def _remove_state_folder(folder: Path, system: System, progress: ProgressCallback) -> None:
     """Remove our files from a state folder that records nothing, and the folder if it is empty."""
-    files = [*_FILES, *(name for driver in DRIVERS.values() for name in driver.own_files)]
-    folders = [*_FOLDERS, *(name for driver in DRIVERS.values() for name in driver.own_folders)]
+    drivers = tuple(load_drivers(registry_in_use.get()))
+    files = [*_FILES, *(name for driver in drivers for name in driver.own_files)]
+    folders = [*_FOLDERS, *(name for driver in drivers for name in driver.own_folders)]
     for name in files:
         system.perform(RemoveTree(folder / name), progress)
     for name in folders:
@@ -147,7 +149,7 @@ def _plan_destroy(address: str, ledger: Ledger, folder: Path) -> Iterator[Action
 
     A state from elsewhere may destroy resources elsewhere, but nothing on this machine.
     """
-    driver = get_recorded_driver(address, ledger)
+    driver = get_recorded_driver(address, ledger, registry_in_use.get())
     for action in driver.destroy(address, folder, ledger):
         remote = tuple(
             effect for effect in action.effects if not isinstance(effect, REMOVAL_EFFECTS)

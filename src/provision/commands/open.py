@@ -10,7 +10,7 @@ from provision.effects.system import System
 from provision.errors import Refused
 from provision.state import State
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS
+from provision.targets import find_driver
 from provision.targets.capabilities import InstanceAccess, Openable
 
 
@@ -29,8 +29,8 @@ def describe_access(
 
 def _describe_target(loaded: LoadedSpec, name: str, state: State, system: System) -> InstanceAccess:
     address = f"{loaded.stem}/{name}"
-    driver = DRIVERS[loaded.spec.targets[name].kind]
-    if isinstance(driver, Openable):
+    driver = find_driver(loaded.spec, name)
+    if driver is not None and isinstance(driver, Openable):
         return driver.describe_access(address, state, loaded.path, system)
     raise Refused(
         f"no instance is recorded for {address}",

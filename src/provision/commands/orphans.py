@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.system import System
 from provision.errors import ProvisionError
+from provision.kinds import registry_in_use
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS
+from provision.targets import load_drivers
 from provision.targets.capabilities import ListsOrphans, Orphan, OrphanList
 
 
@@ -24,7 +25,7 @@ def list_orphans(specs: Iterable[LoadedSpec], system: System) -> OrphanList:
     ]
     orphans: list[Orphan] = []
     failed: dict[str, ProvisionError] = {}
-    for driver in DRIVERS.values():
+    for driver in load_drivers(registry_in_use.get()):
         if isinstance(driver, ListsOrphans):
             listing = driver.list_orphans(ledgers, system)
             orphans += listing.orphans

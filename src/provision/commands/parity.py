@@ -15,7 +15,7 @@ from provision.errors import ExternalError
 from provision.lock import Lock, LockedEnvironment
 from provision.lock.conda_names import conda_provided_versions, to_index_name
 from provision.state import Ledger
-from provision.targets import DRIVERS, TargetContext, get_driver
+from provision.targets import TargetContext, find_driver, get_driver
 from provision.verification import Report, expectations_of, probe_digest, read_report
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
@@ -51,9 +51,10 @@ def _assess_target(
 ) -> ParityTarget:
     kind = loaded.spec.targets[name].kind
     missing = ParityTarget(name, kind, ReportStanding.MISSING)
-    if kind not in DRIVERS:
+    driver = find_driver(loaded.spec, name)
+    if driver is None:
         return replace(missing, why="targets of this kind cannot be made by this version")
-    platform = DRIVERS[kind].platform or reader.platform()
+    platform = driver.platform or reader.platform()
     environment = lock.environment(name, platform)
     if environment is None:
         return replace(
@@ -148,7 +149,7 @@ def _stale_reason(report: Report, context: TargetContext) -> str:
         context.target,
         context.lock,
         context.environment,
-        DRIVERS[context.spec.targets[context.target].kind].get_interpreter(context).prefix,
+        get_driver(context).get_interpreter(context).prefix,
     )
     if report.environment_digest != expectations["lock"]["environment_digest"]:
         return "its report is of another lock"

@@ -19,7 +19,7 @@ from provision.lock import Lock
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS, AnyDriver, TargetContext
+from provision.targets import AnyDriver, TargetContext, find_driver
 from provision.targets.capabilities import Rendered, RenderedContent, Rendering
 
 _URL = re.compile(
@@ -97,7 +97,7 @@ def render(
     with store.exclusive(options.lock_wait_s, progress):
         ledger = store.load_ledger()
         files = [_render(loaded, lock, name, options, ledger, system) for name in targets]
-        executor = Executor(store, ledger, system, progress)
+        executor = Executor(store, ledger, system, progress, loaded.spec.registry)
         for target in files:
             if target.rendering.is_recorded:
                 executor.perform(target.driver, target.rendering.action, announce=False)
@@ -116,7 +116,7 @@ class _TargetFiles:
 def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
     targets = loaded.spec.targets
     rendered = tuple(
-        name for name, target in targets.items() if isinstance(DRIVERS.get(target.kind), Rendered)
+        name for name in targets if isinstance(find_driver(loaded.spec, name), Rendered)
     )
     kinds = ", ".join(f"{name} ({target.kind})" for name, target in targets.items())
     for name in names:

@@ -6,12 +6,13 @@ import json
 
 from provision.assets import find_asset
 from provision.facts import load_facts
+from provision.kinds import registry_in_use
 from provision.schema import json_schema
 
 
 def schema_text() -> str:
     """Return the schema (draft 7) as text."""
-    schema = json_schema(load_facts().completions())
+    schema = json_schema(load_facts().completions(), registry_in_use.get())
     return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 

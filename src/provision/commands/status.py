@@ -13,7 +13,7 @@ from provision.errors import ProvisionError
 from provision.lock import Lock
 from provision.lock.inputs import list_changed_inputs
 from provision.state import Ledger
-from provision.targets import DRIVERS
+from provision.targets import find_driver, load_drivers
 from provision.targets.base import VERIFICATION_PART
 
 
@@ -93,9 +93,10 @@ def _target_status(
 ) -> TargetStatus:
     kind = loaded.spec.targets[name].kind
     verdict = _stored_verdict(loaded, ledger, name)
-    if kind not in DRIVERS:
+    driver = find_driver(loaded.spec, name)
+    if driver is None:
         return TargetStatus(name, kind, "not made by this version", "", *verdict)
-    platform = DRIVERS[kind].platform or reader.platform()
+    platform = driver.platform or reader.platform()
     if lock is None or lock.environment(name, platform) is None:
         location = _recorded_location(loaded, ledger, name)
         condition = "absent" if location is None else "outdated"
@@ -128,7 +129,8 @@ def _recorded_location(loaded: LoadedSpec, ledger: Ledger, name: str) -> str | N
     """Return where the recorded target is, whatever kind the spec says; None for nothing."""
     address = f"{loaded.stem}/{name}"
     locations = (
-        driver.location(address, loaded.folder, ledger.state) for driver in DRIVERS.values()
+        driver.location(address, loaded.folder, ledger.state)
+        for driver in load_drivers(loaded.spec.registry)
     )
     return next((location for location in locations if location is not None), None)
 

@@ -20,7 +20,7 @@ from provision.lock.inputs import list_changed_inputs
 from provision.spelling import nearest_words
 from provision.state import State
 from provision.state_store import LocalStore
-from provision.targets import AnyDriver, TargetContext, get_driver_of_part
+from provision.targets import AnyDriver, TargetContext
 from provision.targets.base import ProbeEvidence, VerifyOptions
 from provision.verification import Report
 
@@ -77,9 +77,9 @@ def verify(
     store = LocalStore(loaded.folder, system)
     results: list[VerificationResult] = []
     with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress)
+        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
         for intent in executor.ledger.intents:
-            get_driver_of_part(intent.part).release_interrupted(intent, executor)
+            executor.driver_of(intent).release_interrupted(intent, executor)
         targets = {name: get_driver_and_context(loaded, lock, name, system) for name in names}
         contexts = [context for _, context in targets.values()]
         with note_on_interrupt(lambda: leftover_notice(contexts, store.load_ledger())):

@@ -1,48 +1,50 @@
-"""The kinds of target: one declaration for each.
+"""The kinds of target: one declaration for each, and the registry that lists them."""
 
-A new kind is a module here, a line in `KINDS`, and a driver of the same name in `targets/`.
-"""
+from contextvars import ContextVar
+from dataclasses import dataclass
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Union
-
-from pydantic import Field
-
-from provision.kinds.base import Kind
+from provision.kinds.base import Gpu, Kind, Requires, TargetModel
 from provision.kinds.colab import Colab, ColabTarget
 from provision.kinds.colab_enterprise import ColabEnterprise, ColabEnterpriseTarget
 from provision.kinds.local import Local, LocalTarget
-from provision.kinds.target_model import Gpu, Requires, TargetModel
 from provision.kinds.workbench import Disk, Workbench, WorkbenchTarget
 
-KINDS: Mapping[str, Kind] = {
-    kind.name: kind for kind in (Local(), Colab(), ColabEnterprise(), Workbench())
-}
-
-if TYPE_CHECKING:
-    Target = TargetModel
-else:
-    Target = Annotated[
-        Union[tuple(kind.model for kind in KINDS.values())],  # noqa: UP007 - built at run time
-        Field(discriminator="kind"),
-    ]
-
 __all__ = [
-    "KINDS",
+    "REGISTRY",
     "ColabEnterpriseTarget",
     "ColabTarget",
     "Disk",
     "Gpu",
     "Kind",
     "LocalTarget",
+    "Registry",
     "Requires",
-    "Target",
     "TargetModel",
     "WorkbenchTarget",
-    "kind_of",
+    "registry_in_use",
 ]
 
 
-def kind_of(target: TargetModel) -> Kind:
-    """Return the declaration of a target's kind."""
-    return KINDS[target.kind]
+@dataclass(frozen=True)
+class Registry:
+    """The kinds of target that a spec may name, in the order in which messages list them.
+
+    The first kind owns every recorded part that no other kind claims.
+    """
+
+    kinds: tuple[Kind, ...]
+
+    def find(self, name: object) -> Kind | None:
+        """Return the kind with a name, None if there is none."""
+        return next((kind for kind in self.kinds if kind.name == name), None)
+
+    def kind_of(self, target: TargetModel) -> Kind:
+        """Return the declaration of a target's kind."""
+        return next(kind for kind in self.kinds if kind.name == target.kind)
+
+
+REGISTRY = Registry((Local(), Colab(), ColabEnterprise(), Workbench()))
+"""The kinds of this version."""
+
+registry_in_use: ContextVar[Registry] = ContextVar("registry_in_use", default=REGISTRY)
+"""The registry of this run, set once by the entry point; read where no spec is loaded yet."""

@@ -1,22 +1,92 @@
 # ruff: noqa: ARG002 - the defaults of `Kind` ignore their arguments
 """The declaration of a kind of target: its model, and what its machine provides and refuses."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from provision.diagnostics import Route, Severity
 from provision.facts import Card, Evidence, Facts, flavour_of
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
-from provision.kinds.target_model import Gpu, TargetModel
+from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifiers, StrictModel
 
 SecretSource = Literal["secret", "env", "colab"]
 Resource = Literal["ram", "shm", "disk"]
 
 NOT_SUPPORTED_YET = "this version does not do that yet"
 LINUX = ("linux-x86_64",)
+MAX_GPUS = 16
+"""Most GPUs of a machine: a2-megagpu-16g (Compute Engine documentation, GPU machine types)."""
+
+
+class Gpu(ShorthandModel):
+    """The accelerator: `L4`, `A100:2`, `none` for CPU, `mps` for Apple silicon or {type, count}."""
+
+    type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
+    """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple
+    silicon.
+    """
+    count: int = Field(default=1, ge=0, le=MAX_GPUS)
+    """How many cards one machine carries."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        name, colon, count = value.partition(":")
+        if colon and not re.fullmatch(r"[1-9][0-9]?", count):
+            raise PydanticCustomError(
+                "gpu_count", "after the colon stands the number of cards, as in A100-80GB:2"
+            )
+        return {"type": name, "count": int(count or 1)}
+
+    def __str__(self) -> str:
+        """Return the short form."""
+        return self.type if self.is_none or self.count == 1 else f"{self.type}:{self.count}"
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the work runs on the CPU."""
+        return self.type == "none"
+
+
+class Requires(StrictModel):
+    """What the machine must have; each is checked on the device."""
+
+    ram: Size | None = None
+    """Memory that the process may use (the smaller of the machine's and the container's)."""
+    disk: Size | None = None
+    """Free disk where the environment and the declared paths lie."""
+    shm: Size | None = None
+    """Size of /dev/shm, which DataLoader workers share batches through."""
+    vram: Size | None = None
+    """Memory of one GPU."""
+    driver: Specifiers | None = None
+    """NVIDIA driver version, as in `>=580`."""
+    compute_capability: Specifiers | None = None
+    """CUDA compute capability, as in `>=8.0`."""
+
+
+class TargetModel(StrictModel):
+    """Fields that every kind of target has; they take precedence over the spec's own."""
+
+    if TYPE_CHECKING:
+        kind: str  # each kind narrows it to its name
+    gpu: Gpu | None = None
+    """In place of the spec's `gpu`."""
+    cuda: str | None = Field(default=None, pattern=r"^(auto|none|\d+\.\d+)$")
+    """In place of the spec's `cuda`."""
+    paths: dict[EnvironmentName, str] = {}
+    """Merged over the spec's `paths`."""
+    requires: Requires | None = None
+    """In place of the spec's `requires`, key by key; a target with gpu: none is not asked for what
+    only cards have.
+    """
 
 
 class GpuSettings(NamedTuple):
@@ -67,6 +137,7 @@ class TargetFacts(NamedTuple):
 
     name: str
     target: TargetModel
+    kind: "Kind"
     gpu_settings: GpuSettings
     card: Card | None
     platforms: tuple[str, ...]
@@ -128,12 +199,16 @@ class Refusal:
 class Kind:
     """One kind of target as the language, the lock and the rules see it.
 
-    Registered in `provision.kinds.KINDS`. A kind does no I/O and imports no client library: lint
-    and lock load nothing else of it. The driver of the same name in `targets/` does the work.
+    It is a member of a `Registry`. A kind does no I/O and imports no client library: lint and lock
+    load nothing else of it.
     """
 
     name: ClassVar[str]
     model: ClassVar[type[TargetModel]]
+    driver: ClassVar[str] = ""
+    """MODULE:CLASS of its driver; "" for a kind that can only be checked and locked."""
+    rules: ClassVar[tuple[str, ...]] = ()
+    """Packages of the rules that concern this kind alone."""
     secret_sources: ClassVar[frozenset[SecretSource]] = frozenset()
     reference_hint: ClassVar[str] = ""
     """The edit that names a secret so that this kind can read it."""

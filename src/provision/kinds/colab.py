@@ -11,6 +11,7 @@ from provision.facts.schema_platforms import ColabRuntime, ColabShape
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
     Capacity,
+    Gpu,
     Kind,
     ProvidedSoftware,
     ProvidedVersion,
@@ -18,8 +19,8 @@ from provision.kinds.base import (
     Resource,
     TargetFacts,
     TargetFields,
+    TargetModel,
 )
-from provision.kinds.target_model import Gpu, TargetModel
 
 _STANDARD_GIB = 16
 """RAM in GiB below which a machine is like the one whose /dev/shm was measured (12.7); ours."""
@@ -44,6 +45,8 @@ class Colab(Kind):
 
     name = "colab"
     model = ColabTarget
+    driver = "provision.targets.colab.driver:ColabDriver"
+    rules = ("provision.rules.colab",)
     secret_sources = frozenset({"colab"})
     reference_hint = "name it in Colab's own store: {colab: NAME}"
 

@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from provision.kinds.base import Kind
-from provision.kinds.target_model import TargetModel
+from provision.kinds.base import Kind, TargetModel
 
 
 class ColabEnterpriseTarget(TargetModel):
@@ -25,3 +24,4 @@ class ColabEnterprise(Kind):
 
     name = "colab-enterprise"
     model = ColabEnterpriseTarget
+    rules = ("provision.rules.colab_enterprise",)

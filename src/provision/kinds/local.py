@@ -10,8 +10,8 @@ from provision.kinds.base import (
     Refusal,
     TargetFacts,
     TargetFields,
+    TargetModel,
 )
-from provision.kinds.target_model import TargetModel
 
 
 class LocalTarget(TargetModel):
@@ -29,6 +29,7 @@ class Local(Kind):
 
     name = "local"
     model = LocalTarget
+    driver = "provision.targets.local.driver:LocalDriver"
     secret_sources = frozenset({"env"})
     reference_hint = "name a variable of this machine: {env: NAME}"
 

@@ -29,8 +29,8 @@ from provision.kinds.base import (
     Resource,
     TargetFacts,
     TargetFields,
+    TargetModel,
 )
-from provision.kinds.target_model import TargetModel
 
 
 class Disk(StrictModel):
@@ -148,6 +148,8 @@ class Workbench(Kind):
 
     name = "workbench"
     model = WorkbenchTarget
+    driver = "provision.targets.workbench.driver:WorkbenchDriver"
+    rules = ("provision.rules.workbench", "provision.rules.cost", "provision.rules.network")
     secret_sources = frozenset({"secret"})
     reference_hint = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
 

@@ -9,7 +9,6 @@ from packaging.version import Version
 from provision.errors import LockError
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
-from provision.kinds import kind_of
 from provision.kinds.base import TargetFacts
 from provision.lock.document import with_digest
 from provision.lock.flavours import flavour_on
@@ -70,7 +69,7 @@ def _target_choice(
         for platform in lock_platforms(request.spec, target.name)
     )
     reason = choice.reason if resolved.has_torch else "no torch among the packages"
-    preinstalled = kind_of(target.target).preinstalled(target)
+    preinstalled = target.kind.preinstalled(target)
     if preinstalled is None or target.runtime is None:
         return TargetChoice(keys, reason)
     kept, changed, added, restart = [], {}, [], []

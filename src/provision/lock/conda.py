@@ -14,7 +14,6 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
-from provision.kinds import kind_of
 from provision.kinds.base import TargetFacts
 from provision.lock.conda_names import to_index_name
 from provision.lock.conda_request import (
@@ -68,7 +67,7 @@ def with_conda_packages(
     by_target: dict[str, tuple[CondaEnvironment, ...]] = {}
     solutions: dict[str, _CondaSolution] = {}
     for target in collect_target_facts(spec, facts):
-        if kind_of(target.target).uses_conda(target.target):
+        if target.kind.uses_conda(target.target):
             by_target[target.name] = tuple(_conda_environments(lock, target))
     for environments in by_target.values():
         for environment in environments:

@@ -12,7 +12,6 @@ from provision.facts import Facts, TorchBuild, TorchRelease, cuda_of
 from provision.facts.compatibility import CodeForm
 from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
-from provision.kinds import kind_of
 from provision.kinds.base import TargetFacts
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
@@ -116,7 +115,7 @@ def _declared_choice(target: TargetFacts) -> FlavourChoice | None:
 
 
 def _base_runtime(target: TargetFacts) -> ColabRuntime | None:
-    return kind_of(target.target).base_runtime(target)
+    return target.kind.base_runtime(target)
 
 
 def _sort_releases(

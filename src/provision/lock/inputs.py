@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from provision.kinds import kind_of
 from provision.lock.model import Lock
 from provision.spec import CondaPackage, Package, Spec
 
@@ -59,7 +58,7 @@ def _target_line(spec: Spec, name: str) -> str:
     target, own = spec.targets[name], spec.for_target(name)
     values = [
         target.kind,
-        *kind_of(target).lock_inputs(target),
+        *spec.registry.kind_of(target).lock_inputs(target),
         f"gpu={own.gpu}",
         f"cuda={own.cuda}",
     ]

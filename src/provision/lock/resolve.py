@@ -13,7 +13,6 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
 from provision.facts.versions import parse_version
-from provision.kinds import kind_of
 from provision.lock.assembly import build_lock
 from provision.lock.conda import with_conda_packages
 from provision.lock.conda_names import conda_preferences, with_index_names
@@ -186,7 +185,7 @@ def _runtime_preferences(
 ) -> tuple[VersionPreference, ...]:
     preferences: dict[str, VersionPreference] = {}
     for target in collect_target_facts(spec, facts):
-        preinstalled = kind_of(target.target).preinstalled(target) or {}
+        preinstalled = target.kind.preinstalled(target) or {}
         for name, text in preinstalled.items():
             version = parse_version(text)
             if name in known or name in preferences or version is None:

@@ -9,7 +9,6 @@ from packaging.version import Version
 
 from provision.effects.conda import CondaRecord
 from provision.facts import Facts
-from provision.kinds import kind_of
 from provision.kinds.base import TargetFacts
 from provision.lock.conda_names import requested_conda_names, to_index_name, with_index_names
 from provision.lock.conda_request import DEFAULT_CHANNEL
@@ -134,7 +133,7 @@ def _choice_flaws(target: TargetFacts, choice: TargetChoice, context: _Context) 
         yield f"it has no environment for {', '.join(missing)}"
     elif sorted(environment.key for environment in environments) != sorted(choice.environments):
         yield f"it has environments for other platforms than {', '.join(platforms)}"
-    kind = kind_of(target.target)
+    kind = target.kind
     by_conda = kind.uses_conda(target.target)
     declared = target.gpu_settings.flavour
     for environment in environments:

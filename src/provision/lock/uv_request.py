@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from provision.effects.packages import Index, IndexBinding, UvProject, VersionPreference
 from provision.facts import Facts
-from provision.kinds import kind_of
 from provision.lock.flavours import FlavourProposal, flavour_on
 from provision.lock.source_builds import SourceBuild
 from provision.lock.wheels import LINUX_PLATFORMS, marker_of, marker_of_any
@@ -43,7 +42,7 @@ class ResolveRequest(NamedTuple):
 
 def lock_platforms(spec: Spec, target: str) -> tuple[str, ...]:
     """Return the platforms that a target is locked for, sorted."""
-    return tuple(sorted(kind_of(spec.targets[target]).lock_platforms(spec.platforms)))
+    return tuple(sorted(spec.registry.kind_of(spec.targets[target]).lock_platforms(spec.platforms)))
 
 
 def to_uv_project(request: ResolveRequest) -> UvProject:

@@ -39,7 +39,7 @@ def run_rules(
         ProvisionError: the facts cannot be read.
     """
     if rules is None:
-        kinds = frozenset(target.kind for target in context.spec.targets.values())
+        kinds = frozenset(target.kind for target in context.targets)
         nvidia = any(device.is_nvidia for device in context.devices)
         rules = load_rules(kinds, nvidia=nvidia)
     return _normalize(finding for rule in rules for finding in _run_rule(rule, context))

@@ -10,8 +10,7 @@ from provision.facts import Card, Facts
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
 from provision.kinds import WorkbenchTarget
-from provision.kinds.base import TargetFacts
-from provision.kinds.target_model import MAX_GPUS
+from provision.kinds.base import MAX_GPUS, TargetFacts
 from provision.rules.rule import LintContext
 
 RESOURCE_NAME_PATTERN = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"

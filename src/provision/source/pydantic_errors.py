@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from provision.diagnostics import Route, RouteLocation, RoutePart
+from provision.kinds import Registry
 from provision.sanitize import redact
 from provision.source.document import Source
-from provision.source.schema_lookup import target_models
 from provision.source.vocabulary import FORMAT_DESCRIPTIONS, format_route
 from provision.spec import Spec
 
@@ -33,6 +33,7 @@ class LocatedError:
 
     source: Source
     data: dict[str, Any]
+    registry: Registry
     type: str
     route: Route
     at: RoutePart
@@ -70,11 +71,11 @@ class LocatedError:
 
 
 def locate_errors(
-    source: Source, data: dict[str, Any], error: ValidationError
+    source: Source, data: dict[str, Any], error: ValidationError, registry: Registry
 ) -> list[LocatedError]:
     """Return the errors of a pydantic exception with their routes."""
     return [
-        _locate_error(source, data, detail)
+        _locate_error(source, data, detail, registry)
         for detail in error.errors(include_url=False, include_input=False)
     ]
 
@@ -93,7 +94,8 @@ def find_unquoted_scalars(problems: list[LocatedError]) -> dict[Route, str]:
     routes = {route: text for route, text in texts.items() if text}
     if not routes:
         return {}
-    source, data = problems[0].source, copy.deepcopy(problems[0].data)
+    source, registry = problems[0].source, problems[0].registry
+    data = copy.deepcopy(problems[0].data)
     for route, text in routes.items():
         parent: Any = data
         for part in route[:-1]:
@@ -101,24 +103,23 @@ def find_unquoted_scalars(problems: list[LocatedError]) -> dict[Route, str]:
         parent[route[-1]] = text
     examples = dict.fromkeys(routes, "")
     try:
-        Spec.model_validate(data)
+        Spec.model_validate(data, context=registry)
     except ValidationError as error:
-        for problem in locate_errors(source, data, error):
+        for problem in locate_errors(source, data, error, registry):
             if problem.route in examples:
                 pattern = str(problem.context.get("pattern"))
                 _, examples[problem.route] = FORMAT_DESCRIPTIONS.get(pattern, ("", '"text"'))
     return examples
 
 
-def _locate_error(source: Source, data: dict[str, Any], detail: ErrorDetails) -> LocatedError:
+def _locate_error(
+    source: Source, data: dict[str, Any], detail: ErrorDetails, registry: Registry
+) -> LocatedError:
     """Return an error of pydantic with the route of its value.
 
-    After ("targets", NAME) pydantic inserts the kind of the target. Names of union members, and of
-    fields that a short form stands for, come last.
+    Names of union members, and of fields that a short form stands for, come last.
     """
     loc = detail["loc"]
-    if loc[:1] == ("targets",) and len(loc) > 2 and loc[2] in _TARGET_KINDS:
-        loc = (*loc[:2], *loc[3:])
     value: Any = data
     route: list[str | int] = []
     for part in loc:
@@ -134,6 +135,7 @@ def _locate_error(source: Source, data: dict[str, Any], detail: ErrorDetails) ->
     return LocatedError(
         source,
         data,
+        registry,
         detail["type"],
         tuple(route),
         at,
@@ -142,6 +144,3 @@ def _locate_error(source: Source, data: dict[str, Any], detail: ErrorDetails) ->
         detail["msg"],
         detail.get("ctx", {}),
     )
-
-
-_TARGET_KINDS = frozenset(target_models())

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from provision.diagnostics import Diagnostic, RouteLocation, RoutePart
+from provision.kinds import Registry
 from provision.source.document import Source
 from provision.source.findings import make_finding
 from provision.source.package_mistakes import find_package_mistakes
@@ -18,10 +19,10 @@ MAX_FINDINGS = 100
 
 
 def to_findings(
-    source: Source, data: dict[str, Any], error: ValidationError
+    source: Source, data: dict[str, Any], error: ValidationError, registry: Registry
 ) -> tuple[Diagnostic, ...]:
     """Return the findings for a pydantic error; `data` is the validated data of the spec."""
-    problems = locate_errors(source, data, error)
+    problems = locate_errors(source, data, error, registry)
     findings, settled = find_package_mistakes(source)
     quotes = find_unquoted_scalars(problems)
     incomplete = any(diagnostic.id.startswith("REF") for diagnostic in source.diagnostics)

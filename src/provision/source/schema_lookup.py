@@ -3,58 +3,47 @@
 from __future__ import annotations
 
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 from provision.diagnostics import Route
+from provision.kinds import Registry
 from provision.spec import Spec
 
 _UNION = (UnionType, Union)
 
 
-def model_at(route: Route, data: Any) -> type[BaseModel] | None:
-    """Return the model of the mapping at a route of a spec's plain data.
+def keys_at(route: Route, data: dict[str, Any], registry: Registry) -> tuple[str, ...]:
+    """Return the keys that the mapping at a route of a spec's plain data may contain.
 
-    None if the keys are free or the value is not a mapping.
+    () if they are free, or if the value is not a mapping.
     """
     annotation: Any = Spec
+    if len(route) > 1 and route[0] == "targets":
+        kind = registry.find(data["targets"][route[1]].get("kind"))
+        annotation, route = kind and kind.model, route[2:]
     for part in route:
-        annotation = _inner(annotation, part, data)
-        if isinstance(data, list):
-            data = data[part] if isinstance(part, int) and part < len(data) else None
-        else:
-            data = data.get(part) if isinstance(data, dict) else None
-    return _as_model(_choose(annotation, data))
-
-
-def keys_at(route: Route, data: Any) -> tuple[str, ...]:
-    """Return the keys that the mapping at a route may contain; () if they are free."""
-    model = model_at(route, data)
+        annotation = _inner(annotation, part)
+    model = _as_model(_without_none(annotation))
     return () if model is None else tuple(model.model_fields)
 
 
-def find_key_parent(key: str) -> str | None:
+def find_key_parent(key: str, registry: Registry) -> str | None:
     """Return the part of a spec that contains a key, "" for the top level, None if unknown."""
     if key in Spec.model_fields:
         return ""
     for name, field in Spec.model_fields.items():
-        model = _as_model(_choose(field.annotation, None))
+        model = _as_model(_without_none(field.annotation))
         if model is not None and key in model.model_fields:
             return name
-    if any(key in model.model_fields for model in target_models().values()):
+    if any(key in kind.model.model_fields for kind in registry.kinds):
         return "targets.NAME"
     return None
 
 
-def target_models() -> dict[str, type[BaseModel]]:
-    """Return the model of each kind of target."""
-    union = get_args(Spec.model_fields["targets"].annotation)[1]
-    return {_kind(model): model for model in get_args(_without_annotated(union))}
-
-
-def _inner(annotation: Any, part: str | int, data: Any) -> Any:
-    annotation = _choose(annotation, data)
+def _inner(annotation: Any, part: str | int) -> Any:
+    annotation = _without_none(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is dict:
         return arguments[1]
@@ -72,29 +61,11 @@ def _as_model(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _choose(annotation: Any, data: Any) -> Any:
-    """Return the member of a union that applies; of several models, that of the kind."""
-    annotation = _without_annotated(annotation)
-    if get_origin(annotation) not in _UNION:
-        return annotation
-    members = [
-        _without_annotated(member) for member in get_args(annotation) if member is not NoneType
-    ]
-    if len(members) == 1:
-        return members[0]
-    kind = data.get("kind") if isinstance(data, dict) else None
-    models = [model for member in members if (model := _as_model(member)) is not None]
-    return next((model for model in models if _kind(model) == kind), None)
-
-
-def _without_annotated(annotation: Any) -> Any:
+def _without_none(annotation: Any) -> Any:
+    """Return the one other member of an optional annotation, without its metadata."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
-    return annotation
-
-
-def _kind(model: type[BaseModel]) -> str:
-    field = model.model_fields.get("kind")
-    if field is None or get_origin(field.annotation) is not Literal:
-        return ""
-    return str(get_args(field.annotation)[0])
+    if get_origin(annotation) not in _UNION:
+        return annotation
+    members = [member for member in get_args(annotation) if member is not NoneType]
+    return _without_none(members[0]) if len(members) == 1 else None

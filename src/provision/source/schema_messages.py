@@ -97,19 +97,21 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
 def _missing(problem: LocatedError) -> Diagnostic:
     key = "kind" if problem.type == "union_tag_not_found" else str(problem.rest[0])
     parent = f"under {problem.name}" if problem.route else "in the spec"
-    hint = f"add it, as in: {KEY_EXAMPLES.get(key) or _EXAMPLES.get(key, key + ': ...')}"
+    example = KEY_EXAMPLES.get(key) or _EXAMPLES.get(key, key + ": ...")
+    if key == "kind":
+        first, *others = (kind.name for kind in problem.registry.kinds)
+        example = f"kind: {first} (or {', '.join(others)})"
     return make_finding(
         "missing-key",
         f"{key} is missing {parent}",
         RouteLocation(problem.route, RoutePart.KEY),
-        hint=hint,
+        hint=f"add it, as in: {example}",
     )
 
 
 _EXAMPLES = {
     "python": 'python: "3.12"',
     "type": "type: L4",
-    "kind": "kind: local (or colab, colab-enterprise, workbench)",
     "name": "name: torch",
     "url": "url: https://packages.example.com/simple",
     "project": "project: my-project",
@@ -120,12 +122,12 @@ _EXAMPLES = {
 
 def _unknown(problem: LocatedError) -> Diagnostic:
     key, route = str(problem.route[-1]), problem.route[:-1]
-    known = keys_at(route, problem.data)
+    known = keys_at(route, problem.data, problem.registry)
     if KEY_SYNONYMS.get(key) in known:
         near: tuple[str, ...] = (KEY_SYNONYMS[key],)
     else:
         near = nearest_words(key, known)
-    parent = find_key_parent(key)
+    parent = find_key_parent(key, problem.registry)
     fix = None
     where = RouteLocation(problem.route, RoutePart.KEY)
     if parent is not None and not _is_same_word(near, key):

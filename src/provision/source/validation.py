@@ -24,11 +24,13 @@ def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]
     # Callers that only read the text do not load the model.
     from pydantic import ValidationError
 
+    from provision.kinds import registry_in_use
     from provision.spec import Spec
 
+    registry = registry_in_use.get()
     data = {"name": default_spec_name(source), **source.data}
     try:
-        return Spec.model_validate(data), ()
+        return Spec.model_validate(data, context=registry), ()
     except RecursionError:
         # packaging parses markers recursively, with a level for each parenthesis.
         finding = make_finding(
@@ -42,7 +44,7 @@ def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]
         # A valid spec does not load the messages.
         from provision.source.schema_findings import to_findings
 
-        return None, to_findings(source, data, error)
+        return None, to_findings(source, data, error, registry)
 
 
 def default_spec_name(source: Source) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 from provision.effects.google import CreateInstance
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, ProvisionError
+from provision.kinds import Registry
 from provision.plan import REQUESTED_AT, Action, Intent, Operation
 from provision.state import Ledger, State
 from provision.state_store import LocalStore
-from provision.targets import AnyDriver, get_driver_of_part
+from provision.targets import AnyDriver, get_driver_of_parts
 
 
 class Executor:
@@ -23,10 +24,16 @@ class Executor:
     """
 
     def __init__(
-        self, store: LocalStore, ledger: Ledger, system: System, progress: ProgressCallback
+        self,
+        store: LocalStore,
+        ledger: Ledger,
+        system: System,
+        progress: ProgressCallback,
+        registry: Registry,
     ) -> None:
         self.system = system
         self.progress = progress
+        self.registry = registry
         self._store = store
         self._state = ledger.state
         self._foreign_reason = ledger.foreign_reason
@@ -45,6 +52,10 @@ class Executor:
     def folder(self) -> Path:
         """The folder of state, environments and reports."""
         return self._store.folder
+
+    def driver_of(self, intent: Intent) -> AnyDriver:
+        """Return the driver of an interrupted action, whatever the spec says."""
+        return get_driver_of_parts((intent.part,), self.registry)
 
     def perform(self, driver: AnyDriver, action: Action, *, announce: bool = True) -> None:
         """Perform an action: intent before, effects, state after.
@@ -124,15 +135,14 @@ def recover_interrupted(executor: Executor, planned: Container[str]) -> None:
     """
     for intent in executor.ledger.intents:
         if not intent.names or intent.address not in planned:
-            get_driver_of_part(intent.part).recover(intent, executor)
+            executor.driver_of(intent).recover(intent, executor)
 
 
 def recover_after_error(error: ProvisionError, executor: Executor) -> None:
     """Settle what a failed action left, as the next run would, so that other targets can go on."""
     still_running = getattr(error, "still_running", None) or ()
     for intent in executor.ledger.intents:
-        driver = get_driver_of_part(intent.part)
-        driver.recover(intent, executor, still_running=still_running)
+        executor.driver_of(intent).recover(intent, executor, still_running=still_running)
 
 
 def settle_planned_intents(executor: Executor, earlier: Ledger, failed: Container[str]) -> None:
@@ -140,4 +150,4 @@ def settle_planned_intents(executor: Executor, earlier: Ledger, failed: Containe
     still_open = executor.ledger.intents
     for intent in earlier.intents:
         if intent in still_open and intent.address.rpartition("/")[2] not in failed:
-            get_driver_of_part(intent.part).recover(intent, executor, planned=True)
+            executor.driver_of(intent).recover(intent, executor, planned=True)

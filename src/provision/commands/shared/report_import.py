@@ -19,11 +19,12 @@ from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, Refused
+from provision.kinds import registry_in_use
 from provision.lock.inputs import list_changed_inputs
 from provision.sanitize import escape_line
 from provision.state import State
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS, TargetContext
+from provision.targets import TargetContext, find_driver, load_driver, load_drivers
 from provision.targets.base import VERIFICATION_PART, ProbeEvidence
 from provision.targets.capabilities import AcceptsReports, FactsComparison, ReportRequest
 from provision.verification import Report, probe_digest
@@ -81,7 +82,7 @@ def import_report(
     store = LocalStore(loaded.folder, system)
     chosen = find_target_of_report(report, loaded, target, store.load_ledger().state, name)
     with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress)
+        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
         return import_report_for_target(report, name, loaded, chosen, executor)
 
 
@@ -123,7 +124,7 @@ def _list_requests(state: State) -> dict[str, ReportRequest]:
     """Return the recorded requests for reports by address."""
     addresses = dict.fromkeys(key.rpartition("#")[0] for key in state.resources)
     requests = {}
-    for driver in DRIVERS.values():
+    for driver in load_drivers(registry_in_use.get()):
         if isinstance(driver, AcceptsReports):
             for address in addresses:
                 if (request := driver.report_request(address, state)) is not None:
@@ -214,7 +215,8 @@ def find_target_of_report(
 
 def accepts_reports(kind: str) -> bool:
     """Return whether people import the reports of a kind of target."""
-    return isinstance(DRIVERS.get(kind), AcceptsReports)
+    declaration = registry_in_use.get().find(kind)
+    return declaration is not None and isinstance(load_driver(declaration), AcceptsReports)
 
 
 def _read_request(
@@ -234,11 +236,12 @@ def _read_request(
     if lock is None:
         raise LockError(f"there is no {loaded.lock_path}", hint=hint)
     address = f"{loaded.stem}/{target}"
-    driver = DRIVERS[loaded.spec.targets[target].kind]
-    request = None
-    if isinstance(driver, AcceptsReports):
-        request = driver.report_request(address, executor.state)
-    if request is None or not isinstance(driver, AcceptsReports):
+    driver = find_driver(loaded.spec, target)
+    if (
+        driver is None
+        or not isinstance(driver, AcceptsReports)
+        or (request := driver.report_request(address, executor.state)) is None
+    ):
         raise Refused(
             f"no notebook was made for {address}",
             why=f"looked in {loaded.folder / 'state.json'}",

@@ -16,7 +16,7 @@ from provision.errors import ExternalError, LockError, ProvisionError, Refused
 from provision.sanitize import escape_control
 from provision.state import State, to_folder_name
 from provision.state_store import LocalStore
-from provision.targets import DRIVERS
+from provision.targets import find_driver
 from provision.targets.base import VERIFICATION_PART
 from provision.targets.capabilities import AcceptsReports
 from provision.verification.report import MAX_REPORT_BYTES
@@ -52,7 +52,7 @@ def process_inbox(
     imported: list[ImportedReport] = []
     rejected: list[tuple[Path, ProvisionError]] = []
     with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress)
+        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
         for target, path in tuple(_find_new_reports(loaded, executor.state, system)):
             try:
                 imported.append(_import_report(target, path, loaded, executor))
@@ -65,12 +65,10 @@ def _find_new_reports(
     loaded: LoadedSpec, state: State, system: System
 ) -> Iterator[tuple[str, Path]]:
     """Yield (target, path) of each file that people added or replaced."""
-    for target, declared in loaded.spec.targets.items():
+    for target in loaded.spec.targets:
         address = f"{loaded.stem}/{target}"
-        if declared.kind not in DRIVERS:
-            continue
-        driver = DRIVERS[declared.kind]
-        if not isinstance(driver, AcceptsReports):
+        driver = find_driver(loaded.spec, target)
+        if driver is None or not isinstance(driver, AcceptsReports):
             continue
         request = driver.report_request(address, state)
         if request is None:

@@ -9,10 +9,10 @@ from provision.commands.shared.load import LoadedSpec
 from provision.effects.packages import Index
 from provision.effects.system import Reader
 from provision.errors import UsageError
-from provision.kinds import Gpu, Requires, Target
+from provision.kinds import Gpu, Requires, TargetModel
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
-from provision.targets import DRIVERS, SandboxSources
+from provision.targets import SandboxSources, find_driver
 from provision.targets.capabilities import Emulated
 
 _GPU_REQUIREMENTS = ("vram", "driver", "compute_capability")
@@ -28,13 +28,11 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
         UsageError: no target is of a kind that can be emulated.
     """
     spec = loaded.spec
-    targets: dict[str, Target] = {}
+    targets: dict[str, TargetModel] = {}
     simulated: dict[str, None] = {}
     for name, target in spec.targets.items():
-        if target.kind not in DRIVERS:
-            continue
-        driver = DRIVERS[target.kind]
-        if isinstance(driver, Emulated):
+        driver = find_driver(spec, name)
+        if driver is not None and isinstance(driver, Emulated):
             targets[name] = target
             simulated[driver.sandbox_note] = None
     if not targets:

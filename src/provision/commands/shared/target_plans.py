@@ -17,7 +17,7 @@ from provision.kinds.base import Refusal
 from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verification
 from provision.state import Ledger, State
-from provision.targets import DRIVERS, AnyDriver, TargetContext, get_driver
+from provision.targets import AnyDriver, TargetContext, find_driver, get_driver
 from provision.targets.base import VERIFICATION_PART
 from provision.targets.capabilities import AcceptsReports
 from provision.targets.recorded_paths import refuse_foreign_removals
@@ -71,16 +71,15 @@ def select_targets(
 def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
     """Raise Refused for the first target of a kind that this version does not make."""
     for name in names:
-        kind = loaded.spec.targets[name].kind
-        if kind not in DRIVERS:
+        if find_driver(loaded.spec, name) is None:
             span = loaded.source.span(RouteLocation(("targets", name, "kind")))
+            made = sorted(kind.name for kind in loaded.spec.registry.kinds if kind.driver)
             hint = (
-                f"kinds made by this version: {', '.join(sorted(DRIVERS))}; pick another "
-                "target with --target"
+                f"kinds made by this version: {', '.join(made)}; pick another target with --target"
             )
             raise Refused(
                 f"{span.file}:{span.start.line}:{span.start.column}: targets of kind "
-                f"{kind} cannot be made by this version",
+                f"{loaded.spec.targets[name].kind} cannot be made by this version",
                 hint=hint,
             )
 
@@ -95,7 +94,8 @@ def get_driver_and_context(
     """
     refuse_unknown_kinds(loaded, (name,))
     spec = (loaded.declared or loaded.spec).for_target(name)
-    driver = DRIVERS[spec.targets[name].kind]
+    driver = find_driver(spec, name)
+    assert driver is not None  # noqa: S101
     arguments = shlex.quote(str(loaded.path))
     if len(loaded.spec.targets) > 1:
         arguments += f" --target {name}"

@@ -1,3 +1,1 @@
 """Rules for Colab runtimes."""
-
-KINDS = frozenset({"colab"})

@@ -13,7 +13,6 @@ from provision.diagnostics import Edit, Insert, RelatedLocation, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
 from provision.facts.versions import implies, parse_version, require_version
-from provision.kinds import kind_of
 from provision.kinds.base import TargetFacts
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
@@ -84,7 +83,7 @@ def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
     """Yield the runtimes with the spec's Python that it, or the resolved set, is installed on."""
     for colab in colab_targets(context):
         runtime, flavour = colab.facts.runtime, colab.facts.gpu_settings.flavour
-        packages = kind_of(colab.target).preinstalled(colab.facts)
+        packages = colab.facts.kind.preinstalled(colab.facts)
         if packages is None or runtime is None or runtime.minor != context.spec.python:
             continue
         if context.resolved is not None and not _is_set_for_device(

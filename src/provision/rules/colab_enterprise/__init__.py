@@ -1,3 +1,1 @@
 """Rules for Colab Enterprise runtimes."""
-
-KINDS = frozenset({"colab-enterprise"})

@@ -1,3 +1,1 @@
 """Rules for cost."""
-
-KINDS = frozenset({"workbench"})

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from provision.diagnostics import Route
 from provision.facts.memory import Workload
 from provision.field_types import parse_size
-from provision.kinds import kind_of
 from provision.kinds.base import Capacity, TargetFacts
 from provision.rules.machine_requirements import find_machine_requirement
 from provision.rules.rule import LintContext
@@ -83,14 +82,14 @@ def vram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
 
 def ram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the memory of the machine, None if unknown."""
-    return kind_of(target.target).capacity("ram", target, context.facts)
+    return target.kind.capacity("ram", target, context.facts)
 
 
 def shm_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the size of /dev/shm, None if unknown."""
-    return kind_of(target.target).capacity("shm", target, context.facts)
+    return target.kind.capacity("shm", target, context.facts)
 
 
 def disk_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
     """Return the size of the disk for environments, data and checkpoints, None if unknown."""
-    return kind_of(target.target).capacity("disk", target, context.facts)
+    return target.kind.capacity("disk", target, context.facts)

@@ -1,3 +1,1 @@
 """Rules for network access."""
-
-KINDS = frozenset({"workbench"})

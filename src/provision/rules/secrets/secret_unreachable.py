@@ -22,32 +22,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.kinds import KINDS, kind_of
 from provision.kinds.base import SecretSource
 from provision.refusals import find_target_refusals
 from provision.rules.rule import Example, LintContext, Rule, examples
-
-_READERS: dict[SecretSource, str] = {
-    source: name for name, kind in KINDS.items() for source in kind.secret_sources
-}
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:
     """Yield a finding for each secret that a target cannot fetch."""
     if context.resolved is not None:  # a resolved set has a part of the targets only
         return
-    kinds = {target.kind: kind_of(target) for target in context.spec.targets.values()}
+    registered = context.spec.registry.kinds
+    kinds = {target.kind.name: target.kind for target in context.targets}
     sources = set().union(*(kind.secret_sources for kind in kinds.values()))
     for name, reference in context.spec.secrets.items():
         if reference.source not in sources:
-            reader = _READERS[reference.source]
+            readers = [kind for kind in registered if reference.source in kind.secret_sources]
             hints = [kind.reference_hint for kind in kinds.values() if kind.secret_sources]
             yield RULE.diagnostic(
-                f"secrets.{name} is read by {reader} targets only, and the targets here "
-                f"are {', '.join(sorted(kinds))}",
+                f"secrets.{name} is read by {' and '.join(kind.name for kind in readers)} targets "
+                f"only, and the targets here are {', '.join(sorted(kinds))}",
                 ("secrets", name, reference.source),
                 why=f"{name} would not be set at any of them.",
-                help=" or ".join(hints) or KINDS["workbench"].reference_hint,
+                help=" or ".join(hints) or "remove it: the targets here read no secrets",
             )
     yield from _refused_by_some(context, sources)
 

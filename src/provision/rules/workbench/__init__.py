@@ -1,3 +1,1 @@
 """Rules for Workbench targets."""
-
-KINDS = frozenset({"workbench"})

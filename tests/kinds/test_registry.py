@@ -1,0 +1,89 @@
+"""The registry of kinds: what is made of it, and what is loaded of a kind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from provision.kinds import REGISTRY
+from provision.schema import json_schema
+from provision.spec import Spec
+from provision.targets import Driver, find_driver, load_driver, load_drivers
+from tests.conftest import ROOT
+
+PLAIN = {"gpu": "none", "python": "3.11", "packages": []}
+LOCAL_ONLY = replace(REGISTRY, kinds=REGISTRY.kinds[:1])
+
+
+def test_names_models_and_rules_of_kinds_agree() -> None:
+    names = [kind.name for kind in REGISTRY.kinds]
+    assert len(names) == len(set(names))
+    for kind in REGISTRY.kinds:
+        assert kind.model.model_fields["kind"].annotation.__args__ == (kind.name,)  # type: ignore[union-attr]
+        assert REGISTRY.find(kind.name) is kind
+        assert all(import_module(area).__path__ for area in kind.rules)
+    assert REGISTRY.find("nowhere") is REGISTRY.find(["local"]) is None
+
+
+def test_each_kind_has_the_driver_that_its_declaration_names() -> None:
+    drivers = tuple(load_drivers(REGISTRY))
+    assert [type(driver).__name__ for driver in drivers] == [
+        kind.driver.partition(":")[2] for kind in reversed(REGISTRY.kinds) if kind.driver
+    ]
+    assert all(isinstance(driver, Driver) for driver in drivers)
+    assert drivers[-1] is load_driver(REGISTRY.kinds[0])
+
+
+def test_a_spec_is_validated_by_the_registry_that_it_is_given() -> None:
+    data = {**PLAIN, "targets": {"a": {"kind": "colab"}}}
+    assert Spec.model_validate(data).registry is REGISTRY
+    with pytest.raises(ValidationError) as caught:
+        Spec.model_validate(data, context=LOCAL_ONLY)
+    (error,) = caught.value.errors()
+    assert (error["type"], error["loc"]) == ("union_tag_invalid", ("targets", "a"))
+    assert error["ctx"]["expected_tags"] == "'local'"
+
+
+def test_the_registry_stays_with_a_spec() -> None:
+    spec = Spec.model_validate(PLAIN, context=LOCAL_ONLY)
+    assert spec.for_target("here").registry is LOCAL_ONLY
+    assert find_driver(spec, "here") is load_driver(REGISTRY.kinds[0])
+
+
+def test_the_schema_has_the_kinds_of_the_registry() -> None:
+    definitions = json_schema({}, LOCAL_ONLY)["definitions"]
+    assert [name for name in definitions if name.endswith("Target")] == ["LocalTarget"]
+
+
+def test_a_kind_without_a_driver_cannot_be_made() -> None:
+    spec = Spec.model_validate(
+        {
+            **PLAIN,
+            "targets": {"a": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"}},
+        }
+    )
+    assert find_driver(spec, "a") is None
+
+
+@pytest.mark.parametrize("command", [["lint"], ["lock", "--check"]])
+def test_lint_and_lock_load_no_driver(tmp_path: Path, command: list[str]) -> None:
+    program = (
+        "import sys; from provision.cli import run_cli; run_cli(sys.argv[1:]); "
+        "print([name for name in sys.modules if name.startswith('provision.targets')])"
+    )
+    for name in ("quickstart.yaml", "quickstart.lock"):
+        (tmp_path / name).write_bytes((ROOT / "specs" / name).read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command, "quickstart.yaml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
