@@ -64,7 +64,7 @@ def test_every_threshold_names_its_source() -> None:
         assert check.threshold is None or len(check.threshold.source) > 10
 
 
-PAGE = (Path(__file__).parents[3] / "docs" / "checks-torch.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/reference/checks-torch.md").read_text(encoding="utf-8")
 BOUNDS = {
     name: value
     for room in (device, multi_gpu, numerics, torch_compile)
