@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,28 +53,22 @@ class Services:
         return LOOPBACK_CLOCK if self._endpoints else PollingClock()
 
     def perform(self, effect: ServiceEffect, progress: ProgressCallback) -> None:
-        """Perform an effect by the adapter of its service."""
-        PERFORMERS[effect.service](effect, self, progress)
+        """Perform an effect by the adapter of its service, which is imported on first use."""
+        module, _, function = effect.service.partition(":")
+        getattr(import_module(module), function)(effect, self, progress)
 
 
-def _perform_on_google(
+def perform_on_google(
     effect: ServiceEffect, services: Services, progress: ProgressCallback
 ) -> None:
+    """Perform an effect on Google Cloud."""
     from provision.adapters.google.effects import perform
 
     perform(effect, services.google, services.polling_clock, progress)
 
 
-def _perform_on_colab(
-    effect: ServiceEffect, services: Services, progress: ProgressCallback
-) -> None:
+def perform_on_colab(effect: ServiceEffect, services: Services, progress: ProgressCallback) -> None:
+    """Perform an effect on Colab."""
     from provision.adapters.colab.effects import perform
 
     perform(effect, services.environment, progress)
-
-
-PERFORMERS: Mapping[str, Callable[[ServiceEffect, Services, ProgressCallback], None]] = {
-    "google": _perform_on_google,
-    "colab": _perform_on_colab,
-}
-"""The adapters by the `service` that an effect carries. Each is imported on first use."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
 from provision.adapters import RealSystem
@@ -18,6 +17,9 @@ from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
+from provision.targets import get_driver
+from provision.targets.base import InstanceLocation
+from provision.targets.capabilities import Openable
 
 _DEVICE_LIFETIME_NOTE = (
     "its device lives as long as the command that runs the sandbox, and attach boots it again; "
@@ -57,8 +59,7 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
         return {**document, "compared": result.summary.file_comparison or None}
     return {
         **document,
-        "instance": result.summary.instance["instance"],
-        "zone": result.summary.instance["zone"],
+        **result.summary.instance._asdict(),
         "on_failure": result.on_failure_note or None,
     }
 
@@ -68,8 +69,7 @@ def _pending_document(
 ) -> dict[str, Any]:
     document: dict[str, Any] = {"target": pending.context.target}
     if pending.summary.instance is not None:
-        instance = pending.summary.instance
-        return {**document, "instance": instance["instance"], "zone": instance["zone"]}
+        return {**document, **pending.summary.instance._asdict()}
     record = pending.summary.notebook or {}
     return {
         **document,
@@ -106,8 +106,9 @@ def _command_arguments(loaded: LoadedSpec, target: str) -> str:
     return arguments
 
 
-def _print_pending_instance(record: Mapping[str, Any], target: str, loaded: LoadedSpec) -> None:
-    print_row("instance", f"{record['instance']} in {record['zone']}: it makes its environment now")
+def _print_pending_instance(location: InstanceLocation, target: str, loaded: LoadedSpec) -> None:
+    name, zone = location
+    print_row("instance", f"{name} in {zone}: it makes its environment now")
     attach = f"provision attach {_command_arguments(loaded, target)}"
     if loaded.sandbox_sources is None:
         print_row("wait for it", attach)
@@ -129,7 +130,7 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
     if result.summary.notebook is not None:
         _print_notebook(result, loaded, arguments)
     elif result.summary.instance is not None:
-        _print_instance(result, arguments)
+        _print_instance(result, result.summary.instance, arguments)
     else:
         _print_environment(result, arguments)
     print_row("page", os.path.relpath(result.html_path))
@@ -185,9 +186,9 @@ def _activation(result: TargetResult, stable: str) -> str:
     return f"{activate}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
-def _print_instance(result: TargetResult, arguments: str) -> None:
-    record, context = result.summary.instance or {}, result.context
-    instance = f"{record['instance']} in {record['zone']}"
+def _print_instance(result: TargetResult, location: InstanceLocation, arguments: str) -> None:
+    context = result.context
+    instance = " in ".join(location)
     if context.sandbox_sources is not None:
         arguments += " --sandbox"
         instance += ", SANDBOX: not a real one"
@@ -202,7 +203,8 @@ def _print_instance(result: TargetResult, arguments: str) -> None:
         print_row("launch", shlex.join(launch_command(launch)))
     if context.spec.package("ipykernel") is not None:
         print_row("kernel", f"in Jupyter: {context.spec.name} ({context.target})")
-    print_row("open", f"provision open {arguments}")
+    if isinstance(get_driver(context), Openable):
+        print_row("open", f"provision open {arguments}")
     print_row("remove", f"provision destroy {arguments}")
 
 

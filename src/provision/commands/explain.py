@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from provision.errors import CheckFailed
-from provision.rules import RULES, Rule, render_rule_page
+from provision.rules import Rule, load_registered_rules, render_rule_page
 from provision.source import FINDING_KINDS, FindingKind
 from provision.spelling import nearest_words, normalize_word
 from provision.views.rule_page import RulePage
@@ -57,7 +57,7 @@ def _check(word: str) -> Check | None:
 def all_pages() -> tuple[RulePage, ...]:
     """Return the pages of all rules, all findings about text and shape, and our own faults."""
     bug = FindingKind("BUG000", "rule-failed", _BUG)
-    return (*map(_rule_page, RULES), *map(_finding_page, (*FINDING_KINDS, bug)))
+    return (*map(_rule_page, load_registered_rules()), *map(_finding_page, (*FINDING_KINDS, bug)))
 
 
 def _rule_page(rule: Rule) -> RulePage:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.system import System
-from provision.errors import ProvisionError
+from provision.errors import UsageError
 from provision.kinds import registry_in_use
 from provision.state_store import LocalStore
-from provision.targets import load_drivers
-from provision.targets.capabilities import ListsOrphans, Orphan, OrphanList
+from provision.targets import load_driver
+from provision.targets.capabilities import ListsOrphans, OrphanList
 
 
 def list_orphans(specs: Iterable[LoadedSpec], system: System) -> OrphanList:
@@ -23,11 +23,18 @@ def list_orphans(specs: Iterable[LoadedSpec], system: System) -> OrphanList:
         (loaded.declared or loaded.spec, LocalStore(loaded.folder, system).load_ledger())
         for loaded in specs
     ]
-    orphans: list[Orphan] = []
-    failed: dict[str, ProvisionError] = {}
-    for driver in load_drivers(registry_in_use.get()):
-        if isinstance(driver, ListsOrphans):
+    kinds, listings = [], []
+    for kind in registry_in_use.get().kinds:
+        driver = load_driver(kind)
+        if driver is not None and isinstance(driver, ListsOrphans):
+            kinds.append(kind.name)
             listing = driver.list_orphans(ledgers, system)
-            orphans += listing.orphans
-            failed |= listing.failed
-    return OrphanList(tuple(orphans), failed)
+            if listing is not None:
+                listings.append(listing)
+    if not listings:
+        raise UsageError(
+            f"no project was asked: none of these specs has a target of kind {' or '.join(kinds)}",
+            hint="name the specs whose instances may be left",
+        )
+    failed = {place: error for listing in listings for place, error in listing.failed.items()}
+    return OrphanList(tuple(orphan for listing in listings for orphan in listing.orphans), failed)

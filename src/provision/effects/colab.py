@@ -13,7 +13,7 @@ from provision.effects.service import ServiceEffect
 class ColabEffect(ServiceEffect):
     """A change of the runtimes of a Colab account."""
 
-    service: ClassVar[str] = "colab"
+    service: ClassVar[str] = "provision.adapters.services:perform_on_colab"
 
 
 @dataclass(frozen=True, slots=True)

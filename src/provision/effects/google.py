@@ -18,7 +18,7 @@ from provision.effects.service import ServiceEffect
 class GoogleEffect(ServiceEffect):
     """A change in a Google Cloud project."""
 
-    service: ClassVar[str] = "google"
+    service: ClassVar[str] = "provision.adapters.services:perform_on_google"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class CreateInstance(GoogleEffect):
     name of the instance that was deleted in favour of this one, or "".
     """
 
+    creates: ClassVar[bool] = True
     project: str
     zones: tuple[str, ...]
     instance: str

@@ -10,7 +10,10 @@ from typing import ClassVar
 class ServiceEffect:
     """A change at a service; performing it twice is safe.
 
-    `service` is the key under which `provision.adapters.services` finds the adapter.
+    Attributes:
+        service: MODULE:FUNCTION of the adapter, called with effect, services and progress.
+        creates: Once it was requested, something that costs money may appear.
     """
 
     service: ClassVar[str]
+    creates: ClassVar[bool] = False

@@ -209,6 +209,8 @@ class Kind:
     """MODULE:CLASS of its driver; "" for a kind that can only be checked and locked."""
     rules: ClassVar[tuple[str, ...]] = ()
     """Packages of the rules that concern this kind alone."""
+    lock_fields: ClassVar[tuple[str, ...]] = ()
+    """The model's own fields that decide packages; a change makes a lock stale."""
     secret_sources: ClassVar[frozenset[SecretSource]] = frozenset()
     reference_hint: ClassVar[str] = ""
     """The edit that names a secret so that this kind can read it."""
@@ -224,9 +226,9 @@ class Kind:
         """
         return LINUX
 
-    def lock_inputs(self, target: Any) -> tuple[str, ...]:
-        """Return the target's own fields that decide packages; a change makes a lock stale."""
-        return ()
+    def lock_inputs(self, target: TargetModel) -> tuple[str, ...]:
+        """Return the values of `lock_fields`."""
+        return tuple(getattr(target, field) or "" for field in self.lock_fields)
 
     def uses_conda(self, target: TargetModel) -> bool:
         """Return whether conda makes the environment."""

@@ -47,14 +47,11 @@ class Colab(Kind):
     model = ColabTarget
     driver = "provision.targets.colab.driver:ColabDriver"
     rules = ("provision.rules.colab",)
+    lock_fields = ("runtime", "isolation")
     secret_sources = frozenset({"colab"})
     reference_hint = "name it in Colab's own store: {colab: NAME}"
 
     has_runtimes = True
-
-    def lock_inputs(self, target: ColabTarget) -> tuple[str, ...]:
-        """Return the runtime's version and its isolation."""
-        return target.runtime, target.isolation
 
     def base_runtime(self, target: TargetFacts) -> ColabRuntime | None:
         """Return the runtime of an environment that is not isolated from it."""

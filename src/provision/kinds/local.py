@@ -30,16 +30,13 @@ class Local(Kind):
     name = "local"
     model = LocalTarget
     driver = "provision.targets.local.driver:LocalDriver"
+    lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "name a variable of this machine: {env: NAME}"
 
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the declared platforms."""
         return tuple(map(str, declared))
-
-    def lock_inputs(self, target: LocalTarget) -> tuple[str, ...]:
-        """Return the manager."""
-        return (target.manager,)
 
     def uses_conda(self, target: TargetModel) -> bool:
         """Return whether the manager is conda."""

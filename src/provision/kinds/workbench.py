@@ -150,12 +150,9 @@ class Workbench(Kind):
     model = WorkbenchTarget
     driver = "provision.targets.workbench.driver:WorkbenchDriver"
     rules = ("provision.rules.workbench", "provision.rules.cost", "provision.rules.network")
+    lock_fields = ("image",)
     secret_sources = frozenset({"secret"})
     reference_hint = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
-
-    def lock_inputs(self, target: WorkbenchTarget) -> tuple[str, ...]:
-        """Return the image."""
-        return (target.image or "",)
 
     def provides(
         self, target: WorkbenchTarget, route: Route, facts: Facts, *, gpu: bool

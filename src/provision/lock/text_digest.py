@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from provision.kinds import registry_in_use
 from provision.lock.model import digest_of
 
 _DECIDING = (
@@ -20,8 +21,8 @@ _DECIDING = (
     "conda_packages",
 )
 """Fields of a spec that decide packages, with all their content."""
-_DECIDING_OF_TARGET = ("kind", "manager", "gpu", "cuda", "runtime", "isolation", "image")
-"""The same of a target."""
+_DECIDING_OF_TARGET = ("kind", "gpu", "cuda")
+"""The same of a target; its kind declares more."""
 _DECIDING_OF_REQUIRES = ("driver", "compute_capability")
 """The same of `requires`, of the spec and of a target."""
 
@@ -59,9 +60,10 @@ def _deciding_target_fields(data: Mapping[str, Any]) -> dict[str, Any]:
     targets = data["targets"]
     if not isinstance(targets, Mapping):
         return {"targets": targets}
-    fields = {}
+    declared = (field for kind in registry_in_use.get().kinds for field in kind.lock_fields)
+    deciding, fields = (*_DECIDING_OF_TARGET, *declared), {}
     for name, target in targets.items():
         fields[name] = target
         if isinstance(target, Mapping):
-            fields[name] = _deciding_fields(target, _DECIDING_OF_TARGET)
+            fields[name] = _deciding_fields(target, deciding)
     return {"targets": fields}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from provision.kinds import registry_in_use
 from provision.rules.engine import run_rules, run_rules_on_invalid_spec
-from provision.rules.registry import load_rules
+from provision.rules.registry import load_registered_rules
 from provision.rules.rule import (
     Example,
     LintContext,
@@ -26,6 +25,7 @@ __all__ = [
     "ResolvedSet",
     "Rule",
     "SourceText",
+    "load_registered_rules",
     "render_rule_page",
     "run_rules",
     "run_rules_on_invalid_spec",
@@ -36,4 +36,4 @@ def __getattr__(name: str) -> Any:
     """Return all rules as `RULES`, loaded on first use."""
     if name != "RULES":
         raise AttributeError(name)
-    return load_rules(frozenset(registry_in_use.get().kinds))
+    return load_registered_rules()

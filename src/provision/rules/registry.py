@@ -13,7 +13,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
-from provision.kinds import REGISTRY, Kind
+from provision.kinds import REGISTRY, Kind, registry_in_use
 from provision.rules.rule import Rule
 
 
@@ -33,6 +33,11 @@ def load_rules(kinds: frozenset[Kind], *, nvidia: bool = True) -> tuple[Rule, ..
             if nvidia or entry.name not in nvidia_only:
                 rules += _rules_of(import_module(f"{name}.{entry.name}"))
     return tuple(sorted(rules, key=lambda rule: rule.id))
+
+
+def load_registered_rules() -> tuple[Rule, ...]:
+    """Return the rules of all registered kinds."""
+    return load_rules(frozenset(registry_in_use.get().kinds))
 
 
 def _common_areas() -> list[str]:

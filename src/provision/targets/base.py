@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.kinds.base import Refusal
@@ -44,6 +44,13 @@ class TargetCondition:
     drift: str = ""
 
 
+class InstanceLocation(NamedTuple):
+    """The name of an instance, and the zone or service that has it."""
+
+    instance: str
+    zone: str
+
+
 @dataclass(frozen=True, slots=True)
 class TargetSummary:
     """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
@@ -52,7 +59,7 @@ class TargetSummary:
         kernel: Name of its Jupyter kernel.
         activation: The command by which the user's conda activates it.
         file_comparison: With what this run compared its files.
-        instance: The record of its instance.
+        instance: Its instance.
         notebook: The record of its notebook.
         session: A session that keeps running and costs money.
     """
@@ -60,7 +67,7 @@ class TargetSummary:
     kernel: str | None = None
     activation: str = ""
     file_comparison: str = ""
-    instance: Mapping[str, Any] | None = None
+    instance: InstanceLocation | None = None
     notebook: Mapping[str, Any] | None = None
     session: str = ""
 
@@ -244,18 +251,22 @@ class Driver(ABC, Generic[ObservationT]):
         requested: bool = False,
     ) -> Verification:
         """Return whether the target is to be verified after some actions, and why."""
-        tier = context.spec.verify.tier
+        tier, location = context.spec.verify.tier, self.verification_location(context)
         if requested:
-            return Verification(True, tier, "asked for with --verify")
+            return Verification(True, tier, "asked for with --verify", location)
         changed = any(self.voids_verdict(action, state) for action in actions)
         reason = self.reason_to_verify(context, state, reader, changed=changed)
         if reason:
-            return Verification(True, tier, reason)
+            return Verification(True, tier, reason, location)
         stored = state.resource(context.address, VERIFICATION_PART) or {}
         earlier = self._validity(context, stored, reader) is Validity.EARLIER_PROBE
         verdict = f"{stored['verdict']} (earlier probe)" if earlier else stored["verdict"]
         reason = f"{verdict} on {stored['at'][:10]}, and the same is promised since"
-        return Verification(False, tier, reason, earlier_probe=earlier)
+        return Verification(False, tier, reason, location, earlier_probe=earlier)
+
+    def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
+        """Return where the probe runs, for the plan."""
+        return "on this device"
 
     def reason_to_verify(
         self, context: TargetContext, state: State, reader: Reader, *, changed: bool

@@ -222,19 +222,17 @@ class AcceptsReports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """An instance that no state tracks, with the spec and target that its labels name."""
+    """An instance that no state tracks, with the spec and target that its labels name.
+
+    `delete` is the command line that deletes it.
+    """
 
     name: str
     state: str
     created: str
     spec: str
     target: str
-
-    @property
-    def delete(self) -> str:
-        """The command line that deletes it."""
-        _, project, _, zone, _, instance = self.name.split("/")
-        return f"gcloud workbench instances delete {instance} --project={project} --location={zone}"
+    delete: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +254,12 @@ class OrphanList:
 class ListsOrphans(Protocol):
     """Makes resources elsewhere that can outlive every record (`provision orphans`)."""
 
-    def list_orphans(self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList:
+    def list_orphans(
+        self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
+    ) -> OrphanList | None:
         """Return the labelled resources that none of the ledgers tracks.
 
-        Raises:
-            UsageError: none of them names where to look.
+        None if no spec and no ledger names where to look. May block on the network.
         """
 
 

@@ -120,6 +120,10 @@ class ColabDriver(Driver[ColabObservation]):
             return f"{verdict} is of an earlier notebook, and is void"
         return super().reason_to_verify(context, state, reader, changed=changed)
 
+    def verification_location(self, context: TargetContext) -> str:
+        """Return where the cell runs."""
+        return "in the notebook" if self.is_run_by_user(context) else "on a Colab machine"
+
     def require_verifiable(
         self,
         context: TargetContext,

@@ -18,6 +18,7 @@ from provision.state import Ledger, State
 from provision.targets.base import (
     VERIFICATION_PART,
     Driver,
+    InstanceLocation,
     Journal,
     Pending,
     ProbeEvidence,
@@ -58,6 +59,7 @@ from provision.targets.workbench.records import (
     expand_zones,
     forget_former_instance,
     is_former_part,
+    is_instance_part,
 )
 from provision.targets.workbench.recovery import (
     has_lineage,
@@ -78,7 +80,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
 
     def owns(self, part: str) -> bool:
         """Return whether a part records an instance, current or replaced."""
-        return part == INSTANCE_PART or is_former_part(part)
+        return is_instance_part(part)
 
     def observe(
         self, context: TargetContext, ledger: Ledger, reader: Reader
@@ -220,6 +222,10 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
                 return self._with_restart(planned, action, state)
         return planned
 
+    def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
+        """Return that the probe runs on the instance."""
+        return "on the instance"
+
     def _with_restart(self, planned: Verification, action: Action, state: State) -> Verification:
         stored = state.resource(action.address, VERIFICATION_PART)
         if stored and stored.get("nonce") == (action.record or {}).get("nonce"):
@@ -310,8 +316,11 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         state: State,
         actions: Sequence[Action],  # noqa: ARG002
     ) -> TargetSummary:
-        """Return the record of the instance."""
-        return TargetSummary(instance=state.resource(context.address, INSTANCE_PART))
+        """Return name and zone of the instance."""
+        record = state.resource(context.address, INSTANCE_PART)
+        if record is None:
+            return TargetSummary()
+        return TargetSummary(instance=InstanceLocation(record["instance"], record["zone"]))
 
     def refuse_program(self, context: TargetContext) -> Refusal:
         """Return that programs run on the instance."""
@@ -331,7 +340,9 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return the ways to reach the recorded instance."""
         return describe_instance_access(address, state, spec_path, reader)
 
-    def list_orphans(self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList:
+    def list_orphans(
+        self, ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
+    ) -> OrphanList | None:
         """Return the labelled instances that none of the ledgers tracks."""
         return list_orphan_instances(ledgers, reader)
 
@@ -353,7 +364,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
 
 def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
     title, reason = str(record.get("title", part)), "destroy was asked for"
-    if part == INSTANCE_PART or is_former_part(part):
+    if is_instance_part(part):
         effects = tuple(plan_instance_deletion(record))
         notes = ("its disks go with it: /home/jupyter and all that lies there",)
         return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)

@@ -6,23 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provision.effects.system import Reader
-from provision.errors import ProvisionError, UsageError
+from provision.errors import ProvisionError
 from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
-from provision.targets.workbench.records import build_resource_name, expand_zones
+from provision.targets.workbench.records import build_resource_name, expand_zones, is_instance_part
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 
 
-def list_orphan_instances(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList:
+def list_orphan_instances(
+    ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
+) -> OrphanList | None:
     """Return the instances with our labels that none of the ledgers records or began.
 
     All projects are asked that a spec, a state or a journal names, or that a state ever named. A
-    project that cannot be read does not hide the orphans of the others.
-
-    Raises:
-        UsageError: none of them names a project.
+    project that cannot be read does not hide the orphans of the others. None if none of them names
+    a project.
     """
     known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
@@ -37,10 +37,7 @@ def list_orphan_instances(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
         recorded_projects = {name.split("/")[1] for name, _ in recorded}
         projects |= dict.fromkeys(sorted(recorded_projects.union(ledger.state.projects)))
     if not projects:
-        raise UsageError(
-            "no project was asked: none of these specs has a target of kind workbench",
-            hint="name the specs whose instances may be left",
-        )
+        return None
     orphans: list[Orphan] = []
     failed: dict[str, ProvisionError] = {}
     for project in projects:
@@ -61,17 +58,20 @@ def _name_and_lineage(instance: Mapping[str, Any]) -> tuple[str, str]:
 
 def _recorded_instances(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """Yield name and lineage of every instance that is recorded or may have been begun."""
-    for record in ledger.state.resources.values():
-        if record.get("instance"):
+    for key, record in ledger.state.resources.items():
+        if is_instance_part(key.rpartition("#")[2]):
             for possible in expand_zones(record):
                 yield build_resource_name(possible), str(record.get("lineage", ""))
     for intent in ledger.intents:
-        for name in intent.names:
-            yield name, intent.details.get("lineage", "")
+        if is_instance_part(intent.part):
+            for name in intent.names:
+                yield name, intent.details.get("lineage", "")
 
 
 def _to_orphan(instance: Mapping[str, Any]) -> Orphan:
     labels = instance.get("labels", {})
     name, state, created = (str(instance.get(key, "")) for key in ("name", "state", "createTime"))
     spec, target = (str(labels.get(f"provision-{key}", "")) for key in ("spec", "target"))
-    return Orphan(name, state, created, spec, target)
+    _, project, _, zone, _, short = name.split("/")
+    delete = f"gcloud workbench instances delete {short} --project={project} --location={zone}"
+    return Orphan(name, state, created, spec, target, delete)

@@ -24,6 +24,11 @@ def is_former_part(part: str) -> bool:
     return part.startswith(_FORMER)
 
 
+def is_instance_part(part: str) -> bool:
+    """Return whether a part is the current instance of a target, or a replaced one."""
+    return part == INSTANCE_PART or is_former_part(part)
+
+
 def build_resource_name(record: Record) -> str:
     """Return the full name of a recorded instance."""
     return f"projects/{record['project']}/locations/{record['zone']}/instances/{record['instance']}"
