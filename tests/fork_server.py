@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib
 import io
 import json
 import os
@@ -28,6 +29,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+REGISTRY_VARIABLE = "PROVISION_TEST_REGISTRY"
+"""Names the registry of a fork; a started program does not know it."""
 ARGV = [sys.executable, "-m", "provision"]
 _STARTUP = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "COVERAGE_")
 _UNSUPPORTED = (
@@ -303,8 +306,9 @@ def import_all() -> None:
 
     from provision.facts import load_facts
     from provision.field_types import StrictModel
+    from provision.kinds import REGISTRY
 
-    for model in StrictModel.__subclasses__():
+    for model in (*StrictModel.__subclasses__(), *(kind.model for kind in REGISTRY.kinds)):
         model.model_rebuild()
     load_facts()
     gc.freeze()
@@ -359,7 +363,7 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     )
     from provision.cli import run_cli
 
-    code = run_cli()
+    code = run_cli(None, _registry())
     # As the interpreter ends, but for the 50 ms in which it takes apart what the server has
     # imported.
     threading._shutdown()
@@ -370,6 +374,12 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
         except (OSError, ValueError):
             code = 120
     os._exit(code)
+
+
+def _registry() -> Any:
+    """Return the kinds of target that a test has named as MODULE:NAME, None for our own."""
+    module, _, name = os.environ.pop(REGISTRY_VARIABLE, "").partition(":")
+    return getattr(importlib.import_module(module), name) if module else None
 
 
 def _opened(number: int, like: Any) -> io.TextIOWrapper:

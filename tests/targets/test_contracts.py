@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,12 @@ from provision.plan import Operation
 from provision.refusals import find_unlockable
 from provision.spec import Spec
 from provision.state import Ledger, create_empty_state
-from provision.targets import TargetContext
+from provision.targets import TargetContext, load_driver
 from provision.verification import expectations_of
-from tests.targets.drivers import DRIVERS
+from tests.folder_kind import REGISTRY
+from tests.folder_kind.adapter import FolderEffect
+from tests.folder_kind.adapter import perform as perform_on_folder
+from tests.folder_kind.server import serve
 from tests.targets.google import SPEC as WORKBENCH
 from tests.targets.google import FakeCloud
 
@@ -165,6 +168,8 @@ class Dictionary:
                 pass
             case GoogleEffect():
                 self.google.perform(effect)
+            case FolderEffect():
+                perform_on_folder(effect, None, print)  # type: ignore[arg-type]
 
     def _real(self, path: Path) -> Path:
         for link, target in self.links.items():
@@ -176,6 +181,9 @@ class Dictionary:
         return self.files.get(self._real(path))
 
 
+DRIVERS = {
+    kind.name: driver for kind in REGISTRY.kinds if (driver := load_driver(kind)) is not None
+}
 MINIMAL: dict[str, dict[str, Any]] = {
     "colab": {"kind": "colab", "runtime": "2026.07"},
     "local": {"kind": "local"},
@@ -184,8 +192,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
 
 
 def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetContext:
-    document = {**PLAIN, "targets": {"here": MINIMAL[kind]}, **fields}
-    spec = Spec.model_validate(document)
+    document = {**PLAIN, "targets": {"here": MINIMAL.get(kind)}, **fields}
+    spec = Spec.model_validate(document, context=REGISTRY)
     files = {
         package.key: LockedFile(f"{package.key}-{version}-py3-none-any.whl", "0" * 64)
         for package in spec.packages
@@ -215,22 +223,35 @@ def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetCon
     return TargetContext(spec.for_target("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
 
 
+@pytest.fixture
+def minimal(kind: str, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """The smallest target of a kind; that of the folder kind has its service."""
+    if kind != "folder":
+        yield MINIMAL[kind]
+        return
+    with serve(tmp_path / "machines") as service:
+        yield {"kind": kind, "service": service.address}
+        assert service.names() == []
+
+
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
-def test_looking_and_planning_change_nothing(kind: str) -> None:
+def test_looking_and_planning_change_nothing(kind: str, minimal: dict[str, Any]) -> None:
     world = Dictionary()
-    target, there = DRIVERS[kind], place(kind)
+    target, there = DRIVERS[kind], place(kind, targets={"here": minimal})
     target.plan(there, target.observe(there, Ledger(create_empty_state("l")), world))
     assert (world.files, world.links, world.google.done) == ({}, {}, [])
 
 
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
-def test_a_second_plan_is_empty_and_destroy_leaves_nothing(kind: str) -> None:
+def test_a_second_plan_is_empty_and_destroy_leaves_nothing(
+    kind: str, minimal: dict[str, Any]
+) -> None:
     world, state = Dictionary(), create_empty_state("l")
     target, there = (
         DRIVERS[kind],
         place(
             kind,
-            targets={"here": {**MINIMAL[kind], **({"kernel": True} if kind == "local" else {})}},
+            targets={"here": {**minimal, **({"kernel": True} if kind == "local" else {})}},
         ),
     )
     for action in target.plan(there, target.observe(there, Ledger(state), world)):
@@ -381,8 +402,8 @@ def test_damage_of_files_is_an_action_with_its_reason(
 
 
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
-def test_every_action_says_why(kind: str) -> None:
-    target, there = DRIVERS[kind], place(kind)
+def test_every_action_says_why(kind: str, minimal: dict[str, Any]) -> None:
+    target, there = DRIVERS[kind], place(kind, targets={"here": minimal})
     for world in (Dictionary(), Dictionary(python=None)):
         assert all(
             action.reason and action.title

@@ -1,0 +1,1 @@
+"""Rules for machines that are folders."""
