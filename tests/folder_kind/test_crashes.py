@@ -140,7 +140,7 @@ def test_a_kill_at_every_effect_loses_nothing(life: Life, command: str, after: b
 
 @pytest.mark.thorough
 @pytest.mark.long(after=1)
-@pytest.mark.parametrize(("seed", "length"), [(1, 8), *((seed, 60) for seed in range(2, 12))])
+@pytest.mark.parametrize(("seed", "length"), [(1, 8), *((seed, 30) for seed in range(2, 12))])
 def test_no_walk_loses_a_machine(life: Life, seed: int, length: int, tmp_path: Path) -> None:
     choices, steps = random.Random(seed), list[str]()
     for _ in range(length):
