@@ -142,11 +142,9 @@ class Dictionary:
                         / f"conda-meta/{record.name}-{record.version}-{record.build}.json"
                     ] = ""
             case InstallPackages():
+                packages = effect.environment / f"lib/python{effect.minor}/site-packages"
                 for pin in effect.pins:
-                    self.files[
-                        effect.environment
-                        / f"lib/python{effect.minor}/site-packages/{pin.name}-{pin.version}.dist-info/METADATA"  # noqa: E501
-                    ] = ""
+                    self.files[packages / f"{pin.name}-{pin.version}.dist-info/METADATA"] = ""
             case WriteFile():
                 self.files[effect.path] = effect.content if isinstance(effect.content, str) else ""
             case ReplaceSymlink():

@@ -31,7 +31,7 @@ class Gpu(ShorthandModel):
     silicon.
     """
     count: int = Field(default=1, ge=0, le=MAX_GPUS)
-    """How many cards one machine carries."""
+    """Number of cards in one machine."""
 
     @model_validator(mode="before")
     @classmethod
@@ -51,12 +51,12 @@ class Gpu(ShorthandModel):
 
     @property
     def is_none(self) -> bool:
-        """Whether the work runs on the CPU."""
+        """True if the work runs on the CPU."""
         return self.type == "none"
 
 
 class Requires(StrictModel):
-    """What the machine must have; each is checked on the device."""
+    """Requirements for the machine; each is checked on the device."""
 
     ram: Size | None = None
     """Memory that the process may use (the smaller of the machine's and the container's)."""
@@ -84,8 +84,8 @@ class TargetModel(StrictModel):
     paths: dict[EnvironmentName, str] = {}
     """Merged over the spec's `paths`."""
     requires: Requires | None = None
-    """In place of the spec's `requires`, key by key; a target with gpu: none is not asked for what
-    only cards have.
+    """In place of the spec's `requires`, key by key; what only cards have is not required of a
+    target with gpu: none.
     """
 
 
@@ -99,7 +99,7 @@ class GpuSettings(NamedTuple):
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether it is a CUDA card."""
+        """True for a CUDA card."""
         return self.gpu.type not in ("none", "mps")
 
     @property
@@ -216,7 +216,7 @@ class Kind:
     """The edit that names a secret so that this kind can read it."""
 
     has_runtimes: ClassVar[bool] = False
-    """Whether its machines bring packages that an environment can extend."""
+    """Its machines bring packages that an environment can extend."""
 
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the platforms to lock for.

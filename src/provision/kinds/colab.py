@@ -33,9 +33,9 @@ class ColabTarget(TargetModel):
     runtime: str = Field(default="latest", pattern=r"^(latest|\d{4}\.\d{2})$")
     """Version of the runtime, as in 2026.07."""
     via: Literal["browser", "colab-cli"] = "browser"
-    """How the cell gets there."""
+    """Way in which the cell is run: by a person in a browser, or through Google's command line."""
     isolation: Literal["system", "venv"] = "system"
-    """On top of the runtime's packages, or in an environment of its own."""
+    """On top of the runtime's packages (system), or in a separate environment (venv)."""
     shape: Literal["standard", "high"] = "standard"
     """Machine shape; high has more RAM, on paid plans."""
 
@@ -155,7 +155,7 @@ def find_shape(gpu: Gpu, shape: str, facts: Facts) -> ColabShape | None:
     """Return the machine with a card in a shape, None if Colab has none.
 
     Some cards come in the high shape only: a spec that leaves `shape` out gets that one. A spec
-    that says high never gets another.
+    with shape: high never gets another.
     """
     card = None if gpu.is_none else facts.card(gpu.type)
     if card is None and not gpu.is_none:

@@ -19,7 +19,7 @@ class LocalTarget(TargetModel):
 
     kind: Literal["local"]
     manager: Literal["uv", "conda"] = "uv"
-    """Which program makes the environment."""
+    """Program that makes the environment."""
     kernel: bool = False
     """Register a Jupyter kernel for the environment (ipykernel must be among the packages)."""
 

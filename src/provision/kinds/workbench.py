@@ -58,7 +58,7 @@ class Disk(StrictModel):
 
 
 class Access(StrictModel):
-    """Who opens JupyterLab on an instance."""
+    """People who may open JupyterLab on an instance."""
 
     mode: Literal["service-account", "single-user"] = "service-account"
     """All who may act as the service account, or one person."""
@@ -75,7 +75,7 @@ class Access(StrictModel):
 
 
 class Shielded(StrictModel):
-    """What Shielded VM guards."""
+    """Protections of Shielded VM."""
 
     secure_boot: bool = False
     """Start signed software only; with a GPU, the image must carry a signed driver."""
@@ -112,9 +112,9 @@ class WorkbenchTarget(TargetModel):
     subnet: str | None = None
     """Subnet in the region of the zones."""
     public_ip: bool = False
-    """Whether the instance has an address on the internet."""
+    """Give the instance an address on the internet."""
     nat: bool = False
-    """Whether the subnet reaches the internet through Cloud NAT."""
+    """The subnet reaches the internet through Cloud NAT."""
     mirrors: dict[Identifier, IndexUrl] = {}
     """Package indexes that can be reached without internet: pypi, pytorch, or a key under
     `indexes`, to an address.
@@ -122,7 +122,7 @@ class WorkbenchTarget(TargetModel):
     service_account: str | None = None
     """Mail address of the service account that the instance runs as."""
     access: Access = Access.model_construct()
-    """Who opens JupyterLab."""
+    """People who may open JupyterLab."""
     managed_euc: bool = False
     """Run with the credentials of the person who uses it (managed end user credentials)."""
     shielded: Shielded = Shielded.model_construct()
@@ -134,13 +134,13 @@ class WorkbenchTarget(TargetModel):
     metadata: dict[str, EnvironmentValue] = {}
     """Further metadata of the instance."""
     bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
-    """Where the startup script and the report travel."""
+    """Folder in Cloud Storage for the startup script and the report."""
     idle_shutdown: Duration | None = None
     """Stop the instance after this long without use."""
     max_lifetime: Duration | None = None
     """Stop the instance after this long in any case."""
     on_failure: Literal["stop", "keep", "delete"] = "stop"
-    """What happens to an instance that could not be verified."""
+    """Treatment of an instance that could not be verified."""
 
 
 class Workbench(Kind):

@@ -206,7 +206,7 @@ class Driver(ABC, Generic[ObservationT]):
     # Perform
 
     def state_after(self, action: Action, state: State, reader: Reader) -> State:  # noqa: ARG002
-        """Return the state once an action is done, with what only the outside knows by then."""
+        """Return the state once an action is done, with values that are read from outside."""
         return state.after_action(action)
 
     def state_after_failure(self, action: Action, state: State) -> State:  # noqa: ARG002

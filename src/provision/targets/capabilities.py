@@ -92,7 +92,7 @@ class RenderedContent(Protocol):
 
     @property
     def payload_name(self) -> str:
-        """File name of the payload, if it has a file of its own."""
+        """File name of the payload, if it is a separate file."""
 
     @property
     def nonce(self) -> str:
@@ -108,7 +108,7 @@ class RenderedContent(Protocol):
 
     @property
     def url(self) -> str:
-        """Where the cell fetches the payload; "" if the cell contains it."""
+        """Address from which the cell fetches the payload; "" if the cell contains it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Executor:
         return self._store.folder
 
     def driver_of(self, intent: Intent) -> AnyDriver:
-        """Return the driver of an interrupted action, whatever the spec says."""
+        """Return the driver of an interrupted action by its part; the spec may have changed."""
         return get_driver_of_parts((intent.part,), self.registry)
 
     def perform(self, driver: AnyDriver, action: Action, *, announce: bool = True) -> None:
