@@ -87,3 +87,19 @@ def test_lint_and_lock_load_no_driver(tmp_path: Path, command: list[str]) -> Non
         timeout=600,
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_the_registry_in_use_is_read_only_where_no_spec_is_loaded_yet() -> None:
+    package = ROOT / "src/provision"
+    files = (path for path in package.rglob("*.py") if "registry_in_use" in path.read_text())
+    assert {path.relative_to(package).as_posix() for path in files} == {
+        "cli/main.py",
+        "commands/destroy.py",
+        "commands/orphans.py",
+        "commands/schema.py",
+        "commands/shared/report_import.py",
+        "kinds/__init__.py",
+        "lock/text_digest.py",
+        "rules/registry.py",
+        "source/validation.py",
+    }
