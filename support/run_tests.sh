@@ -9,7 +9,7 @@ trap 'exit 130' INT
 trap 'exit 143' HUP TERM
 available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo 2>/dev/null)
 if [ "$(id -u)" = 0 ] && [ "${available:-0}" -ge 12582912 ] && unshare --mount mount -t tmpfs tmpfs "$folder" 2>/dev/null; then
-	unshare --mount sh -c 'mount -t tmpfs -o mode=755 tmpfs "$0" && exec "$@" --basetemp="$0/pytest"' "$folder" "$@" </dev/null
+	unshare --mount sh -c 'mount -t tmpfs -o mode=755,size=80% tmpfs "$0" && exec "$@" --basetemp="$0/pytest"' "$folder" "$@" </dev/null
 else
 	"$@" --basetemp="$folder/pytest" </dev/null
 fi

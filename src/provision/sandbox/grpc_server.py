@@ -13,6 +13,8 @@ import grpc
 from provision.sandbox.notebooks import NotebooksService
 
 _THREADS = 8
+_GRACE_S = 5.0
+"""How long calls in progress may take once the process ends; gRPC then ends them as CANCELLED."""
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
     try:
         yield bound
     finally:
-        server.stop(grace=0.2).wait()
+        server.stop(grace=_GRACE_S).wait()
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
