@@ -48,7 +48,7 @@ def beside(bench: Bench, name: str) -> Bench:
 
 
 def processes(folder: Path) -> list[str]:
-    """The processes, zombies too, that boot or are machines of a sandbox below a folder, or were."""  # noqa: E501
+    """Processes, zombies too, that boot or are machines of a sandbox below a folder, or were."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -27,7 +27,7 @@ from provision.agent.core.timed_http import (
     TimeLimits,
     TooSlow,
 )
-from provision.agent.install.scratch_project import remove_credentials
+from provision.agent.install.uv_inputs import remove_credentials
 from provision.effects.packages import IndexSource, SourceDistribution
 from provision.errors import ExternalError, LockError, NetworkError
 from provision.sanitize import redact

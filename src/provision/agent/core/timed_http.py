@@ -3,7 +3,7 @@
 The limit covers what is sent, and headers, body and redirections of the answer.
 
 A timeout of a socket limits the pause between two parts only: a server that sends a byte every few
-seconds holds its client for days. Standard library only: it runs at home and on devices.
+seconds blocks its client for days. Standard library only: it runs at home and on devices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_LIMITS = TimeLimits()
 
 
 class TooSlow(TimeoutError):
-    """A call did not end in its time; the text says how many bytes came."""
+    """A call did not end in its time; the text has the number of received bytes."""
 
 
 class TimedCall:

@@ -102,7 +102,7 @@ def specifier_allows(specifier: str, version: str) -> bool:
     Raises UnreadableVersion.
     """
     clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
-    # Every clause is read, so that one which cannot be read is told even behind a false one.
+    # Every clause is read, so that an invalid clause raises even behind a false one.
     answers = [_clause_allows(clause, version) for clause in clauses]
     return all(answers)
 

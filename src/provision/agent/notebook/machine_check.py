@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..core.gpu_names import is_declared_gpu
-from .document import Document, Gpu
-from .machine_info import Card, MachineInfo, is_card_in_use
+from .document import NotebookDocument, RequiredGpu
+from .machine_info import GpuCard, NotebookMachine, is_card_in_use
 
 _GIB = 1024**3
 _MIB = 1024**2
@@ -43,7 +43,7 @@ class CatalogueDrift:
         return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
 
 
-def find_mismatches(document: Document, machine: MachineInfo) -> list[Mismatch]:
+def find_mismatches(document: NotebookDocument, machine: NotebookMachine) -> list[Mismatch]:
     """Return what is not as the document asks, worst first."""
     found = [
         *_python(document, machine),
@@ -55,7 +55,7 @@ def find_mismatches(document: Document, machine: MachineInfo) -> list[Mismatch]:
 
 
 def find_catalogue_drift(
-    document: Document, machine: MachineInfo, torch: str | None
+    document: NotebookDocument, machine: NotebookMachine, torch: str | None
 ) -> list[CatalogueDrift]:
     """Return the differences from the catalogue; `torch` is the image's version, None if absent."""
     runtime = document.runtime
@@ -83,7 +83,7 @@ def find_catalogue_drift(
     ]
 
 
-def _python(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
+def _python(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
     here = ".".join(machine.python.split(".")[:2])
     if document.shared and here != document.python:
         runtime = document.runtime
@@ -103,7 +103,7 @@ def _python(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
         )
 
 
-def _gpu(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
+def _gpu(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
     wanted, cards = document.gpu, machine.cards
     change = "Runtime > Change runtime type"
     if wanted is None:
@@ -134,17 +134,17 @@ def _gpu(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
     yield from _memory_of_cards(document, machine)
 
 
-def _called(gpu: Gpu) -> str:
+def _called(gpu: RequiredGpu) -> str:
     return f"{gpu.type} ({gpu.device})" if gpu.device and gpu.device != gpu.type else gpu.type
 
 
-def _fits(card: Card, wanted: Gpu) -> bool:
+def _fits(card: GpuCard, wanted: RequiredGpu) -> bool:
     if wanted.device is not None:
         return card.name == wanted.device
     return is_declared_gpu(card.name, wanted.type)
 
 
-def _memory_of_cards(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
+def _memory_of_cards(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
     card, needed = machine.cards[0], document.required_size("vram_bytes")
     if (
         needed is not None
@@ -167,7 +167,7 @@ def _memory_of_cards(document: Document, machine: MachineInfo) -> Iterator[Misma
         )
 
 
-def _driver(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
+def _driver(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
     if (
         document.driver_min
         and machine.driver
@@ -185,7 +185,7 @@ def _driver(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
         )
 
 
-def _sizes(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
+def _sizes(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
     ram, disk = document.required_size("ram_bytes"), document.required_size("disk_bytes")
     if ram is not None and machine.ram_bytes is not None and machine.ram_bytes < ram * _RAM_SHARE:
         hint = "choose a high-RAM runtime, or lower requires.ram in the spec"

@@ -20,7 +20,7 @@ _IDLE_MIB = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class GpuCard:
     """A GPU by the name in nvidia-smi; memory in MiB, None if it is not reported."""
 
     name: str
@@ -30,7 +30,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class MachineInfo:
+class NotebookMachine:
     """Python, system, cards and sizes (in bytes) of a machine.
 
     Attributes:
@@ -41,7 +41,7 @@ class MachineInfo:
 
     python: str
     os: str
-    cards: tuple[Card, ...]
+    cards: tuple[GpuCard, ...]
     no_cards_reason: str
     gpu_processes: tuple[str, ...]
     ram_bytes: int | None
@@ -53,27 +53,27 @@ class MachineInfo:
         return self.cards[0].driver if self.cards else None
 
 
-def inspect_machine(folder: Path, environ: Mapping[str, str]) -> MachineInfo:
+def inspect_machine(folder: Path, environ: Mapping[str, str]) -> NotebookMachine:
     """Return what this machine is; free disk space is that of `folder`."""
     program = find_nvidia_smi(environ)
-    cards: tuple[Card, ...] = ()
+    cards: tuple[GpuCard, ...] = ()
     processes: tuple[str, ...] = ()
     reason = "there is no nvidia-smi"
     if program:
         cards, reason = _cards(program, environ)
         if any(is_card_in_use(card) for card in cards):
             processes = _gpu_processes(program, environ)
-    return MachineInfo(
+    return NotebookMachine(
         platform.python_version(), _system(), cards, reason, processes, _memory(), _disk(folder)
     )
 
 
-def is_card_in_use(card: Card) -> bool:
+def is_card_in_use(card: GpuCard) -> bool:
     """Return whether something already computes on a card."""
     return (card.used_mib or 0) > _IDLE_MIB
 
 
-def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], str]:
+def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[GpuCard, ...], str]:
     """Return the cards, or why there are none."""
     answer = run_process([program, *query_arguments(_CARD_FIELDS)], _TIMEOUT_S, environ)
     if answer.code == TIMED_OUT:
@@ -85,7 +85,7 @@ def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], 
         output = answer.stdout.strip() or answer.stderr.strip()
         return (), (output or f"nvidia-smi ended with {answer.code}").splitlines()[0][:200]
     cards = (
-        Card(
+        GpuCard(
             row["name"],
             row["driver_version"],
             _number(row["memory.total"]),

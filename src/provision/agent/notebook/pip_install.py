@@ -13,7 +13,7 @@ from ..core.installed_packages import InstalledPackage, find_flaw
 from ..core.process import run_process
 from ..core.record_audit import read_record
 from ..core.versions import is_same_version
-from .document import Document
+from .document import NotebookDocument
 from .errors import StageError
 from .package_diff import PackageDiff
 from .uv_tool import pip_variables
@@ -34,7 +34,7 @@ def is_externally_managed(environment: bool) -> bool:
 
 
 def install_with_pip(
-    document: Document,
+    document: NotebookDocument,
     comparison: PackageDiff,
     folder: Path,
     python: str,
@@ -91,7 +91,7 @@ def install_with_pip(
 
 
 def write_install_result(
-    document: Document,
+    document: NotebookDocument,
     before: Mapping[str, InstalledPackage],
     after: Mapping[str, InstalledPackage],
     path: Path,

@@ -11,11 +11,11 @@ from typing import Any
 
 from ..core.files import read_json_object
 from ..core.installed_packages import InstalledPackage, find_installed_packages
-from .document import Document
+from .document import NotebookDocument
 from .host_detection import Host
 from .kernel import Notebook
 from .machine_check import CatalogueDrift
-from .machine_info import MachineInfo
+from .machine_info import NotebookMachine
 from .output import Printer
 from .package_diff import PackageDiff
 from .package_folders import find_environment_package_folders, find_package_folders
@@ -29,7 +29,7 @@ class Session:
     """A run of the cell in its folder; `environ` is the kernel's own, where variables are set."""
 
     folder: Path
-    document: Document
+    document: NotebookDocument
     payload_digest: str
     notebook: Notebook
     run_state: RunState
@@ -41,7 +41,7 @@ class Session:
     sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
     modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
     host: Host = Host.PYTHON
-    machine: MachineInfo | None = None
+    machine: NotebookMachine | None = None
     catalogue_drift: list[CatalogueDrift] = field(default_factory=list)
     comparison: PackageDiff | None = None
     stale_packages: tuple[str, ...] = ()

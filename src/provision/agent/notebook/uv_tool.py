@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.process import run_process
 from ..core.uv_tool import LockedUv, parse_uv_version, pip_arguments
-from .document import Document
+from .document import NotebookDocument
 
 MIN_UV_VERSION = (0, 9)
 """The same as the command line requires: earlier versions read projects and indexes otherwise."""
@@ -30,7 +30,7 @@ _QUIET = {
 
 
 def find_uv(
-    document: Document,
+    document: NotebookDocument,
     folder: Path,
     python: str,
     environ: Mapping[str, str],
@@ -76,7 +76,7 @@ def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> 
 
 def _fetch(
     uv: LockedUv,
-    document: Document,
+    document: NotebookDocument,
     folder: Path,
     python: str,
     environ: Mapping[str, str],
