@@ -57,9 +57,7 @@ def _interpreter(session: Session, uv: str, wanted: str) -> str:
     found = run_process([uv, "python", "find", "--no-project", wanted], 120, variables)
     if found.code == 0:
         return found.stdout.strip()
-    session.printer.print_stage_line(
-        "install", f"no Python {wanted} on this machine: uv fetches one (about 30 MB)"
-    )
+    session.print_line(f"no Python {wanted} on this machine: uv fetches one (about 30 MB)")
     answer = run_process(
         [uv, "python", "install", "--quiet", wanted],
         _FETCH_S,
