@@ -148,10 +148,7 @@ class NamespaceBooter:
         self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults
     ) -> _Machine:
         """Start a machine. Raises OSError with the output of its first process if that failed."""
-        folder = self._machine_folder(name)
-        for inner in ("boot", "disk", "root"):
-            (folder / inner).mkdir(parents=True, exist_ok=True)
-        (folder / "name").write_text(name, encoding="utf-8")
+        folder = self._make_machine_folder(name)
         attributes = instance_attributes(store, name)
         simulated = write_overlay(
             folder / "layer",
@@ -188,9 +185,8 @@ class NamespaceBooter:
             "channel": inner_channel.fileno(),
             "ports": ports,
         }
-        python = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
         process = subprocess.Popen(
-            [*_unshare_command(), python, "-I", str(_INIT_PROGRAM), json.dumps(plan)],
+            [*_unshare_command(), _base_python(), "-I", str(_INIT_PROGRAM), json.dumps(plan)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -206,6 +202,13 @@ class NamespaceBooter:
         proxy = NetworkProxy(loopback_ports, MetadataServer(store, name, extra).serve_connection)
         proxy.attach(sockets)
         return _Machine(store, name, process, channel, proxy)
+
+    def _make_machine_folder(self, name: str) -> Path:
+        folder = self._machine_folder(name)
+        for inner in ("boot", "disk", "root"):
+            (folder / inner).mkdir(parents=True, exist_ok=True)
+        (folder / "name").write_text(name, encoding="utf-8")
+        return folder
 
     def _machine_folder(self, name: str) -> Path:
         short = re.sub(r"[^a-z0-9-]", "-", name.rpartition("/")[2])[:63]
@@ -239,6 +242,10 @@ def _unshare_command() -> list[str]:
     user = [] if _is_root() else ["--user", "--map-root-user"]
     spaces = ["--net", "--mount", "--uts", "--ipc", "--pid"]
     return ["unshare", *user, *spaces, "--fork", "--kill-child", "--propagation", "private", "--"]
+
+
+def _base_python() -> str:
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def _is_root() -> bool:

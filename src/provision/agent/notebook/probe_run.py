@@ -40,7 +40,7 @@ def _run_probe(session: Session) -> dict[str, Any]:
         session.folder / "expectations.json",
         session.folder / REPORT_FILE,
     )
-    # What the lock promises, completed by where it was set up.
+    # The lock's expectations, with the paths on this machine.
     expectations = {
         **session.document.expectations,
         "python": {**session.document.expectations["python"], "prefix": session.prefix},

@@ -63,15 +63,13 @@ def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> 
         if not _FOREIGN.match(key) or _KEPT.fullmatch(key)
     }
     indexes, links = install.get("indexes"), install.get("links")
-    addresses: dict[str, str] = {}
-    if isinstance(indexes, dict):
-        addresses = {str(name): str(address) for name, address in indexes.items()}
-    given = {
+    addresses = dict(indexes) if isinstance(indexes, dict) else {}
+    variables = {
         "PIP_INDEX_URL": addresses.pop("pypi", ""),
         "PIP_EXTRA_INDEX_URL": " ".join(addresses.values()),
-        "PIP_FIND_LINKS": " ".join(map(str, links)) if isinstance(links, list) else "",
+        "PIP_FIND_LINKS": " ".join(links) if isinstance(links, list) else "",
     }
-    return {**kept, **_QUIET, **{key: value for key, value in given.items() if value}}
+    return {**kept, **_QUIET, **{key: value for key, value in variables.items() if value}}
 
 
 def _fetch(
