@@ -71,13 +71,7 @@ def install_stage(session: Session) -> None:
             session.print_detail(
                 f"too large to keep a copy of: {', '.join(large)}; a new runtime brings them back"
             )
-    uv = find_uv(
-        document,
-        session.folder,
-        sys.executable,
-        session.environ_without_secrets,
-        session.print_detail,
-    )
+    uv = find_uv(session)
     if not document.shared:
         make_environment(session, uv)
     _record_packages_in_use(

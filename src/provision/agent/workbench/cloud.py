@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from ..core.redact import replace_unprintable
-from ..core.timed_http import DEFAULT_LIMITS, HttpHandler, HttpsHandler, TimedCall, TimeLimits
+from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, TimeLimits
 
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
@@ -124,9 +124,7 @@ class CloudClient:
         attempt = 0
         while True:
             call = TimedCall(self.limits)
-            opener = urllib.request.build_opener(
-                _NoRedirect(), HttpHandler(call), HttpsHandler(call), *handlers
-            )
+            opener = urllib.request.build_opener(_NoRedirect(), TimedHandler(call), *handlers)
             try:
                 with opener.open(request, timeout=self.limits.whole_s) as answer:
                     content: bytes = answer.read()
