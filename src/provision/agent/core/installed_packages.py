@@ -39,11 +39,8 @@ class InstalledPackage:
 class Provenance(str, Enum):
     """Provenance of an installed package.
 
-    Attributes:
-        HASH_CHECKED: this run installed it, from a file whose sha256 is locked.
-        PREINSTALLED: that version was there before, and its files are those in its RECORD.
-        REINSTALLED: it was there in another version, or damaged, and this run installed it again
-            from a file whose sha256 is locked.
+    preinstalled: that version was there, and fits its RECORD. hash-checked, reinstalled: this run
+    installed it from a file with a locked sha256, the latter over another or damaged version.
     """
 
     HASH_CHECKED = "hash-checked"
@@ -100,15 +97,9 @@ def build_install_result(
     audits: Mapping[str, AuditResult],
     notes: list[str],
 ) -> dict[str, Any]:
-    """Return an installation's result document: version and provenance of each package.
+    """Return the result document (`provision.installed/1`): version and provenance of packages.
 
-    Args:
-        mode: the installer's mode.
-        audit: how files were compared with the RECORDs.
-        before: the packages that were there before.
-        after: the locked packages as installed.
-        audits: the audit of each locked package.
-        notes: remarks for a person.
+    `before` are all packages from before, `after` the locked ones now, each with its audit.
     """
     packages = {
         name: {

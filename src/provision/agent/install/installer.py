@@ -50,25 +50,16 @@ def install_packages(
 ) -> dict[str, Any]:
     """Install the requested packages; return a JSON value with each one's version and provenance.
 
-    uv compares the sha256 of each file that it downloads with the locked ones. For a wheel in its
-    cache it compares the sha256 that it noted when it unpacked it, and trusts the unpacked files; a
-    file of an environment may be a hard link to them, so that an edit of one edits both. Therefore
-    installed packages are compared with their RECORD afterwards (by `request.audit`), and
-    reinstalled without the cache if they differ. uv does not check a package that is installed in
-    the requested version either: it is compared with its RECORD likewise, and reinstalled if it
-    differs or is in `request.reinstall`. An edit of both a file in uv's cache and its line in the
-    RECORD there is not detected.
+    uv compares the sha256 of downloaded files with the locked ones. Of a wheel in its cache it
+    compares the noted sha256, and trusts the unpacked files, which environments may hard-link: an
+    edit of one edits both. Therefore packages are compared with their RECORD (by `request.audit`),
+    and reinstalled without the cache if they differ. Packages that are there in the requested
+    version, which uv does not check, are compared too, and reinstalled if they differ or are in
+    `request.reinstall`. An edit of a cached file and of its RECORD line is not detected.
 
-    Args:
-        request: interpreter, packages and where they come from.
-        uv: the program.
-        environment: scrubbed variables; with UV_OFFLINE=1, everything comes from uv's cache.
-        run: runs a program.
-        folder: an empty folder for the files that uv reads.
-
-    Raises:
-        UvFailed: uv failed. It changes nothing before it has every file.
-        InstallError: any other failure.
+    `environment` is scrubbed; with UV_OFFLINE=1, everything comes from uv's cache. `folder` is
+    empty, for files that uv reads. Raises InstallError, and UvFailed: uv changes nothing before it
+    has every file.
     """
     python = inspect_interpreter(request.python, environment, run)
     if python.minor != request.python_version:
