@@ -30,7 +30,7 @@ from provision.adapters import RealSystem
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
-from provision.sandbox.namespace_booter import Booter
+from provision.sandbox.namespace_booter import NamespaceBooter
 from provision.sandbox.serve import serve
 from provision.sandbox.store import Store
 
@@ -84,7 +84,7 @@ class _Listening:
         self._store.append_serial(name, text)
 
 
-class _Timed(Booter):
+class _Timed(NamespaceBooter):
     """Boots one device, and ends it where its environment is in place."""
 
     took: list[float]

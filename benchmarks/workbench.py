@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.timing import Call, Cost, Unmeasured, alternate, cost, total
 from benchmarks.workshop import Workshop
 from provision.assets import find_asset
-from provision.sandbox.namespace_booter import Booter
+from provision.sandbox.namespace_booter import NamespaceBooter
 
 _BOOTED = Path(__file__).with_name("booted.py")
 _PACKAGES = "transformers>=5.13, safetensors"
@@ -177,7 +177,7 @@ def _said(call: Call) -> str:
 
 def _isolated(workshop: Workshop) -> None:
     """Raise Unmeasured where this machine can isolate no device."""
-    if why := Booter(workshop.folder).unavailable_reason():
+    if why := NamespaceBooter(workshop.folder).unavailable_reason():
         raise Unmeasured(f"a device of the sandbox needs an isolated root: {why}")
 
 

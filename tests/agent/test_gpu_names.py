@@ -7,9 +7,9 @@ import re
 import pytest
 
 from provision.agent.core.gpu_names import is_declared_gpu
-from provision.agent.notebook.document import Gpu
+from provision.agent.notebook.document import RequiredGpu
 from provision.agent.notebook.machine_check import _fits
-from provision.agent.notebook.machine_info import Card
+from provision.agent.notebook.machine_info import GpuCard
 from provision.facts import load_facts
 
 DRIVER_NAMES = {
@@ -70,4 +70,4 @@ def without_size(name: str) -> str:
     ],
 )
 def test_a_notebook_takes_no_other_gpu_either(declared: str, name: str) -> None:
-    assert not _fits(Card(name, "", 1, 1), Gpu(declared, None, 1))
+    assert not _fits(GpuCard(name, "", 1, 1), RequiredGpu(declared, None, 1))

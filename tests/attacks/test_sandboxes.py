@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.sandbox.namespace_booter import Booter
+from provision.sandbox.namespace_booter import NamespaceBooter
 from tests.commands.test_workbench_waiting import SPEC, TARGET
 from tests.rig import Bench
 from tests.support import require
@@ -48,7 +48,7 @@ def beside(bench: Bench, name: str) -> Bench:
 
 
 def processes(folder: Path) -> list[str]:
-    """The processes, zombies too, that boot or are machines of a sandbox below a folder, or were."""  # noqa: E501
+    """Processes, zombies too, that boot or are machines of a sandbox below a folder, or were."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -66,7 +66,7 @@ def mounts() -> list[str]:
 
 
 def needs_machines(tmp_path: Path) -> None:
-    why = Booter(tmp_path / "nowhere").unavailable_reason()
+    why = NamespaceBooter(tmp_path / "nowhere").unavailable_reason()
     require(
         "root",
         os.geteuid() == 0 and not why,

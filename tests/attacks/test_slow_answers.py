@@ -26,7 +26,7 @@ from provision.adapters.uv.download import download_file
 from provision.agent.core.timed_http import TimeLimits
 from provision.agent.probe.observing.network import _asked
 from provision.agent.workbench.cloud import CloudClient
-from provision.agent.workbench.cloud import CloudError as DeviceError
+from provision.agent.workbench.cloud import ServiceCallFailed as DeviceError
 from provision.effects.packages import IndexSource, SourceDistribution
 from provision.errors import NetworkError
 from tests.adapters.serving import CERTIFICATE

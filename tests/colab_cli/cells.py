@@ -64,9 +64,11 @@ turn = int(count.read_text()) if count.exists() else 0
 count.write_text(str(turn + 1))
 print("stage install: 2 of 2 packages")
 from IPython.display import HTML, display
-display(HTML("<p>report <a href='data:application/json;base64," + "QUJD" * 400 + "'>download the report</a></p>"))
+address = "data:application/json;base64," + "QUJD" * 400
+display(HTML("<p>report <a href='" + address + "'>download the report</a></p>"))
 outcome = "restart-needed" if turn < {times} else "verified"
-write("status.json", json.loads({json.dumps(status("x"))!r}) | {{"outcome": outcome, "message": "numpy is loaded in an older version"}})
+ended = {{"outcome": outcome, "message": "numpy is loaded in an older version"}}
+write("status.json", json.loads({json.dumps(status("x"))!r}) | ended)
 if outcome == "verified":
     write("report.json", json.loads({json.dumps(report())!r}))
-"""  # noqa: E501
+"""

@@ -42,9 +42,11 @@ import os
 
 _makedirs, _chdir = os.makedirs, os.chdir
 _content = {content!r}
-os.makedirs = lambda name, *rest, **more: _makedirs(_content if name == "/content" else name, *rest, **more)
+os.makedirs = lambda name, *rest, **more: _makedirs(
+    _content if name == "/content" else name, *rest, **more
+)
 os.chdir = lambda path: _chdir(_content if path == "/content" else path)
-"""  # noqa: E501
+"""
 SERVER = """\
 c.ServerApp.token = ""
 c.ServerApp.password = ""

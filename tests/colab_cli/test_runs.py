@@ -244,9 +244,12 @@ from tests.colab_cli.test_runs import Runs, NAME
 from tests.colab_cli import cells
 from provision.effects.colab import RunOnColab
 cell = b"import time; print('asleep', flush=True); time.sleep(100)"
-effect = RunOnColab(NAME, "T4", False, cell, cells.NONCE, cells.LOCK, Path({folder!r}), Path("r.json"), 60)
+report = Path("r.json")
+effect = RunOnColab(
+    NAME, "T4", False, cell, cells.NONCE, cells.LOCK, Path({folder!r}), report, 60
+)
 RealSystem().perform(effect, lambda line: print(line, flush=True))
-"""  # noqa: E501
+"""
 
 
 def beside(runs: Runs, tmp_path: Path) -> subprocess.Popen[str]:

@@ -38,7 +38,7 @@ def packages() -> Mapping[str, str]:
 
 
 def make(folder: Path, uv: str) -> Path:
-    """Make an image without torch, which is quick to clone, and return its prefix; raises Missing."""  # noqa: E501
+    """Make an image without torch, quick to clone, and return its prefix; raises Missing."""
     if "deb_system" in sysconfig.get_scheme_names():
         raise Missing(
             "a copy of Debian's own Python does not look in its own site-packages; name "

@@ -37,6 +37,7 @@ from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.plan import Operation
 from provision.sandbox.faults import Faults
+from provision.sandbox.metadata_server import instance_attributes
 from provision.sandbox.serve import serve
 from provision.sandbox.store import Store
 from provision.state_store import LocalStore
@@ -75,7 +76,7 @@ class Device:
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
         self.boots.append(name)
-        run = json.loads((store.metadata(name) or {})["provision-run"])
+        run = json.loads(instance_attributes(store, name)["provision-run"])
         bucket, _, place = run["document"].removeprefix("gs://").partition("/")
         held = store.object(bucket, place)
         assert held is not None

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from provision.sandbox.namespace_booter import Booter
+from provision.sandbox.namespace_booter import NamespaceBooter
 from provision.verification import read_report
 from tests.agent.workbench.bench import BUCKET, CANARY, ENVIRONMENT, NAME, Cloud, Faults, Store
 from tests.rig import MINOR
@@ -37,8 +37,8 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def booter(tmp_path: Path) -> Iterator[Booter]:
-    made = Booter(tmp_path / "sandbox", runner=None)
+def booter(tmp_path: Path) -> Iterator[NamespaceBooter]:
+    made = NamespaceBooter(tmp_path / "sandbox", runner=None)
     why = made.unavailable_reason()
     require(
         "root",
@@ -50,7 +50,7 @@ def booter(tmp_path: Path) -> Iterator[Booter]:
     shutil.rmtree(tmp_path / "sandbox", ignore_errors=True)
 
 
-def boot(booter: Booter, cloud: Cloud, *faults: str) -> int | None:
+def boot(booter: NamespaceBooter, cloud: Cloud, *faults: str) -> int | None:
     booter.start(cloud.store, NAME, cloud.endpoints, Faults(*faults))
     code = booter.wait(NAME, 120)
     deadline = time.monotonic() + 300
@@ -61,7 +61,7 @@ def boot(booter: Booter, cloud: Cloud, *faults: str) -> int | None:
     return code
 
 
-def disk(booter: Booter) -> Path:
+def disk(booter: NamespaceBooter) -> Path:
     return next((booter.folder / "machines").iterdir()) / "disk"
 
 
@@ -69,7 +69,9 @@ def mounts() -> str:
     return Path("/proc/self/mountinfo").read_text()
 
 
-def test_a_report_comes_home_and_this_machine_stays_as_it_was(booter: Booter, cloud: Cloud) -> None:
+def test_a_report_comes_home_and_this_machine_stays_as_it_was(
+    booter: NamespaceBooter, cloud: Cloud
+) -> None:
     before = (
         mounts(),
         Path("/proc/net/fib_trie").read_text(),
@@ -105,7 +107,9 @@ def test_a_report_comes_home_and_this_machine_stays_as_it_was(booter: Booter, cl
 
 
 @pytest.mark.long
-def test_a_second_boot_with_the_same_nonce_does_nothing(booter: Booter, cloud: Cloud) -> None:
+def test_a_second_boot_with_the_same_nonce_does_nothing(
+    booter: NamespaceBooter, cloud: Cloud
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
     asked, writes = len(cloud.asked), len(cloud.store.history)
@@ -125,7 +129,7 @@ def test_a_second_boot_with_the_same_nonce_does_nothing(booter: Booter, cloud: C
 
 @pytest.mark.long
 def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(
-    booter: Booter, cloud: Cloud
+    booter: NamespaceBooter, cloud: Cloud
 ) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
@@ -139,7 +143,7 @@ def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(
 
 @pytest.mark.long
 def test_a_new_lock_goes_the_same_way_beside_the_old_environment(
-    booter: Booter, cloud: Cloud
+    booter: NamespaceBooter, cloud: Cloud
 ) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
@@ -154,7 +158,9 @@ def test_a_new_lock_goes_the_same_way_beside_the_old_environment(
 
 @pytest.mark.long(after=2)
 @pytest.mark.parametrize("what", ["document", "device", "installer", "program-of-another-run"])
-def test_what_is_not_what_was_announced_is_refused(booter: Booter, cloud: Cloud, what: str) -> None:
+def test_what_is_not_what_was_announced_is_refused(
+    booter: NamespaceBooter, cloud: Cloud, what: str
+) -> None:
     document = cloud.document("nonce-0001", "alpha")
     cloud.announce(document)
     if what == "document":
@@ -186,7 +192,7 @@ def test_what_is_not_what_was_announced_is_refused(booter: Booter, cloud: Cloud,
 
 
 def test_a_secret_is_nowhere_but_where_it_is_used(
-    booter: Booter, cloud: Cloud, tmp_path: Path
+    booter: NamespaceBooter, cloud: Cloud, tmp_path: Path
 ) -> None:
     cloud.secrets[REFERENCE] = CANARY
     cloud.announce(
@@ -223,7 +229,7 @@ HOSTILE = [
 ]
 
 
-def test_hostile_values_do_nothing(booter: Booter, cloud: Cloud) -> None:
+def test_hostile_values_do_nothing(booter: NamespaceBooter, cloud: Cloud) -> None:
     env = {f"V{place}": value for place, value in enumerate(HOSTILE)}
     paths = {
         "data": "/home/jupyter/$(touch /home/jupyter/pwned)",
@@ -254,7 +260,7 @@ def test_hostile_values_do_nothing(booter: Booter, cloud: Cloud) -> None:
     ],
 )
 def test_a_damaged_announcement_is_told_and_nothing_is_fetched(
-    booter: Booter, cloud: Cloud, run: str
+    booter: NamespaceBooter, cloud: Cloud, run: str
 ) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     cloud.store.attributes["provision-run"] = run
@@ -268,7 +274,7 @@ def test_a_damaged_announcement_is_told_and_nothing_is_fetched(
 
 @pytest.mark.long
 def test_an_index_that_is_a_folder_of_this_machine_is_shown(
-    booter: Booter, cloud: Cloud, tmp_path: Path
+    booter: NamespaceBooter, cloud: Cloud, tmp_path: Path
 ) -> None:
     stand_in = tmp_path / "stand-in/alpha"
     stand_in.mkdir(parents=True)
@@ -282,7 +288,7 @@ def test_an_index_that_is_a_folder_of_this_machine_is_shown(
     assert cloud.store.status()["s"] == "done", cloud.store.serial
 
 
-def test_a_machine_ends_at_its_longest_life(booter: Booter, cloud: Cloud) -> None:
+def test_a_machine_ends_at_its_longest_life(booter: NamespaceBooter, cloud: Cloud) -> None:
     document = cloud.document(
         "nonce-0001", "alpha", gpu={"type": "L4", "count": 1}, driver_timeout_s=600
     )
@@ -297,7 +303,7 @@ def test_a_machine_ends_at_its_longest_life(booter: Booter, cloud: Cloud) -> Non
     assert "phase driver" in cloud.store.serial
 
 
-def test_a_card_is_stood_in_for_and_that_is_said(booter: Booter, cloud: Cloud) -> None:
+def test_a_card_is_stood_in_for_and_that_is_said(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.store.body = dict(L4)
     cloud.announce(cloud.document("nonce-0001", "alpha", gpu={"type": "L4", "count": 1}))
     assert boot(booter, cloud) == 0, cloud.store.serial
@@ -307,7 +313,7 @@ def test_a_card_is_stood_in_for_and_that_is_said(booter: Booter, cloud: Cloud) -
     assert "gpu: nvidia-smi stands in for 1 x NVIDIA L4" in report["subject"]["simulated"]
 
 
-class Nowhere(Booter):
+class Nowhere(NamespaceBooter):
     """A booter on a machine that isolates nothing."""
 
     def unavailable_reason(self) -> str:
@@ -315,7 +321,7 @@ class Nowhere(Booter):
 
 
 @pytest.mark.long
-def test_a_user_cannot_make_a_sandbox_look_real(booter: Booter, cloud: Cloud) -> None:
+def test_a_user_cannot_make_a_sandbox_look_real(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"), **{"provision-simulated": "[]"})
     assert boot(booter, cloud) == 0
     assert cloud.report("nonce-0001")["verdict"]["result"] == "simulated"
@@ -336,7 +342,7 @@ def test_where_nothing_can_be_isolated_nothing_is_run_and_that_is_said(
     booter.stop(NAME)
 
 
-def test_a_machine_that_cannot_be_made_says_why(booter: Booter, cloud: Cloud) -> None:
+def test_a_machine_that_cannot_be_made_says_why(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter.runner = "/no/such/runner"
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
@@ -352,7 +358,7 @@ def test_a_machine_that_cannot_be_made_says_why(booter: Booter, cloud: Cloud) ->
     assert "SANDBOX: the machine cannot be made: [Errno 17] File exists" in cloud.store.serial
 
 
-def test_fault_wrong_gpu(booter: Booter, cloud: Cloud) -> None:
+def test_fault_wrong_gpu(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.store.body = dict(L4)
     cloud.announce(cloud.document("nonce-0001", "alpha", gpu={"type": "L4", "count": 1}))
     boot(booter, cloud, "wrong-gpu")
@@ -362,14 +368,14 @@ def test_fault_wrong_gpu(booter: Booter, cloud: Cloud) -> None:
     assert cloud.text(f"{BUCKET}/nonce-0001/log.txt")
 
 
-def test_fault_silent_device(booter: Booter, cloud: Cloud) -> None:
+def test_fault_silent_device(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter.start(cloud.store, NAME, cloud.endpoints, Faults("silent-device"))
     assert booter.wait(NAME, 1) is None
     assert (cloud.store.guest, cloud.asked) == ({}, [])
 
 
-def test_fault_script_failure(booter: Booter, cloud: Cloud) -> None:
+def test_fault_script_failure(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud, "script-failure")
     status = cloud.store.status()
@@ -389,7 +395,7 @@ def test_fault_script_failure(booter: Booter, cloud: Cloud) -> None:
 
 
 @pytest.mark.long
-def test_fault_forged_report(booter: Booter, cloud: Cloud) -> None:
+def test_fault_forged_report(booter: NamespaceBooter, cloud: Cloud) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud, "forged-report")
     deadline = time.monotonic() + 300
@@ -405,7 +411,9 @@ def test_fault_forged_report(booter: Booter, cloud: Cloud) -> None:
 
 
 @pytest.mark.long
-def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud: Cloud) -> None:
+def test_the_disk_goes_with_the_instance_and_stays_without(
+    booter: NamespaceBooter, cloud: Cloud
+) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     assert boot(booter, cloud) == 0
     booter.stop(NAME)
@@ -418,7 +426,7 @@ def test_the_disk_goes_with_the_instance_and_stays_without(booter: Booter, cloud
 
 @pytest.mark.long
 def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_next_boot(
-    booter: Booter, cloud: Cloud
+    booter: NamespaceBooter, cloud: Cloud
 ) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     boot(booter, cloud)
@@ -438,7 +446,7 @@ class Gone(Store):
 
 
 def test_a_stop_in_the_middle_leaves_no_process_and_the_next_boot_finishes(
-    booter: Booter, cloud: Cloud
+    booter: NamespaceBooter, cloud: Cloud
 ) -> None:
     cloud.announce(cloud.document("nonce-0001", "alpha"))
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
@@ -466,10 +474,10 @@ def _root_of(path: Path) -> str:
 _AS_NOBODY = """
 import json, sys
 from pathlib import Path
-from provision.sandbox.namespace_booter import Booter
+from provision.sandbox.namespace_booter import NamespaceBooter
 from tests.agent.workbench.bench import NAME, Cloud, Faults
 folder = Path(sys.argv[1])
-booter = Booter(folder / "sandbox", runner=None)
+booter = NamespaceBooter(folder / "sandbox", runner=None)
 print(booter.unavailable_reason(), flush=True)
 with Cloud(folder / "cloud") as cloud:
     for nonce in ("nonce-0001", "nonce-0001"):
@@ -478,8 +486,9 @@ with Cloud(folder / "cloud") as cloud:
         booter.wait(NAME, 120)
         booter.stop(NAME)
     print(cloud.store.serial, file=sys.stderr)
-    print(json.dumps([cloud.store.status(), cloud.report("nonce-0001")["verdict"]["result"], cloud.store.serial]))
-"""  # noqa: E501
+    verdict = cloud.report("nonce-0001")["verdict"]["result"]
+    print(json.dumps([cloud.store.status(), verdict, cloud.store.serial]))
+"""
 
 
 def _runs(argv: list[str], how: dict[str, Any]) -> bool:
@@ -489,7 +498,7 @@ def _runs(argv: list[str], how: dict[str, Any]) -> bool:
         return False
 
 
-def test_without_root_a_user_namespace_will_do(booter: Booter) -> None:
+def test_without_root_a_user_namespace_will_do(booter: NamespaceBooter) -> None:
     site = Path(pytest.__file__).parents[1]
     variables = {
         "PYTHONPATH": f"{Path('src').resolve()}:{Path.cwd()}:{site}",
@@ -528,7 +537,7 @@ def test_without_root_a_user_namespace_will_do(booter: Booter) -> None:
 
 
 def test_googles_own_script_runner_takes_what_the_program_says(
-    tmp_path: Path, cloud: Cloud, booter: Booter
+    tmp_path: Path, cloud: Cloud, booter: NamespaceBooter
 ) -> None:
     candidates = [
         os.environ.get("PROVISION_TEST_SCRIPT_RUNNER", ""),

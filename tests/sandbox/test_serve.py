@@ -1,4 +1,4 @@
-"""How a sandbox runs: its HTTP server, its devices, two processes at one folder, and the command."""  # noqa: E501
+"""A running sandbox: HTTP server, devices, two processes at one folder, and the command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from provision.errors import ExternalError
 from provision.extras import install_command
 from provision.sandbox import http_server as sandbox_http
 from provision.sandbox.faults import Faults
-from provision.sandbox.http_server import Request, Router, json_response
+from provision.sandbox.http_server import Request, Router
 from provision.sandbox.lifecycle import Delays
 from provision.sandbox.serve import serve
 from provision.sandbox.store import Store
@@ -188,12 +188,15 @@ def test_a_bug_is_told_as_an_internal_error() -> None:
     def broken(request: Request) -> Any:
         raise ValueError("oh")
 
-    router = Router()
-    router.add("GET", "/broken", broken)
-    router.add(
-        "GET",
-        "/echo/{one}/{rest*}",
-        lambda request, one, rest: json_response([one, rest, dict(request.query)]),
+    router = Router(
+        [
+            ("GET", "/broken", broken),
+            (
+                "GET",
+                "/echo/{one}/{rest*}",
+                lambda request, one, rest: [one, rest, dict(request.query)],
+            ),
+        ]
     )
     with sandbox_http.run_http_server(router) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)

@@ -33,7 +33,7 @@ def test_what_is_kept_is_there_again(tmp_path: Path) -> None:
     assert again.object("bucket", "a") == (b"bytes", about)
     assert again.secret("projects/p/secrets/s", "1") == (b"value", version)
     assert again.serial(NAME) == (b"hello", 0, 5)
-    assert again.notes(NAME) == {"booted": True}
+    assert again.snapshot()["instances"][NAME]["notes"] == {"booted": True}
     assert int(again.put_object("bucket", "a", b"")["generation"]) > int(about["generation"])
 
 
@@ -47,9 +47,10 @@ def test_what_is_given_is_a_copy(tmp_path: Path) -> None:
 
 def test_nothing_is_kept_of_what_is_not_there(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    assert not store.set_guest_attribute(NAME, "provision", "status", "x")
+    store.set_guest_attribute(NAME, "provision", "status", "x")
     store.note(NAME, booted=True)
-    assert (store.notes(NAME), store.guest_attributes(NAME), store.instance(NAME)) == ({}, {}, None)
+    assert (store.guest_attributes(NAME), store.instance(NAME)) == ({}, None)
+    assert store.snapshot()["instances"] == {}
     assert store.find_instance("p", "us-central1-a", "one") is None
 
 

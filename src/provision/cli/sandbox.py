@@ -76,13 +76,13 @@ def up(
 
     silence_grpc()
     from provision.sandbox.lifecycle import Delays
-    from provision.sandbox.namespace_booter import Booter
+    from provision.sandbox.namespace_booter import NamespaceBooter
     from provision.sandbox.serve import serve
 
     with serve(
         folder,
         faults,
-        booter=Booter(folder),
+        booter=NamespaceBooter(folder),
         delays=Delays(operation=delay, active=delay),
         ports=(port, grpc_port),
     ) as running:

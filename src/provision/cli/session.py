@@ -52,7 +52,7 @@ def open_system(
         yield RealSystem(offline=offline)
         return
     silence_grpc()
-    from provision.sandbox.namespace_booter import Booter
+    from provision.sandbox.namespace_booter import NamespaceBooter
     from provision.sandbox.serve import serve
 
     folder = path.resolve().parent / ".provision"
@@ -61,7 +61,7 @@ def open_system(
         (folder / ".gitignore").write_text("*\n")
     console.print_note(SANDBOX_BANNER)
     store = folder / "sandbox"
-    with serve(store, faults, booter=Booter(store)) as running:
+    with serve(store, faults, booter=NamespaceBooter(store)) as running:
         if running.holder:
             console.print_note(f"SANDBOX: used as it runs already ({running.holder})")
         try:

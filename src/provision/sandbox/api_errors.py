@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -54,30 +55,31 @@ _HTTP = {
 }
 
 
+@dataclass(eq=False)
 class ApiError(Exception):
-    """A refused request: canonical code, message and details as JSON (with `@type`).
+    """A refused request.
 
-    `headers` are for REST. `reason` is the word that the older APIs (Compute, Storage) put into
-    `error.errors`; `http` is set if the status is not that of the code.
+    Attributes:
+        code: canonical code.
+        message: the service's message.
+        details: details as JSON, with `@type`.
+        reason: the word of the older APIs (Compute, Storage) in `error.errors`.
+        http: HTTP status, if it is not that of the code.
+        headers: headers of the REST response.
     """
 
-    def __init__(
-        self,
-        code: StatusCode,
-        message: str,
-        *,
-        details: Iterable[Mapping[str, Any]] = (),
-        reason: str = "",
-        http: int = 0,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.details = tuple(dict(detail) for detail in details)
-        self.reason = reason
-        self.http_status = http or code.http_status
-        self.headers = dict(headers or {})
+    code: StatusCode
+    message: str
+    _: KW_ONLY
+    details: Sequence[Mapping[str, Any]] = ()
+    reason: str = ""
+    http: int = 0
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def http_status(self) -> int:
+        """HTTP status of the REST response."""
+        return self.http or self.code.http_status
 
     def to_rpc_status(self) -> dict[str, Any]:
         """Return the error as a google.rpc.Status, as in an operation."""
@@ -106,11 +108,16 @@ def error_info(reason: str, domain: str, metadata: Mapping[str, str]) -> dict[st
     return {"@type": ERROR_INFO, "reason": reason, "domain": domain, "metadata": dict(metadata)}
 
 
-def invalid_argument(message: str) -> ApiError:
+def invalid_argument(message: str, reason: str = "") -> ApiError:
     """Return the error for an argument that the service does not accept."""
-    return ApiError(StatusCode.INVALID_ARGUMENT, message)
+    return ApiError(StatusCode.INVALID_ARGUMENT, message, reason=reason)
 
 
-def not_found(name: str) -> ApiError:
-    """Return the error for a resource that does not exist."""
+def not_found(message: str) -> ApiError:
+    """Return the error of the older APIs for a missing resource."""
+    return ApiError(StatusCode.NOT_FOUND, message, reason="notFound")
+
+
+def resource_not_found(name: str) -> ApiError:
+    """Return the error for a missing resource by its name."""
     return ApiError(StatusCode.NOT_FOUND, f"Resource '{name}' was not found")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from provision.errors import UsageError
-from provision.sandbox import scripted_errors
 from provision.sandbox.api_errors import ApiError
+from provision.sandbox.scripted_errors import InvalidErrorFile, ScriptedError, read_error_file
 from provision.spelling import nearest_words
 
 
@@ -81,45 +81,42 @@ class Faults:
 
     def __init__(self, scripts: Iterable[str] = ()) -> None:
         """Read the scripts; raises UsageError for an unknown fault or a missing argument."""
-        self._lock = threading.Lock()
-        self._places: dict[str, set[str]] = {}
+        self._lock = threading.RLock()
+        self._locations: dict[str, set[str]] = {}
         self._left: dict[str, int] = {}
-        self._met: list[scripted_errors.ScriptedError] = []
+        self._scripted: list[ScriptedError] = []
         for script in scripts:
             self._read(script)
 
-    def has(self, name: str, place: str = "") -> bool:
-        """Return whether a fault is set; with `place`, for that zone or region."""
-        known = self._places.get(name)
-        return known is not None and (not place or place in known)
+    def has(self, name: str, location: str = "") -> bool:
+        """Return whether a fault is set; with `location`, for that zone or region."""
+        return name in self._locations and (not location or location in self._locations[name])
 
     def locations(self, name: str) -> frozenset[str]:
         """Return the zones or regions of a fault."""
-        return frozenset(self._places.get(name, ()))
+        return frozenset(self._locations.get(name, ()))
 
     def consume(self, name: str) -> bool:
         """Return whether a counted fault happens now, and count it."""
         with self._lock:
-            left = self._left.get(name, 0)
-            self._left[name] = max(left - 1, 0)
-            return left > 0
+            if not self._left.get(name):
+                return False
+            self._left[name] -= 1
+            return True
 
     def is_nth_request(self, name: str) -> bool:
         """Count a request and return whether it is the Nth: true once."""
         with self._lock:
-            if name not in self._left:
-                return False
-            self._left[name] -= 1
-            return self._left[name] == 0
+            return self.consume(name) and not self._left[name]
 
     def consume_scripted_error(self, at: str, zone: str = "") -> ApiError | None:
         """Return the error for a moment (one of MOMENTS) in a zone and count it, or None."""
         with self._lock:
-            for number, error in enumerate(self._met):
+            for number, error in enumerate(self._scripted):
                 if error.at != at or error.zone not in ("", zone) or error.times == 0:
                     continue
                 if error.times is not None:
-                    self._met[number] = error._replace(times=error.times - 1)
+                    self._scripted[number] = error._replace(times=error.times - 1)
                 return error.to_api_error()
         return None
 
@@ -138,26 +135,29 @@ class Faults:
                     hint=f"write it as in --fault {name}:2",
                 )
             self._left[name] = int(argument or 1)
-        elif bool(kind.argument) is not bool(argument):
-            form = f"--fault {name}:{kind.argument}" if kind.argument else f"--fault {name}"
-            problem = "it takes no argument"
-            if kind.argument:
-                problem = f"a {kind.argument.lower()} is missing"
-            raise UsageError(f"--fault {script}: {problem}", hint=f"write {form}")
-        if kind.argument == "FILE":
-            self._met.append(_error(script, argument))
-        self._places.setdefault(name, set()).add(argument)
+        elif kind.argument and not argument:
+            raise UsageError(
+                f"--fault {script}: a {kind.argument.lower()} is missing",
+                hint=f"write --fault {name}:{kind.argument}",
+            )
+        elif argument and not kind.argument:
+            raise UsageError(
+                f"--fault {script}: it takes no argument", hint=f"write --fault {name}"
+            )
+        elif kind.argument == "FILE":
+            self._scripted.append(_read_scripted_error(script, argument))
+        self._locations.setdefault(name, set()).add(argument)
 
 
-def _error(script: str, path: str) -> scripted_errors.ScriptedError:
+def _read_scripted_error(script: str, path: str) -> ScriptedError:
     try:
-        return scripted_errors.read_error_file(Path(path))
+        return read_error_file(Path(path))
     except OSError as error:
         raise UsageError(
             f"--fault {script}: the file cannot be read: {error.strerror}",
             hint="write the path of a JSON file",
         ) from None
-    except scripted_errors.InvalidErrorFile as error:
+    except InvalidErrorFile as error:
         hint = (
             'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' '
             'exceeded.  Limit: 1.0 in region us-central1."}'

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from provision.sandbox.notebooks import NotebooksService
+from provision.sandbox.notebooks_service import NotebooksService
 
 _THREADS = 8
 _GRACE_S = 5.0
@@ -47,7 +47,7 @@ class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
         """Return the handler of a method, or None, for which gRPC reports UNIMPLEMENTED."""
         with self._lock:
             if not self._known:
-                from provision.sandbox.notebooks_grpc import build_method_handlers
+                from provision.sandbox.notebooks_grpc_handlers import build_method_handlers
 
                 self._known = build_method_handlers(self._service)
         return self._known.get(handler_call_details.method)

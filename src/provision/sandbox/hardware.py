@@ -13,7 +13,7 @@ from provision.sandbox.api_errors import (
     StatusCode,
     error_info,
     invalid_argument,
-    not_found,
+    resource_not_found,
 )
 from provision.sandbox.request_validation import first_or_empty
 
@@ -41,7 +41,7 @@ def hardware_error(
         )
     zones = zones_of(card, region_of(zone))
     if card.status in ("retired", "removed") or (zones is not None and zone not in zones):
-        return not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
+        return resource_not_found(f"projects/{project}/zones/{zone}/acceleratorTypes/{card.gcp}")
     if machine is None or not is_compatible(machine, card, count, facts):
         return invalid_argument(
             f"Invalid resource usage: '[{count} x {card.gcp}, {machine_type_of(setup)}] "
@@ -70,14 +70,8 @@ def machine_type_of(setup: Mapping[str, Any]) -> str:
 
 def card_of(accelerator: Mapping[str, Any], facts: Facts) -> Card | None:
     """Return the card of an AcceleratorConfig, or None."""
-    return next(
-        (
-            card
-            for card in facts.cards
-            if card.workbench and card.workbench == accelerator.get("type")
-        ),
-        None,
-    )
+    kind = accelerator.get("type")
+    return next((card for card in facts.cards if kind and card.workbench == kind), None)
 
 
 def region_of(zone: str) -> str:
@@ -102,15 +96,8 @@ def stockout_error(
     """
     accelerator = first_or_empty(setup.get("acceleratorConfigs"))
     card = card_of(accelerator, facts)
-    left = (
-        []
-        if card is None
-        else [
-            other
-            for other in zones_of(card, region_of(zone)) or ()
-            if other != zone and other not in out
-        ]
-    )
+    zones = (zones_of(card, region_of(zone)) or ()) if card else ()
+    left = [other for other in zones if other != zone and other not in out]
     metadata = {
         "vmType": machine_type_of(setup),
         "zone": zone,
@@ -136,16 +123,11 @@ def quota_metric(card: Card) -> str:
 def offered_cards(zone: str, facts: Facts) -> Iterator[tuple[Card, int]]:
     """Yield the cards of a zone, each with its maximum count on one machine."""
     for card in facts.cards:
-        zones = (
-            zones_of(card, region_of(zone))
-            if card.gcp and card.status not in ("retired", "removed")
-            else ()
-        )
+        if not card.gcp or card.status in ("retired", "removed"):
+            continue
+        zones = zones_of(card, region_of(zone))
         if zones is None or zone in zones:
-            carried = [
-                int(machine.gpus)
-                for machine in facts.machines.values()
-                if machine.card == card.name
-            ]
-            attached = [row.gpus for row in facts.attachments if row.card == card.name]
-            yield card, max((*carried, *attached), default=1)
+            machines = facts.machines.values()
+            counts = [int(machine.gpus) for machine in machines if machine.card == card.name]
+            counts += [row.gpus for row in facts.attachments if row.card == card.name]
+            yield card, max(counts, default=1)

@@ -6,13 +6,13 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
+from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument, not_found
 
 MAX_BODY_BYTES = 1 << 30
 _HOSTS = frozenset(("127.0.0.1", "localhost"))
@@ -49,8 +49,16 @@ class Response(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-Handler = Callable[..., Response]
-"""Called with the request and the unquoted parameters of its pattern, by name."""
+Handler = Callable[..., Any]
+"""Called with the request and the unquoted parameters of its pattern, by name.
+
+Returns a Response, or a value for a JSON response.
+"""
+Route = tuple[str, str, Handler]
+"""HTTP method, pattern of the path, and handler.
+
+In a pattern, `{name}` is one part of a path, up to a slash or colon; `{name*}` is the rest of it.
+"""
 
 
 def json_response(
@@ -64,27 +72,11 @@ def json_response(
     )
 
 
-def error_response(failure: ApiError) -> Response:
-    """Return the response for an error."""
-    return (
-        Response(304)
-        if failure.http_status == 304
-        else json_response(failure.to_rest_body(), failure.http_status, failure.headers)
-    )
-
-
 class Router:
-    """Routes by method and path.
+    """Routes requests by method and path; the first matching pattern wins."""
 
-    `{name}` is one part of a path, up to a slash or colon; `{name*}` is the rest of it.
-    """
-
-    def __init__(self) -> None:
-        self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
-
-    def add(self, method: str, pattern: str, handler: Handler) -> None:
-        """Route a method and path pattern to a handler; the first matching pattern wins."""
-        self._routes.append((method, _compiled(pattern), handler))
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes = [(method, _compile(pattern), handler) for method, pattern, handler in routes]
 
     def route(self, request: Request) -> Response:
         """Return the response; raises ApiError if a service refuses or no pattern matches."""
@@ -94,9 +86,9 @@ class Router:
                 continue
             known = True
             if method == request.method:
-                return handler(
-                    request, **{name: unquote(value) for name, value in match.groupdict().items()}
-                )
+                parameters = {name: unquote(value) for name, value in match.groupdict().items()}
+                answer = handler(request, **parameters)
+                return answer if isinstance(answer, Response) else json_response(answer)
         if known:
             raise ApiError(
                 StatusCode.UNIMPLEMENTED,
@@ -104,11 +96,7 @@ class Router:
                 http=405,
                 reason="httpMethodNotAllowed",
             )
-        raise ApiError(
-            StatusCode.NOT_FOUND,
-            f"The sandbox has no method {request.method} {request.path}",
-            reason="notFound",
-        )
+        raise not_found(f"The sandbox has no method {request.method} {request.path}")
 
 
 @contextmanager
@@ -130,13 +118,13 @@ def run_http_server(router: Router, port: int = 0) -> Iterator[int]:
         thread.join()
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    parts, end = [], 0
-    for match in _PARAMETER.finditer(pattern):
-        parts.append(re.escape(pattern[end : match.start()]))
-        parts.append(f"(?P<{match[1]}>{'.+' if match[2] else '[^/:]+'})")
-        end = match.end()
-    return re.compile("".join(parts) + re.escape(pattern[end:]))
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(
+        _PARAMETER.sub(
+            lambda match: f"(?P<{match[1]}>{'.+' if match[2] else '[^/:]+'})",
+            pattern,
+        )
+    )
 
 
 class _Server(ThreadingHTTPServer):
@@ -197,14 +185,14 @@ class _Conversation(BaseHTTPRequestHandler):
     def _answer(self) -> Response:
         try:
             return self.server.router.route(self._request())
-        except ApiError as failure:
-            return error_response(failure)
+        except ApiError as error:
+            failure = error
         except Exception as error:  # noqa: BLE001
-            return error_response(
-                ApiError(
-                    StatusCode.INTERNAL, f"the sandbox failed: {type(error).__name__}: {error}"
-                )
-            )
+            message = f"the sandbox failed: {type(error).__name__}: {error}"
+            failure = ApiError(StatusCode.INTERNAL, message)
+        if failure.http_status == 304:
+            return Response(304)
+        return json_response(failure.to_rest_body(), failure.http_status, failure.headers)
 
     def _request(self) -> Request:
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -215,15 +203,9 @@ class _Conversation(BaseHTTPRequestHandler):
             raise ApiError(
                 StatusCode.PERMISSION_DENIED, "the sandbox answers programs on this machine only"
             )
-        body = self._body(headers)
         parts = urlsplit(self.path)
-        return Request(
-            self.command,
-            parts.path,
-            dict(parse_qsl(parts.query, keep_blank_values=True)),
-            headers,
-            body,
-        )
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        return Request(self.command, parts.path, query, headers, self._body(headers))
 
     def _body(self, headers: Mapping[str, str]) -> bytes:
         length = headers.get("content-length", "0")

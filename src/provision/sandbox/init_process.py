@@ -62,31 +62,20 @@ def main() -> int:
 
 
 def _network(channel: socket.socket, ports: list[int]) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        flags = struct.unpack_from(
-            "h", fcntl.ioctl(any_socket, _SIOCGIFFLAGS, struct.pack("16sh22x", b"lo", 0)), 16
-        )[0]
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags | _IFF_UP))
-        for request, address in ((_SIOCSIFADDR, _METADATA), (_SIOCSIFNETMASK, "255.255.255.255")):
-            fcntl.ioctl(
-                any_socket,
-                request,
-                struct.pack("16sHH4s16x", b"lo:0", socket.AF_INET, 0, socket.inet_aton(address)),
-            )
-    sockets = [_listening(port) for port in ports]
+    """Set up the loopback interface, and send listening sockets and one for DNS to the host."""
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    request = struct.pack("16sh22x", b"lo", 0)
+    (flags,) = struct.unpack_from("h", fcntl.ioctl(names, _SIOCGIFFLAGS, request), 16)
+    fcntl.ioctl(names, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", flags | _IFF_UP))
+    for number, address in ((_SIOCSIFADDR, _METADATA), (_SIOCSIFNETMASK, "255.255.255.255")):
+        packed = socket.inet_aton(address)
+        fcntl.ioctl(names, number, struct.pack("16sHH4s16x", b"lo:0", socket.AF_INET, 0, packed))
     names.bind(("127.0.0.1", 53))
-    socket.send_fds(channel, [b"sockets"], [sock.fileno() for sock in (*sockets, names)])
-    for sock in (*sockets, names):
+    # The network namespace contains only this machine.
+    sockets = [*(socket.create_server(("0.0.0.0", port), backlog=128) for port in ports), names]
+    socket.send_fds(channel, [b"sockets"], [sock.fileno() for sock in sockets])
+    for sock in sockets:
         sock.close()
-
-
-def _listening(port: int) -> socket.socket:
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("0.0.0.0", port))  # the network namespace contains only this machine
-    sock.listen(128)
-    return sock
 
 
 def _root(plan: dict[str, Any]) -> Path:
@@ -97,38 +86,39 @@ def _root(plan: dict[str, Any]) -> Path:
     """
     root = Path("root")
     root.mkdir(exist_ok=True)
-    _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root))
+    _mount_tmpfs(root)
     boot = _boot_disk(plan["boot"])
     for name in _SYSTEM:
-        host_folder = Path("/") / name
+        host_folder = Path("/", name)
         if host_folder.is_symlink():
             (root / name).symlink_to(os.readlink(host_folder))
         elif host_folder.is_dir():
             (root / name).mkdir()
-            _layered(name, root, boot)
-    for name, kind, how in (
-        ("proc", "proc", "nosuid"),
-        ("sys", "sysfs", "ro"),
-        ("run", "tmpfs", "mode=755"),
-        ("tmp", "tmpfs", "mode=1777"),
-        ("dev", "tmpfs", "mode=755"),
-    ):
+            _mount_layers(name, root, boot)
+    for name, options in (("run", "mode=755"), ("tmp", "mode=1777"), ("dev", "mode=755")):
         (root / name).mkdir()
-        _mount("-t", kind, "-o", how, kind, str(root / name))
-    for name in ("sys", "sysrq-trigger"):
+        _mount_tmpfs(root / name, options)
+    for name, kind, options in (("proc", "proc", "nosuid"), ("sys", "sysfs", "ro")):
+        (root / name).mkdir()
+        _mount("-t", kind, "-o", options, kind, root / name)
+    for source in ("/proc/sys", "/proc/sysrq-trigger", "/sys/fs/cgroup"):
         with suppress(subprocess.CalledProcessError):
-            _bind(f"/proc/{name}", root / "proc" / name)
-    with suppress(subprocess.CalledProcessError):
-        _bind("/sys/fs/cgroup", root / "sys/fs/cgroup")
-    _devices(root / "dev")
+            _bind_read_only(source, Path(f"{root}{source}"))
+    _make_devices(root / "dev")
     (root / "root").mkdir(mode=0o711)  # what is shown below it is for everyone inside
     home = root / "home/jupyter"
     home.mkdir(parents=True)
-    _mount("--bind", "disk", str(home))
+    _mount("--bind", "disk", home)
     if plan["owner"] is not None:
         os.chown(home, plan["owner"], plan["owner"])
-    for source, place in plan["binds"]:
-        _bind_at(source, root, place)
+    for source, path in plan["binds"]:
+        target = root / path.lstrip("/")
+        if os.path.isdir(source):
+            target.mkdir(parents=True, exist_ok=True)
+        elif not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.touch()
+        _bind_read_only(source, target)
     return root
 
 
@@ -147,69 +137,56 @@ def _boot_disk(boot: str) -> str:
         _mount_overlay(f"lowerdir=/usr,upperdir={upper},workdir={work}", f"{boot}/.try/root")
         _run("umount", f"{boot}/.try/root")
     except subprocess.CalledProcessError:
-        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", boot)
+        _mount_tmpfs(boot)
     return boot
 
 
-def _layered(name: str, root: Path, boot: str) -> None:
+def _mount_layers(name: str, root: Path, boot: str) -> None:
+    """Mount a system folder of the host with the sandbox's files and a writable layer above it."""
+    target = root / name
     lower = f"layer/{name}:/{name}" if Path("layer", name).is_dir() else f"/{name}"
     if boot:
         upper, work = Path(boot, name, "upper"), Path(boot, name, "work")
         for folder in (upper, work):
             folder.mkdir(parents=True, exist_ok=True)
         shutil.copystat(f"/{name}", upper)
-        _mount_overlay(f"lowerdir={lower},upperdir={upper},workdir={work}", root / name)
+        _mount_overlay(f"lowerdir={lower},upperdir={upper},workdir={work}", target)
         return
     # A read-only overlay requires two lower folders.
     lower = lower if ":" in lower else f"{lower}:{lower}"
     try:
-        _mount_overlay(f"lowerdir={lower}", root / name)
+        _mount_overlay(f"lowerdir={lower}", target)
     except subprocess.CalledProcessError:
-        _mount("--rbind", f"/{name}", str(root / name))
+        _mount("--rbind", f"/{name}", target)
     if name == "opt":
-        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / "opt/c2d"))
-        shutil.copytree("layer/opt/c2d", root / "opt/c2d", dirs_exist_ok=True)
+        _mount_tmpfs(target / "c2d")
+        shutil.copytree("layer/opt/c2d", target / "c2d", dirs_exist_ok=True)
     if name == "var":
-        _mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root / name))
-        for inner in ("log", "lib", "tmp", "cache"):
-            (root / name / inner).mkdir()
+        _mount_tmpfs(target)
+        for inner in ("log", "lib", "tmp", "cache", "lib/provision"):
+            (target / inner).mkdir()
         Path("state").mkdir(exist_ok=True)
-        (root / "var/lib/provision").mkdir()
-        _mount("--bind", "state", str(root / "var/lib/provision"))
+        _mount("--bind", "state", target / "lib/provision")
 
 
-def _devices(folder: Path) -> None:
+def _make_devices(folder: Path) -> None:
     for name in _DEVICES:
         if stat.S_ISCHR(os.stat(f"/dev/{name}").st_mode):
             (folder / name).touch()
-            _mount("--bind", f"/dev/{name}", str(folder / name))
+            _mount("--bind", f"/dev/{name}", folder / name)
     (folder / "shm").mkdir()
-    _mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", str(folder / "shm"))
-    for name, target in (
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-    ):
-        (folder / name).symlink_to(target)
+    _mount_tmpfs(folder / "shm", "mode=1777")
+    (folder / "fd").symlink_to("/proc/self/fd")
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        (folder / name).symlink_to(f"/proc/self/fd/{number}")
 
 
-def _bind_at(source: str, root: Path, place: str) -> None:
-    target = root / place.lstrip("/")
-    if os.path.isdir(source):
-        target.mkdir(parents=True, exist_ok=True)
-    elif not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.touch()
-    _bind(source, target)
-
-
-def _bind(source: str, target: Path) -> None:
+def _bind_read_only(source: str, target: Path) -> None:
     """Mount a file or folder of the host inside the machine, read only."""
-    _mount("--bind", source, str(target))
+    _mount("--bind", source, target)
     # In a user namespace some flags are locked; its users cannot write in any case.
     with suppress(subprocess.CalledProcessError):
-        _mount("-o", "remount,bind,ro", str(target))
+        _mount("-o", "remount,bind,ro", target)
 
 
 def _enter(root: Path) -> None:
@@ -223,13 +200,8 @@ def _enter(root: Path) -> None:
 
 def _live(plan: dict[str, Any], channel: socket.socket) -> int:
     """Start the program and wait until it and the channel end, or until the machine halts."""
-    prefix: list[str] = []
-    if shutil.which("setpriv"):
-        prefix = [
-            "setpriv",
-            "--bounding-set",
-            ",".join(f"-{name}" for name in _DROPPED_CAPABILITIES),
-        ]
+    dropped = ",".join(f"-{name}" for name in _DROPPED_CAPABILITIES)
+    prefix = ["setpriv", "--bounding-set", dropped] if shutil.which("setpriv") else []
     program = subprocess.Popen(
         [*prefix, *plan["command"]],
         env=plan["environment"],
@@ -258,18 +230,20 @@ def _reaped() -> list[tuple[int, int]]:
     return ended
 
 
-def _mount_overlay(options: str, target: Path | str) -> None:
-    _mount("-t", "overlay", "-o", options, "overlay", str(target))
+def _mount_overlay(options: str, target: str | Path) -> None:
+    _mount("-t", "overlay", "-o", options, "overlay", target)
 
 
-def _mount(*arguments: str) -> None:
+def _mount_tmpfs(target: str | Path, options: str = "mode=755") -> None:
+    _mount("-t", "tmpfs", "-o", options, "tmpfs", target)
+
+
+def _mount(*arguments: str | Path) -> None:
     _run("mount", *arguments)
 
 
-def _run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, command, done.stdout, done.stderr)
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, capture_output=True, text=True, check=True)
 
 
 if __name__ == "__main__":
@@ -277,10 +251,8 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except subprocess.CalledProcessError as error:
-        print(
-            f"{' '.join(error.cmd)}: {(error.stderr or '').strip() or error.returncode}",
-            file=sys.stderr,
-        )
+        command = " ".join(map(str, error.cmd))
+        print(f"{command}: {(error.stderr or '').strip() or error.returncode}", file=sys.stderr)
         sys.exit(125)
     except OSError as error:
         print(f"cannot make the machine: {error}", file=sys.stderr)

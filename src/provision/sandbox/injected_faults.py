@@ -101,19 +101,21 @@ def raise_creation_fault(faults: Faults, zone: str, asked: Mapping[str, Any]) ->
         )
     # GoogleCloudPlatform/compute-image-tools#1834
     if faults.has("external-ip") and not setup.get("disablePublicIp"):
-        message = (
-            "Constraint constraints/compute.vmExternalIpAccess violated for project 1. Add "
-            "instance to the constraint to use external IP with it."
+        raise _constraint_error(
+            "compute.vmExternalIpAccess",
+            "Add instance to the constraint to use external IP with it.",
         )
-        raise ApiError(StatusCode.FAILED_PRECONDITION, message, http=412, reason="conditionNotMet")
-    if faults.has("secure-boot") and not setup.get("shieldedInstanceConfig", {}).get(
-        "enableSecureBoot"
-    ):
-        message = (
-            "Constraint constraints/compute.requireShieldedVm violated for project 1. Secure "
-            "Boot is not enabled in the 'shielded_instance_config' field."
+    has_secure_boot = setup.get("shieldedInstanceConfig", {}).get("enableSecureBoot")
+    if faults.has("secure-boot") and not has_secure_boot:
+        raise _constraint_error(
+            "compute.requireShieldedVm",
+            "Secure Boot is not enabled in the 'shielded_instance_config' field.",
         )
-        raise ApiError(StatusCode.FAILED_PRECONDITION, message, http=412, reason="conditionNotMet")
+
+
+def _constraint_error(constraint: str, advice: str) -> ApiError:
+    message = f"Constraint constraints/{constraint} violated for project 1. {advice}"
+    return ApiError(StatusCode.FAILED_PRECONDITION, message, http=412, reason="conditionNotMet")
 
 
 def creation_operation_error(

@@ -11,11 +11,11 @@ from typing import Any
 from provision.facts import Facts
 from provision.sandbox.api_errors import invalid_argument
 from provision.sandbox.hardware import DEFAULT_MACHINE, region_of
-from provision.sandbox.request_validation import first_or_empty, to_camel_case
+from provision.sandbox.request_validation import first_or_empty, to_camel_case, value_at_path
 from provision.sandbox.store import utc_timestamp
 
 Body = dict[str, Any]
-_TAGS = ("deeplearning-vm", "notebook-instance")
+_SERVICE_TAGS = ("deeplearning-vm", "notebook-instance")
 _MAPS = ("labels", "gce_setup.metadata")
 
 
@@ -29,9 +29,9 @@ def build_instance(name: str, requested: Mapping[str, Any], facts: Facts) -> Bod
     project, zone = name.split("/")[1], name.split("/")[3]
     setup = body.setdefault("gceSetup", {})
     setup.setdefault("machineType", DEFAULT_MACHINE)
-    _disks(setup, facts)
+    _add_disk_defaults(setup, facts)
     number = str(zlib.crc32(project.encode()))
-    added = _metadata(name, zone)
+    added = _service_metadata(name, zone)
     setup["metadata"] = {
         **added,
         "idle-timeout-seconds": "10800",
@@ -40,10 +40,7 @@ def build_instance(name: str, requested: Mapping[str, Any], facts: Facts) -> Bod
         **setup.get("metadata", {}),
     }
     setup["systemMetadata"] = added
-    setup["tags"] = [
-        *setup.get("tags", ()),
-        *(tag for tag in _TAGS if tag not in setup.get("tags", ())),
-    ]
+    _add_service_tags(setup)
     setup["instanceId"] = str(uuid.uuid4().int % 10**19)
     account = first_or_empty(setup.get("serviceAccounts")).get(
         "email", f"{number}-compute@developer.gserviceaccount.com"
@@ -87,7 +84,7 @@ def update_instance(
     new: Body = copy.deepcopy(dict(body))
     for path in paths:
         *above, last = [to_camel_case(part) for part in path.split(".")]
-        value = _walked(requested, [*above, last])
+        value = copy.deepcopy(value_at_path(requested, path))
         if path in _MAPS:
             holder = new.setdefault("gceSetup", {}) if above else new
             holder[last] = {
@@ -101,10 +98,7 @@ def update_instance(
             if kind is not None:
                 new["gceSetup"].pop(_ONE_OF[kind] if new["gceSetup"].get(kind) else kind, None)
     if "gce_setup.tags" in paths:
-        new["gceSetup"]["tags"] = [
-            *new["gceSetup"].get("tags", ()),
-            *(tag for tag in _TAGS if tag not in new["gceSetup"].get("tags", ())),
-        ]
+        _add_service_tags(new["gceSetup"])
     return {**new, "updateTime": utc_timestamp()}
 
 
@@ -123,7 +117,7 @@ def resize_disks(body: Mapping[str, Any], requested: Mapping[str, Any], facts: F
         ("dataDisk", new["gceSetup"]["dataDisks"][0]),
     ):
         if field in requested:
-            new_size, size = int(requested[field].get("diskSizeGb", 0)), int(disk["diskSizeGb"])
+            size, new_size = int(disk["diskSizeGb"]), int(requested[field].get("diskSizeGb", 0))
             if not size < new_size <= largest:
                 raise invalid_argument(
                     f"The disk can only grow: from {size} GB, to at most {largest} GB; "
@@ -133,11 +127,8 @@ def resize_disks(body: Mapping[str, Any], requested: Mapping[str, Any], facts: F
     return {**new, "updateTime": utc_timestamp()}
 
 
-def _walked(value: Any, parts: list[str]) -> Any:
-    for part in parts:
-        value = value[0] if isinstance(value, list) and value else value
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return copy.deepcopy(value)
+def _add_service_tags(setup: Body) -> None:
+    setup["tags"] = list(dict.fromkeys([*setup.get("tags", ()), *_SERVICE_TAGS]))
 
 
 def _put(body: Body, parts: list[str], value: Any) -> None:
@@ -152,35 +143,25 @@ def _put(body: Body, parts: list[str], value: Any) -> None:
         holder[last] = value
 
 
-def _disks(setup: Body, facts: Facts) -> None:
-    sizes = {
-        "boot": str(int(facts.limits["boot disk"].value)),
-        "data": str(int(facts.limits["data disk"].value)),
-    }
-    setup["bootDisk"] = {
-        "diskSizeGb": sizes["boot"],
-        "diskType": "PD_BALANCED",
-        "diskEncryption": "GMEK",
-        **setup.get("bootDisk", {}),
-    }
-    disk = first_or_empty(setup.get("dataDisks"))
-    setup["dataDisks"] = [
-        {"diskSizeGb": sizes["data"], "diskType": "PD_BALANCED", "diskEncryption": "GMEK", **disk}
-    ]
+def _add_disk_defaults(setup: Body, facts: Facts) -> None:
+    defaults = {"diskType": "PD_BALANCED", "diskEncryption": "GMEK"}
+    boot_size = str(int(facts.limits["boot disk"].value))
+    data_size = str(int(facts.limits["data disk"].value))
+    data_disk = first_or_empty(setup.get("dataDisks"))
+    setup["bootDisk"] = {"diskSizeGb": boot_size, **defaults, **setup.get("bootDisk", {})}
+    setup["dataDisks"] = [{"diskSizeGb": data_size, **defaults, **data_disk}]
 
 
 def _image(requested: Mapping[str, Any] | None, facts: Facts) -> Body:
     known = [row for row in facts.images.values() if row.kind == "workbench"]
     default = next((row.family for row in known if row.legacy), known[0].family)
     image = dict(requested or {"project": known[0].project, "family": default})
-    runs = (
-        image.get("name") or f"{image['family']}-{newest_image_suffix(facts, str(image['family']))}"
-    )
-    return {**image, "imageId": runs, "imageDescription": f"{runs} (sandbox)"}
+    image_id = image.get("name") or newest_image(facts, str(image["family"]))
+    return {**image, "imageId": image_id, "imageDescription": f"{image_id} (sandbox)"}
 
 
-def newest_image_suffix(facts: Facts, family: str) -> str:
-    """Return the end of the name of a family's newest image in the facts."""
+def newest_image(facts: Facts, family: str) -> str:
+    """Return the name of a family's newest image in the facts."""
     row = facts.images.get(family)
     days = [
         change.since
@@ -188,10 +169,11 @@ def newest_image_suffix(facts: Facts, family: str) -> str:
         if change.family == family and change.since.isdigit()
     ]
     first = (row.released if row else "").replace("-", "")
-    return f"{max([*days, first.ljust(6, '0').ljust(8, '1')[:8]])}-1200-rc0"
+    day = max([*days, first.ljust(6, "0").ljust(8, "1")[:8]])
+    return f"{family}-{day}-1200-rc0"
 
 
-def _metadata(name: str, zone: str) -> dict[str, str]:
+def _service_metadata(name: str, zone: str) -> dict[str, str]:
     return {
         "framework": "PyTorch/TensorFlow",
         "instance-region": region_of(zone),

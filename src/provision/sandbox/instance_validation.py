@@ -9,7 +9,7 @@ from typing import Any
 from provision.facts import Facts
 from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
 from provision.sandbox.discovery import load_api_schema
-from provision.sandbox.request_validation import to_camel_case, to_snake_case
+from provision.sandbox.request_validation import to_snake_case, value_at_path
 
 _ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"projects/([^/]+)/locations/([^/]+)(?:/(?:instances|operations)/[^/]+)?")
@@ -129,7 +129,7 @@ def parse_update_mask(
             raise invalid_argument(f"notebooks API does not support {path} as a valid mask")
         if path not in load_api_schema().mask_paths:
             raise invalid_argument(f"Field mask path '{path}' is not supported for update")
-        if path in ENABLE_ONLY_FIELDS and not _at(body, path):
+        if path in ENABLE_ONLY_FIELDS and not value_at_path(body, path):
             raise invalid_argument(f"'{path}' can only be set to true on update")
         if state != "STOPPED" and path.startswith(_STOPPED):
             raise ApiError(
@@ -137,13 +137,6 @@ def parse_update_mask(
                 f"The instance must be STOPPED to update '{path}', it is {state}",
             )
     return paths
-
-
-def _at(body: Mapping[str, Any], path: str) -> Any:
-    value: Any = body
-    for part in path.split("."):
-        value = value.get(to_camel_case(part)) if isinstance(value, Mapping) else None
-    return value
 
 
 def _check_image(setup: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from provision.sandbox import operations
@@ -70,6 +71,7 @@ class Lifecycle:
             self._boot(name)
 
     def _end(self, data: Body, record: Body) -> list[Callable[[], None]]:
+        """End a due operation, and return the actions for its device."""
         name, verb = record["target"], record["verb"]
         target = data["instances"].get(name)
         if target is None or record["outcome"] is not None:
@@ -77,40 +79,34 @@ class Lifecycle:
                 target["body"]["state"] = record["before"]
             operations.complete(record, None)
             return []
-        if record.get("idle"):
-            operations.complete(record, dict(target["body"]))
-            return []
+        calls: list[Callable[[], None]] = []
+        if verb in ("delete", "stop", "reset") and not record.get("idle"):
+            calls.append(partial(self._booter.stop, name))
         if verb == "delete":
             operations.complete(record, None)
             self._store.delete_instance(name)
-            return [lambda: self._booter.stop(name)]
-        calls = self._changed(name, verb, target)
+            return calls
+        if not record.get("idle") and self._apply(verb, target):
+            calls.append(partial(self._boot, name))
         operations.complete(record, dict(target["body"]))
         return calls
 
-    def _changed(self, name: str, verb: str, target: Body) -> list[Callable[[], None]]:
-        """Apply a successful operation to an instance, and return the action for its device."""
+    def _apply(self, verb: str, target: Body) -> bool:
+        """Apply a successful operation to an instance; return whether its device boots."""
+        body = target["body"]
         if verb in ("update", "resize"):
-            target["body"] = {
-                **target.pop("next", target["body"]),
-                "state": target["body"]["state"],
-            }
-            return []
-        if verb == "stop":
+            target["body"] = {**target.pop("next", body), "state": body["state"]}
+        elif verb == "stop":
             target.update(active=None, boots=False)
-            target["body"]["state"] = "STOPPED"
-            return [lambda: self._booter.stop(name)]
-        if verb not in ("create", "start", "reset"):
-            return []
-        if verb == "create" and self._faults.has("stuck-provisioning"):
-            return []
-        target["body"]["state"] = "PROVISIONING"
-        target.update(active=time.time() + self.delays.active, boots=True)
-        target.setdefault("notes", {}).pop(BOOTED_NOTE, None)
-        again: list[Callable[[], None]] = (
-            [lambda: self._booter.stop(name)] if verb == "reset" else []
-        )
-        return [*again, lambda: self._boot(name)]
+            body["state"] = "STOPPED"
+        elif verb in ("start", "reset") or (
+            verb == "create" and not self._faults.has("stuck-provisioning")
+        ):
+            body["state"] = "PROVISIONING"
+            target.update(active=time.time() + self.delays.active, boots=True)
+            target.setdefault("notes", {}).pop(BOOTED_NOTE, None)
+            return True
+        return False
 
     def _boot(self, name: str) -> None:
         self._booter.start(self._store, name, self.endpoints, self._faults)

@@ -9,35 +9,22 @@ import re
 import secrets
 import socket
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import parse_qs, unquote, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from provision.sandbox.store import Store
 
 METADATA_ADDRESS = "169.254.169.254"
 METADATA_HOSTS = ("metadata.google.internal", "metadata", "metadata.goog")
 _ROOT = "/computeMetadata/v1"
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_USER_NAMED = ("attributes", "service-accounts")
 _ATTRIBUTE = re.compile(rf"{_ROOT}/instance/guest-attributes/([A-Za-z0-9_-]+)/([A-Za-z0-9_-]+)")
 _LONGEST_WAIT_S = 300.0
 _WRITES_A_MINUTE = 10
 """Beyond that values may be lost. Source: Compute Engine documentation, "View guest attributes"."""
-
-
-class Store(Protocol):
-    """The part of the sandbox's store that a device uses."""
-
-    def instance(self, name: str) -> dict[str, Any] | None:
-        """Return an instance's body, or None."""
-
-    def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> object:
-        """Store a guest attribute."""
-
-    def append_serial(self, name: str, text: str) -> None:
-        """Append to the serial output."""
-
-    def note(self, name: str, **values: Any) -> None:
-        """Store a note on an instance."""
 
 
 def instance_attributes(store: Store, name: str) -> dict[str, str]:
@@ -67,7 +54,7 @@ class MetadataServer:
     token: str = field(
         default_factory=lambda: f"ya29.sandbox-{secrets.token_urlsafe(24)}", repr=False
     )
-    _written: deque[float] = field(default_factory=deque)
+    _write_times: list[float] = field(default_factory=list)
 
     def handle_request(
         self, method: str, target: str, headers: Mapping[str, str], content: bytes = b""
@@ -76,20 +63,19 @@ class MetadataServer:
 
         The service's header is required, so that a page in a browser cannot send requests.
         """
-        parts, given = urlsplit(target), {key.lower(): value for key, value in headers.items()}
+        parts, fields = urlsplit(target), {key.lower(): value for key, value in headers.items()}
         if parts.path == "/" and method == "GET":
             return MetadataResponse(200, "computeMetadata/\n")
-        if given.get("metadata-flavor", "") != "Google" or "x-forwarded-for" in given:
+        if fields.get("metadata-flavor", "") != "Google" or "x-forwarded-for" in fields:
             return MetadataResponse(403, "Missing Metadata-Flavor:Google header.\n")
         if method == "PUT":
             return self._put(parts.path, content)
         if method != "GET":
             return MetadataResponse(405, "method not allowed\n")
-        query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
-        if parts.path.startswith(f"{_ROOT}/instance/service-accounts/") and parts.path.endswith(
-            "/token"
-        ):
-            return self._token()
+        if re.fullmatch(rf"{_ROOT}/instance/service-accounts/.*/token", parts.path):
+            token = {"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}
+            return MetadataResponse(200, json.dumps(token), "application/json")
+        query = dict(parse_qsl(parts.query))
         if query.get("wait_for_change", "").lower() == "true":
             self._wait(parts.path, query)
         return self._get(parts.path, query)
@@ -104,34 +90,30 @@ class MetadataServer:
             connection.close()
 
     def _get(self, path: str, query: Mapping[str, str]) -> MetadataResponse:
-        value = self._found(path)
+        value = self._value_at(path)
         if value is None:
             return MetadataResponse(404, "The requested URL was not found on this server.\n")
         if not isinstance(value, dict):
             return MetadataResponse(200, str(value))
         if query.get("recursive", "").lower() == "true":
-            return MetadataResponse(
-                200,
-                json.dumps(_camel(value, path.rstrip("/").rpartition("/")[2]), sort_keys=True),
-                "application/json",
-            )
+            tree = _to_camel_case(value, path.rstrip("/").rpartition("/")[2])
+            return MetadataResponse(200, json.dumps(tree, sort_keys=True), "application/json")
         if not path.endswith("/"):
             return MetadataResponse(301, "")
-        return MetadataResponse(
-            200,
-            "".join(
-                f"{key}{'/' if isinstance(value, dict) else ''}\n"
-                for key, value in sorted(value.items())
-            ),
+        lines = (
+            f"{key}/\n" if isinstance(inner, dict) else f"{key}\n"
+            for key, inner in sorted(value.items())
         )
+        return MetadataResponse(200, "".join(lines))
 
-    def _found(self, path: str) -> Any:
+    def _value_at(self, path: str) -> Any:
+        if not path.startswith(_ROOT):
+            return None
         value: Any = self._tree()
-        for part in (unquote(part) for part in path.removeprefix(_ROOT).split("/") if part):
-            if not isinstance(value, dict) or part not in value:
-                return None
-            value = value[part]
-        return value if path.startswith(_ROOT) else None
+        for part in path.removeprefix(_ROOT).split("/"):
+            if part:
+                value = value.get(unquote(part)) if isinstance(value, dict) else None
+        return value
 
     def _tree(self) -> dict[str, Any]:
         body = self.store.instance(self.name) or {}
@@ -161,18 +143,16 @@ class MetadataServer:
 
     def _wait(self, path: str, query: Mapping[str, str]) -> None:
         limit = query.get("timeout_sec", "")
-        deadline = time.monotonic() + min(
-            float(limit) if limit.isdecimal() else _LONGEST_WAIT_S, _LONGEST_WAIT_S
-        )
+        wait_s = min(float(limit), _LONGEST_WAIT_S) if limit.isdecimal() else _LONGEST_WAIT_S
+        deadline = time.monotonic() + wait_s
         before = query.get("last_etag") or self.etag(path)
         while time.monotonic() < deadline and self.etag(path) == before:
             time.sleep(0.1)
 
     def etag(self, path: str) -> str:
         """Return a value that changes with the content of a path."""
-        return hashlib.sha256(json.dumps(self._found(path), sort_keys=True).encode()).hexdigest()[
-            :16
-        ]
+        content = json.dumps(self._value_at(path), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def _put(self, path: str, content: bytes) -> MetadataResponse:
         match = _ATTRIBUTE.fullmatch(path)
@@ -180,36 +160,21 @@ class MetadataServer:
             return MetadataResponse(
                 404, "guest attributes are NAMESPACE/KEY of letters, digits, _ and -\n"
             )
-        if (
-            instance_attributes(self.store, self.name).get("enable-guest-attributes", "").lower()
-            != "true"
-        ):
+        attributes = instance_attributes(self.store, self.name)
+        if attributes.get("enable-guest-attributes", "").lower() != "true":
             return MetadataResponse(403, "Guest attributes endpoint access is disabled.\n")
-        now = time.monotonic()
-        while self._written and self._written[0] < now - 60:
-            self._written.popleft()
-        self._written.append(now)
-        if len(self._written) > _WRITES_A_MINUTE:
+        now, (namespace, key) = time.monotonic(), match.groups()
+        self._write_times = [moment for moment in self._write_times if moment >= now - 60] + [now]
+        if len(self._write_times) > _WRITES_A_MINUTE:
             self.store.append_serial(
                 self.name,
                 f"SANDBOX: more than {_WRITES_A_MINUTE} guest attributes in a minute: "
-                f"{match[2]} was lost\n",
+                f"{key} was lost\n",
             )
         else:
-            self.store.set_guest_attribute(
-                self.name, match[1], match[2], content.decode("utf-8", "replace")
-            )
+            text = content.decode("utf-8", "replace")
+            self.store.set_guest_attribute(self.name, namespace, key, text)
         return MetadataResponse(200, "")
-
-    def _token(self) -> MetadataResponse:
-        return MetadataResponse(
-            200,
-            json.dumps({"access_token": self.token, "expires_in": 3599, "token_type": "Bearer"}),
-            "application/json",
-        )
-
-
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -245,16 +210,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Print nothing: the serial output belongs to the machine."""
 
 
-def _camel(value: Any, of: str = "") -> Any:
+def _to_camel_case(value: Any, parent: str = "") -> Any:
     """Convert keys to camelCase, as recursive responses have them, except user-defined names."""
     if not isinstance(value, dict):
         return value
-    return {
-        key if of in _NAMED else re.sub(r"-(.)", lambda match: match[1].upper(), key): _camel(
-            inner, key
-        )
-        for key, inner in value.items()
-    }
-
-
-_NAMED = ("attributes", "service-accounts")
+    converted = {}
+    for key, inner in value.items():
+        name = re.sub(r"-(.)", lambda match: match[1].upper(), key)
+        converted[key if parent in _USER_NAMED else name] = _to_camel_case(inner, key)
+    return converted

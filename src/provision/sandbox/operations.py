@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from provision.sandbox.api_errors import ApiError, StatusCode, not_found
+from provision.sandbox.api_errors import ApiError, StatusCode, resource_not_found
 from provision.sandbox.store import utc_timestamp
 
 _PACKAGE = "type.googleapis.com/google.cloud.notebooks.v2"
@@ -14,7 +14,7 @@ ENDLESS = 1e18
 Data = dict[str, Any]
 
 
-def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | None = None) -> Data:
+def begin(data: Data, verb: str, target: str, due: float, error: ApiError | None) -> Data:
     """Begin an operation on an instance and return its record.
 
     It is done at `due` (seconds since the epoch), with `error` if it fails.
@@ -22,7 +22,9 @@ def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | N
     Raises:
         ApiError: another operation on the instance is running (409); there is no queue.
     """
-    require_no_running_operation(data, target)
+    for running in data["operations"].values():
+        if running["target"] == target and not running["done"]:
+            raise conflict_error(target)
     parent = target.rsplit("/instances/", 1)[0]
     name = f"{parent}/operations/operation-{int(time.time() * 1000)}-{uuid.uuid4()}"
     record = {
@@ -41,19 +43,11 @@ def begin(data: Data, verb: str, target: str, due: float, *, error: ApiError | N
     return record
 
 
-def require_no_running_operation(data: Data, target: str) -> None:
-    """Raise ApiError (409) while an operation on an instance is running.
+def conflict_error(target: str) -> ApiError:
+    """Return the error for a change while another one is running.
 
     The message is one on which Terraform's provider retries.
     """
-    if any(
-        record["target"] == target and not record["done"] for record in data["operations"].values()
-    ):
-        raise conflict_error(target)
-
-
-def conflict_error(target: str) -> ApiError:
-    """Return the error for a change while another one is running."""
     return ApiError(StatusCode.ABORTED, f"{target}: unable to queue the operation")
 
 
@@ -91,7 +85,7 @@ def to_json(record: Data) -> Data:
 def find(data: Data, name: str) -> Data:
     """Return the record of an operation; raises ApiError (404)."""
     if name not in data["operations"]:
-        raise not_found(name)
+        raise resource_not_found(name)
     record: Data = data["operations"][name]
     return record
 

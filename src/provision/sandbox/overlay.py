@@ -13,7 +13,8 @@ from typing import Any
 from provision.sandbox.metadata_server import METADATA_ADDRESS, METADATA_HOSTS
 
 JUPYTER_USER = "jupyter"
-_OWNER = 61234
+JUPYTER_UID = 61234
+"""User and group id of the JupyterLab user."""
 _SPECIAL = {
     "NVIDIA_TESLA_A100": "NVIDIA A100-SXM4-40GB",
     "NVIDIA_TESLA_V100": "Tesla V100-SXM2-16GB",
@@ -32,11 +33,6 @@ case "$*" in
 esac
 exec /usr/bin/curl "$@"
 """
-
-
-def jupyter_uid() -> int:
-    """Return the user and group id of the JupyterLab user."""
-    return _OWNER
 
 
 def write_overlay(
@@ -59,67 +55,53 @@ def write_overlay(
     _write(folder / "etc/hostname", short + "\n")
     if os.geteuid() == 0:
         _add_person(folder)
-    here = Path(__file__).parent
-    _write(
-        folder / "opt/c2d/scripts/97-run-post-startup-script.sh",
-        (here / "post_startup.sh").read_text(encoding="utf-8"),
-        0o755,
-    )
+    post_startup = folder / "opt/c2d/scripts/97-run-post-startup-script.sh"
+    _write(post_startup, _read_script("post_startup.sh"), 0o755)
     _write(folder / "usr/local/sbin/shutdown", _HALT, 0o755)
     if failing:
         _write(folder / "usr/local/sbin/curl", _FAILING, 0o755)
-    not_real = ["instance: an isolated root on this machine"]
     _write(folder / "usr/local/bin/uv", "")
-    not_real.append("uv: that of this machine")
+    simulated = ["instance: an isolated root on this machine", "uv: that of this machine"]
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
         # Not a link: an environment created from a link searches for its library next to it.
-        _write(
-            folder / f"usr/local/bin/{name}",
-            f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n',
-            0o755,
-        )
+        program = f'#!/bin/sh\nexec {shlex.quote(f"{sys.base_prefix}/bin/{name}")} "$@"\n'
+        _write(folder / f"usr/local/bin/{name}", program, 0o755)
     cards = _cards(body)
     if cards:
-        _write(
-            folder / "etc/provision-sandbox/cards",
-            "\n".join([_OTHER] * len(cards) if wrong_gpu else cards) + "\n",
-        )
-        _write(
-            folder / "usr/local/bin/nvidia-smi",
-            (here / "nvidia_smi.sh").read_text(encoding="utf-8"),
-            0o755,
-        )
-        not_real.append(f"gpu: nvidia-smi stands in for {len(cards)} x {cards[0]}")
-    return not_real
+        shown = [_OTHER] * len(cards) if wrong_gpu else cards
+        _write(folder / "etc/provision-sandbox/cards", "\n".join(shown) + "\n")
+        _write(folder / "usr/local/bin/nvidia-smi", _read_script("nvidia_smi.sh"), 0o755)
+        simulated.append(f"gpu: nvidia-smi stands in for {len(cards)} x {cards[0]}")
+    return simulated
+
+
+def _read_script(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _add_person(folder: Path) -> None:
     added = {
-        "passwd": f"{JUPYTER_USER}:x:{_OWNER}:{_OWNER}::/home/{JUPYTER_USER}:/bin/bash\n",
-        "group": f"{JUPYTER_USER}:x:{_OWNER}:\n",
+        "passwd": f"{JUPYTER_USER}:x:{JUPYTER_UID}:{JUPYTER_UID}::/home/{JUPYTER_USER}:/bin/bash\n",
+        "group": f"{JUPYTER_USER}:x:{JUPYTER_UID}:\n",
     }
     for name, line in added.items():
+        text = Path("/etc", name).read_text(encoding="utf-8", errors="replace")
         kept = [
             entry
-            for entry in Path("/etc", name)
-            .read_text(encoding="utf-8", errors="replace")
-            .splitlines(keepends=True)
+            for entry in text.splitlines(keepends=True)
             if not entry.startswith(f"{JUPYTER_USER}:")
         ]
         _write(folder / "etc" / name, "".join(kept) + line)
 
 
 def _cards(body: Mapping[str, Any]) -> list[str]:
-    configured = body.get("gceSetup", {}).get("acceleratorConfigs", [])
-    kinds = [
-        (str(config.get("type", "")), int(config.get("coreCount", 1))) for config in configured
-    ]
-    return [
-        _SPECIAL.get(kind, kind.replace("_TESLA_", "_").replace("_", " "))
-        for kind, count in kinds
-        for _ in range(count)
-    ]
+    cards: list[str] = []
+    for config in body.get("gceSetup", {}).get("acceleratorConfigs", []):
+        kind = str(config.get("type", ""))
+        name = _SPECIAL.get(kind, kind.replace("_TESLA_", "_").replace("_", " "))
+        cards += [name] * int(config.get("coreCount", 1))
+    return cards
 
 
 def _write(path: Path, text: str, mode: int = 0o644) -> None:

@@ -49,6 +49,15 @@ def first_or_empty(values: Iterable[Mapping[str, Any]] | None) -> Mapping[str, A
     return next(iter(values or ()), {})
 
 
+def value_at_path(body: Any, path: str) -> Any:
+    """Return the value at a path of a field mask, in the first element of lists; None if unset."""
+    value = body
+    for part in path.split("."):
+        value = value[0] if isinstance(value, list) and value else value
+        value = value.get(to_camel_case(part)) if isinstance(value, Mapping) else None
+    return value
+
+
 def to_snake_case(name: str) -> str:
     """Return the proto's name of a JSON name: gce_setup for gceSetup."""
     return _UPPER.sub(lambda match: "_" + match[1].lower(), name)

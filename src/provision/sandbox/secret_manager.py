@@ -1,31 +1,32 @@
-"""Secret Manager: secrets, their versions and access to them."""
+"""Emulated Secret Manager: adding and accessing versions of secrets."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from typing import Any
 
 from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
-from provision.sandbox.http_server import Request, Response, Router, json_response
+from provision.sandbox.http_server import Request, Route
 from provision.sandbox.store import Store
 
-_PROJECT = "/v1/projects/{project}/secrets"
-_SECRET = _PROJECT + "/{secret}"
+_SECRET = "/v1/projects/{project}/secrets/{secret}"  # noqa: S105
 
 
-def add_routes(router: Router, store: Store) -> None:
-    """Add the routes of these methods of secretmanager.v1."""
+def secret_manager_routes(store: Store) -> list[Route]:
+    """Return the routes of the emulated methods of secretmanager.v1."""
 
-    def access(_request: Request, project: str, secret: str, version: str) -> Response:
-        stored = store.secret(name := f"projects/{project}/secrets/{secret}", version)
+    def access(_request: Request, project: str, secret: str, version: str) -> Any:
+        name = f"projects/{project}/secrets/{secret}"
+        stored = store.secret(name, version)
         if stored is None:
             raise ApiError(
                 StatusCode.NOT_FOUND, f"Secret Version [{name}/versions/{version}] not found."
             )
-        value, exact = stored
-        return json_response({"name": exact, "payload": {"data": base64.b64encode(value).decode()}})
+        value, version_name = stored
+        return {"name": version_name, "payload": {"data": base64.b64encode(value).decode()}}
 
-    def add_version(request: Request, project: str, secret: str) -> Response:
+    def add_version(request: Request, project: str, secret: str) -> Any:
         payload = request.json().get("payload", {})
         try:
             value = base64.b64decode(payload.get("data", ""), validate=True)
@@ -33,12 +34,10 @@ def add_routes(router: Router, store: Store) -> None:
             raise invalid_argument(
                 "Invalid value at 'payload.data' (TYPE_BYTES), Base64 decoding failed"
             ) from None
-        return json_response(
-            {
-                "name": store.set_secret(f"projects/{project}/secrets/{secret}", value),
-                "state": "ENABLED",
-            }
-        )
+        name = store.set_secret(f"projects/{project}/secrets/{secret}", value)
+        return {"name": name, "state": "ENABLED"}
 
-    router.add("GET", _SECRET + "/versions/{version}:access", access)
-    router.add("POST", _SECRET + ":addVersion", add_version)
+    return [
+        ("GET", _SECRET + "/versions/{version}:access", access),
+        ("POST", _SECRET + ":addVersion", add_version),
+    ]

@@ -19,7 +19,6 @@ from provision.errors import ExternalError, ProvisionError
 from provision.sandbox.booter import Booter, NullBooter
 from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Delays, Lifecycle
-from provision.sandbox.notebooks import NotebooksService
 from provision.sandbox.store import Store
 from provision.sanitize import escape_line
 
@@ -141,33 +140,43 @@ def _run_services(
     ports: tuple[int, int],
 ) -> Iterator[Sandbox]:
     from provision.facts import load_facts
-    from provision.sandbox import (
-        compute,
-        grpc_server,
-        http_server,
-        notebooks_rest,
-        secret_manager,
-        storage,
-    )
+    from provision.sandbox.compute import compute_routes
+    from provision.sandbox.grpc_server import run_grpc_server
+    from provision.sandbox.http_server import Router, run_http_server
+    from provision.sandbox.notebooks_rest_routes import notebooks_routes
+    from provision.sandbox.notebooks_service import NotebooksService
+    from provision.sandbox.secret_manager import secret_manager_routes
+    from provision.sandbox.storage import storage_routes
 
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
     store, facts = Store(folder), load_facts()
     lifecycle = Lifecycle(store, faults, booter, delays)
     service = NotebooksService(store, facts, faults, lifecycle)
-    router = http_server.Router()
-    notebooks_rest.add_routes(router, service)
-    compute.add_routes(router, store, facts, faults)
-    storage.add_routes(router, store, faults)
-    secret_manager.add_routes(router, store)
+    router = Router(
+        [
+            *notebooks_routes(service),
+            *compute_routes(store, facts, faults),
+            *storage_routes(store, faults),
+            *secret_manager_routes(store),
+        ]
+    )
     # The devices end first: their programs would otherwise continue until they notice, and remain
     # zombies until a process waits for them.
     with (
-        _listening(http_server.run_http_server(router, ports[0])) as http_port,
-        _listening(grpc_server.run_grpc_server(service, ports[1])) as grpc_port,
+        _listening(run_http_server(router, ports[0])) as http_port,
+        _listening(run_grpc_server(service, ports[1])) as grpc_port,
         closing(booter),
     ):
-        lifecycle.endpoints = _endpoints(http_port, grpc_port)
+        root = f"http://127.0.0.1:{http_port}"
+        lifecycle.endpoints = {
+            "notebooks_rest": root,
+            "notebooks_grpc": f"127.0.0.1:{grpc_port}",
+            "compute": root,
+            "storage": root,
+            "secrets": root,
+            "metadata": "",
+        }
         (folder / _ENDPOINTS).write_text(json.dumps(lifecycle.endpoints))
         try:
             lifecycle.boot_interrupted_devices()
@@ -188,18 +197,6 @@ def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
                 hint="leave the port out: a free one is taken",
             ) from None
         yield port
-
-
-def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
-    root = f"http://127.0.0.1:{http_port}"
-    return {
-        "notebooks_rest": root,
-        "notebooks_grpc": f"127.0.0.1:{grpc_port}",
-        "compute": root,
-        "storage": root,
-        "secrets": root,
-        "metadata": "",
-    }
 
 
 def _command() -> str:
@@ -226,14 +223,14 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
     while not _lock(handle):
         holder = _holder(folder)
         if faults:
-            why = f"faults are set by the process that runs it: {holder}"
-            hint = "end that process first, or give the faults to `provision sandbox up`"
             raise ExternalError(
-                f"{folder}: a sandbox runs there already", why=why, hint=hint
-            ) from None
+                f"{folder}: a sandbox runs there already",
+                why=f"faults are set by the process that runs it: {holder}",
+                hint="end that process first, or give the faults to `provision sandbox up`",
+            )
         try:
-            endpoints: Mapping[str, str] = json.loads((folder / _ENDPOINTS).read_text())
-            return dict(endpoints)
+            endpoints: dict[str, str] = json.loads((folder / _ENDPOINTS).read_text())
+            return endpoints
         except (OSError, ValueError):
             if time.monotonic() > deadline:
                 break

@@ -1,4 +1,4 @@
-"""Cloud Storage's JSON API: upload, get, list and delete, with generations and preconditions."""
+"""Emulated JSON API of Cloud Storage: objects with generations, and preconditions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument
+from provision.sandbox.api_errors import ApiError, StatusCode, invalid_argument, not_found
 from provision.sandbox.faults import Faults
-from provision.sandbox.http_server import Request, Response, Router, json_response
-from provision.sandbox.store import Store, StoredObject
+from provision.sandbox.http_server import Request, Response, Route
+from provision.sandbox.store import EmulatedObject, Store
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _LIST = "/storage/v1/b/{bucket}/o"
@@ -21,87 +21,69 @@ _TYPE = re.compile(rb"(?im)^content-type:[ \t]*([^\r\n]+)")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
-def add_routes(router: Router, store: Store, faults: Faults) -> None:
-    """Add the routes of these methods of storage.v1.
+def storage_routes(store: Store, faults: Faults) -> list[Route]:
+    """Return the routes of the emulated methods of storage.v1.
 
     The first upload into a bucket creates it, unless the fault `no-bucket` is set.
     """
-    handlers = _Handlers(store, faults)
-    router.add("POST", "/upload/storage/v1/b/{bucket}/o", handlers.upload)
-    router.add("GET", _OBJECT, handlers.get)
-    router.add("DELETE", _OBJECT, handlers.delete)
-    router.add("GET", _LIST, handlers.list)
-    router.add(
-        "GET",
-        "/download" + _OBJECT,
-        lambda request, **at: handlers.get(
-            request._replace(query={**request.query, "alt": "media"}), **at
-        ),
-    )
-    router.add("GET", "/storage/v1/b/{bucket}", handlers.bucket)
-    router.add("POST", "/storage/v1/b", handlers.make_bucket)
+    storage = _Storage(store, faults)
+    return [
+        ("POST", "/upload/storage/v1/b/{bucket}/o", storage.upload),
+        ("GET", _OBJECT, storage.get),
+        ("DELETE", _OBJECT, storage.delete),
+        ("GET", _LIST, storage.list),
+        ("GET", "/download" + _OBJECT, storage.download),
+        ("GET", "/storage/v1/b/{bucket}", storage.bucket),
+        ("POST", "/storage/v1/b", storage.make_bucket),
+    ]
 
 
-class _Handlers:
+class _Storage:
     def __init__(self, store: Store, faults: Faults) -> None:
         self._store, self._faults = store, faults
 
-    def upload(self, request: Request, bucket: str) -> Response:
+    def upload(self, request: Request, bucket: str) -> Any:
         kind = request.query.get("uploadType", "")
         if kind not in ("media", "multipart"):
             raise invalid_argument(
                 f"uploadType {kind!r} is not offered by the sandbox; media and multipart are"
             )
         metadata, content, content_type = (
-            _parts(request)
+            _read_parts(request)
             if kind == "multipart"
             else ({}, request.body, request.headers.get("content-type", ""))
         )
         name = str(request.query.get("name") or metadata.get("name") or "")
         if not name or len(name.encode()) > _NAME_BYTES or "\n" in name or "\r" in name:
-            raise ApiError(
-                StatusCode.INVALID_ARGUMENT,
-                "Required object name is missing or not valid",
-                reason="required",
-            )
-        if not _BUCKET.fullmatch(bucket):
-            raise ApiError(
-                StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{bucket}'", reason="invalid"
-            )
+            raise invalid_argument("Required object name is missing or not valid", "required")
+        _check_bucket_name(bucket)
         if error := self._faults.consume_scripted_error("upload"):
             raise error
+        stored_type = metadata.get("contentType") or content_type or "application/octet-stream"
         with self._store.edit_data():
             if self._faults.has("no-bucket"):
-                self._existing(bucket)
+                self._require_bucket(bucket)
             _check_preconditions(request.query, self._store.object(bucket, name))
-            return json_response(
-                self._store.put_object(
-                    bucket,
-                    name,
-                    content,
-                    str(metadata.get("contentType") or content_type or "application/octet-stream"),
-                )
-            )
+            return self._store.put_object(bucket, name, content, str(stored_type))
 
-    def get(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
-        stored = self._held(request.query, bucket, object)
-        _check_preconditions(request.query, stored)
-        if request.query.get("alt") != "media":
-            return json_response(stored.about)
+    def get(self, request: Request, bucket: str, object: str) -> Any:  # noqa: A002
+        if request.query.get("alt") == "media":
+            return self.download(request, bucket, object)
+        return self._read(request, bucket, object).about
+
+    def download(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
+        content, about = self._read(request, bucket, object)
         headers = {
-            "Content-Type": stored.about["contentType"],
-            "ETag": stored.about["etag"],
-            "x-goog-generation": stored.about["generation"],
-            "x-goog-metageneration": stored.about["metageneration"],
-            "x-goog-stored-content-length": stored.about["size"],
+            "Content-Type": about["contentType"],
+            "ETag": about["etag"],
+            "x-goog-generation": about["generation"],
+            "x-goog-metageneration": about["metageneration"],
+            "x-goog-stored-content-length": about["size"],
         }
         part = _RANGE.fullmatch(request.headers.get("range", ""))
         if part is None:
-            return Response(200, stored.content, headers)
-        first, last = (
-            int(part[1]),
-            min(int(part[2] or len(stored.content)), len(stored.content) - 1),
-        )
+            return Response(200, content, headers)
+        first, last = int(part[1]), min(int(part[2] or len(content)), len(content) - 1)
         if first > last:
             raise ApiError(
                 StatusCode.OUT_OF_RANGE,
@@ -109,69 +91,55 @@ class _Handlers:
                 http=416,
                 reason="requestedRangeNotSatisfiable",
             )
-        return Response(
-            206,
-            stored.content[first : last + 1],
-            {**headers, "Content-Range": f"bytes {first}-{last}/{len(stored.content)}"},
-        )
+        content_range = f"bytes {first}-{last}/{len(content)}"
+        return Response(206, content[first : last + 1], {**headers, "Content-Range": content_range})
 
     def delete(self, request: Request, bucket: str, object: str) -> Response:  # noqa: A002
         with self._store.edit_data():
-            _check_preconditions(request.query, self._held(request.query, bucket, object))
+            self._read(request, bucket, object)
             self._store.delete_object(bucket, object)
         return Response(204)
 
-    def list(self, request: Request, bucket: str) -> Response:
-        self._existing(bucket)
+    def list(self, request: Request, bucket: str) -> Any:
+        self._require_bucket(bucket)
         prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
         size, token = request.query.get("maxResults", "1000"), request.query.get("pageToken", "0")
         if not (size.isdecimal() and int(size) and token.isdecimal()):
-            raise ApiError(
-                StatusCode.INVALID_ARGUMENT,
-                "Invalid value for maxResults or pageToken",
-                reason="invalid",
-            )
+            raise invalid_argument("Invalid value for maxResults or pageToken", "invalid")
         items, folders = [], set()
-        for metadata in self._store.objects(bucket, prefix):
-            head, found, _ = (
-                metadata["name"][len(prefix) :].partition(delimiter) if delimiter else ("", "", "")
-            )
-            if found:
-                folders.add(prefix + head + delimiter)
+        for about in self._store.objects(bucket, prefix):
+            rest = about["name"][len(prefix) :]
+            if delimiter and delimiter in rest:
+                folders.add(prefix + rest.partition(delimiter)[0] + delimiter)
             else:
-                items.append(metadata)
-        end = int(token) + int(size)
+                items.append(about)
+        first, end = int(token), int(token) + int(size)
         page: dict[str, Any] = {"kind": "storage#objects"}
-        if items[int(token) : end]:
-            page["items"] = items[int(token) : end]
+        if items[first:end]:
+            page["items"] = items[first:end]
         if folders:
             page["prefixes"] = sorted(folders)
         if end < len(items):
             page["nextPageToken"] = str(end)
-        return json_response(page)
+        return page
 
-    def bucket(self, _request: Request, bucket: str) -> Response:
-        self._existing(bucket)
+    def bucket(self, _request: Request, bucket: str) -> Any:
+        self._require_bucket(bucket)
         flags = {
             "publicAccessPrevention": "enforced",
             "uniformBucketLevelAccess": {"enabled": True},
         }
-        return json_response(
-            {
-                "kind": "storage#bucket",
-                "id": bucket,
-                "name": bucket,
-                "location": "US-CENTRAL1",
-                "iamConfiguration": flags,
-            }
-        )
+        return {
+            "kind": "storage#bucket",
+            "id": bucket,
+            "name": bucket,
+            "location": "US-CENTRAL1",
+            "iamConfiguration": flags,
+        }
 
-    def make_bucket(self, request: Request) -> Response:
+    def make_bucket(self, request: Request) -> Any:
         name = str(request.json().get("name", ""))
-        if not _BUCKET.fullmatch(name):
-            raise ApiError(
-                StatusCode.INVALID_ARGUMENT, f"Invalid bucket name: '{name}'", reason="invalid"
-            )
+        _check_bucket_name(name)
         if not self._store.make_bucket(name, request.query.get("project", "")):
             raise ApiError(
                 StatusCode.ALREADY_EXISTS,
@@ -181,35 +149,33 @@ class _Handlers:
             )
         return self.bucket(request, name)
 
-    def _held(self, query: Mapping[str, str], bucket: str, name: str) -> StoredObject:
-        self._existing(bucket)
+    def _read(self, request: Request, bucket: str, name: str) -> EmulatedObject:
+        """Return an object whose generation and preconditions are those of a request."""
+        self._require_bucket(bucket)
         stored = self._store.object(bucket, name)
-        if (
-            stored is None
-            or query.get("generation", stored.about["generation"]) != stored.about["generation"]
-        ):
-            raise ApiError(
-                StatusCode.NOT_FOUND, f"No such object: {bucket}/{name}", reason="notFound"
-            )
+        generation = stored and stored.about["generation"]
+        if stored is None or request.query.get("generation", generation) != generation:
+            raise not_found(f"No such object: {bucket}/{name}")
+        _check_preconditions(request.query, stored)
         return stored
 
-    def _existing(self, bucket: str) -> None:
+    def _require_bucket(self, bucket: str) -> None:
         if not self._store.has_bucket(bucket):
-            raise ApiError(
-                StatusCode.NOT_FOUND, "The specified bucket does not exist.", reason="notFound"
-            )
+            raise not_found("The specified bucket does not exist.")
 
 
-def _check_preconditions(query: Mapping[str, str], stored: StoredObject | None) -> None:
+def _check_bucket_name(name: str) -> None:
+    if not _BUCKET.fullmatch(name):
+        raise invalid_argument(f"Invalid bucket name: '{name}'", "invalid")
+
+
+def _check_preconditions(query: Mapping[str, str], stored: EmulatedObject | None) -> None:
     """Raise ApiError (412, or 304) if a precondition does not hold.
 
     Generation 0 is that of a missing object.
     """
-    current = {
-        "Generation": stored.about["generation"] if stored else "0",
-        "Metageneration": stored.about["metageneration"] if stored else "0",
-    }
-    for condition, value in current.items():
+    for condition in ("Generation", "Metageneration"):
+        value = stored.about[condition.lower()] if stored else "0"
         if query.get(f"if{condition}Match", value) != value:
             raise ApiError(
                 StatusCode.FAILED_PRECONDITION,
@@ -223,7 +189,7 @@ def _check_preconditions(query: Mapping[str, str], stored: StoredObject | None) 
             )
 
 
-def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
+def _read_parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
     """Return the metadata, the unchanged content and its type of a multipart upload (RFC 2046)."""
     boundary = _BOUNDARY.search(request.headers.get("content-type", ""))
     pieces = (b"\r\n" + request.body).split(b"\r\n--" + boundary[1].encode()) if boundary else []
@@ -232,6 +198,4 @@ def _parts(request: Request) -> tuple[dict[str, Any], bytes, str]:
         kind = _TYPE.search(head)
         return dict(json.loads(metadata or b"{}")), media, kind[1].decode("latin-1") if kind else ""
     except ValueError:
-        raise ApiError(
-            StatusCode.INVALID_ARGUMENT, "Failed to parse multipart body", reason="parseError"
-        ) from None
+        raise invalid_argument("Failed to parse multipart body", "parseError") from None

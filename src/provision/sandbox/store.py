@@ -6,8 +6,6 @@ import base64
 import copy
 import hashlib
 import json
-import os
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -16,18 +14,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from provision.agent.core.files import write_atomically
 from provision.errors import StateError
 
 MAX_SERIAL_BYTES = 1 << 20
 """Bytes of serial output that Compute Engine keeps. Source: its documentation of the serial
 console.
 """
-_NEW = ".new-"
 _SCHEMA = "provision.sandbox/1"
-_ROOMS = ("instances", "operations", "requests", "buckets", "secrets")
+_COLLECTIONS = ("instances", "operations", "requests", "buckets", "secrets")
 
 
-class StoredObject(NamedTuple):
+class EmulatedObject(NamedTuple):
     """An object of a bucket: its bytes and its fields in the JSON API."""
 
     content: bytes
@@ -47,12 +45,10 @@ class Store:
         self._depth = 0
         for inner in (folder, folder / "objects", folder / "serial"):
             inner.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for left in (
-            *folder.glob(f"{_NEW}*"),
-            *(folder / "objects").glob(f"{_NEW}*"),
-        ):  # of a process that was killed while it wrote
-            left.unlink(missing_ok=True)
-        self._data = _loaded(self._file)
+        # Parts of files, left by a process that was killed while it wrote.
+        for unfinished in (*folder.glob(".store.json.*"), *folder.glob("objects/.*")):
+            unfinished.unlink(missing_ok=True)
+        self._data = _read(self._file)
 
     @contextmanager
     def edit_data(self) -> Iterator[dict[str, Any]]:
@@ -68,7 +64,8 @@ class Store:
             finally:
                 self._depth -= 1
                 if not self._depth:
-                    _written(self._file, json.dumps(self._data, indent=1, sort_keys=True).encode())
+                    text = json.dumps(self._data, indent=1, sort_keys=True)
+                    write_atomically(self._file, text, durable=False)
 
     @contextmanager
     def read_data(self) -> Iterator[dict[str, Any]]:
@@ -83,14 +80,8 @@ class Store:
 
     def instance(self, name: str) -> dict[str, Any] | None:
         """Return a copy of an instance's body as the service shows it, or None."""
-        with self._lock:
-            record = self._data["instances"].get(name)
-            return None if record is None else copy.deepcopy(record["body"])
-
-    def metadata(self, name: str) -> dict[str, str] | None:
-        """Return an instance's metadata with the keys that the service added, or None."""
-        body = self.instance(name)
-        return None if body is None else dict(body.get("gceSetup", {}).get("metadata", {}))
+        body: dict[str, Any] | None = self._copy(name, "body", None)
+        return body
 
     def find_instance(self, project: str, zone: str, instance: str) -> str | None:
         """Return the full name of an instance by its parts, or None."""
@@ -107,35 +98,21 @@ class Store:
             if name in data["instances"]:
                 data["instances"][name].setdefault("notes", {}).update(values)
 
-    def notes(self, name: str) -> dict[str, Any]:
-        """Return the notes on an instance."""
-        with self._lock:
-            return copy.deepcopy(self._data["instances"].get(name, {}).get("notes", {}))
-
-    def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> bool:
-        """Store a guest attribute; False if the instance does not exist."""
+    def set_guest_attribute(self, name: str, namespace: str, key: str, value: str) -> None:
+        """Store a guest attribute of an instance, if it exists."""
         with self.edit_data() as data:
-            if (record := data["instances"].get(name)) is None:
-                return False
-            record.setdefault("guest", {}).setdefault(namespace, {})[key] = value
-            return True
-
-    def drop_guest_attribute(self, name: str, namespace: str, key: str) -> bool:
-        """Remove a guest attribute; False if it does not exist."""
-        with self.edit_data() as data:
-            return (
-                data["instances"].get(name, {}).get("guest", {}).get(namespace, {}).pop(key, None)
-                is not None
-            )
+            if name in data["instances"]:
+                attributes = data["instances"][name].setdefault("guest", {})
+                attributes.setdefault(namespace, {})[key] = value
 
     def guest_attributes(self, name: str) -> dict[str, dict[str, str]]:
         """Return the guest attributes of an instance by namespace."""
-        with self._lock:
-            return copy.deepcopy(self._data["instances"].get(name, {}).get("guest", {}))
+        attributes: dict[str, dict[str, str]] = self._copy(name, "guest", {})
+        return attributes
 
     def append_serial(self, name: str, text: str) -> None:
         """Append to the serial output (port 1) of an instance."""
-        with self._lock, self._serial(name).open("ab") as file:
+        with self._lock, self._serial_file(name).open("ab") as file:
             file.write(text.encode())
 
     def serial(self, name: str, start: int = 0) -> tuple[bytes, int, int]:
@@ -144,7 +121,7 @@ class Store:
         The start is later if the requested position is no longer stored.
         """
         with self._lock:
-            path = self._serial(name)
+            path = self._serial_file(name)
             whole = path.read_bytes() if path.exists() else b""
         begin = min(max(start, len(whole) - MAX_SERIAL_BYTES, 0), len(whole))
         return whole[begin:], begin, len(whole)
@@ -153,7 +130,7 @@ class Store:
         """Remove an instance with all its data."""
         with self.edit_data() as data:
             data["instances"].pop(name, None)
-            self._serial(name).unlink(missing_ok=True)
+            self._serial_file(name).unlink(missing_ok=True)
 
     def make_bucket(self, bucket: str, project: str = "") -> bool:
         """Create a bucket; False if it exists."""
@@ -181,11 +158,10 @@ class Store:
         """
         self.make_bucket(bucket)
         with self.edit_data() as data:
-            kept = data["buckets"][bucket]["objects"]
-            before = kept.get(name)
-            generation = max(time.time_ns() // 1000, data["last"] + 1)
-            data["last"] = generation
-            stamp = utc_timestamp()
+            objects = data["buckets"][bucket]["objects"]
+            before = objects.get(name)
+            generation = data["last"] = max(time.time_ns() // 1000, data["last"] + 1)
+            timestamp = utc_timestamp()
             about = {
                 "kind": "storage#object",
                 "id": f"{bucket}/{name}/{generation}",
@@ -196,43 +172,37 @@ class Store:
                 "contentType": content_type,
                 "storageClass": "STANDARD",
                 "size": str(len(content)),
-                "md5Hash": base64.b64encode(
-                    hashlib.md5(content, usedforsecurity=False).digest()
-                ).decode(),
-                "etag": base64.b64encode(str(generation).encode()).decode(),
-                "timeCreated": stamp,
-                "updated": stamp,
+                "md5Hash": _base64(hashlib.md5(content, usedforsecurity=False).digest()),
+                "etag": _base64(str(generation).encode()),
+                "timeCreated": timestamp,
+                "updated": timestamp,
             }
-            _written(self._bytes(about), content)
-            kept[name] = about
+            write_atomically(self._content_file(about), content, durable=False)
+            objects[name] = about
         if before is not None:
-            self._bytes(before).unlink(missing_ok=True)
+            self._content_file(before).unlink(missing_ok=True)
         return dict(about)
 
-    def object(self, bucket: str, name: str) -> StoredObject | None:
+    def object(self, bucket: str, name: str) -> EmulatedObject | None:
         """Return an object, or None."""
         with self._lock:
-            about = self._data["buckets"].get(bucket, {}).get("objects", {}).get(name)
-            return (
-                None
-                if about is None
-                else StoredObject(self._bytes(about).read_bytes(), dict(about))
-            )
+            about = self._objects(bucket).get(name)
+            if about is None:
+                return None
+            return EmulatedObject(self._content_file(about).read_bytes(), dict(about))
 
     def objects(self, bucket: str, prefix: str = "") -> tuple[dict[str, Any], ...]:
         """Return the fields of the objects whose name has a prefix, by name."""
         with self._lock:
-            kept: Mapping[str, dict[str, Any]] = (
-                self._data["buckets"].get(bucket, {}).get("objects", {})
-            )
-            return tuple(dict(kept[name]) for name in sorted(kept) if name.startswith(prefix))
+            objects = sorted(self._objects(bucket).items())
+            return tuple(dict(about) for name, about in objects if name.startswith(prefix))
 
     def delete_object(self, bucket: str, name: str) -> bool:
         """Remove an object; False if it does not exist."""
-        with self.edit_data() as data:
-            about = data["buckets"].get(bucket, {}).get("objects", {}).pop(name, None)
+        with self.edit_data():
+            about = self._objects(bucket).pop(name, None)
         if about is not None:
-            self._bytes(about).unlink(missing_ok=True)
+            self._content_file(about).unlink(missing_ok=True)
         return about is not None
 
     def set_secret(self, secret: str, value: bytes) -> str:
@@ -242,7 +212,7 @@ class Store:
         """
         with self.edit_data() as data:
             versions = data["secrets"].setdefault(secret, [])
-            versions.append(base64.b64encode(value).decode())
+            versions.append(_base64(value))
             return f"{secret}/versions/{len(versions)}"
 
     def secret(self, secret: str, version: str) -> tuple[bytes, str] | None:
@@ -256,10 +226,21 @@ class Store:
                 return None
             return base64.b64decode(versions[number - 1]), f"{secret}/versions/{number}"
 
-    def _bytes(self, about: Mapping[str, Any]) -> Path:
+    def _copy(self, name: str, key: str, default: Any) -> Any:
+        """Return a copy of a part of an instance's record."""
+        with self._lock:
+            return copy.deepcopy(self._data["instances"].get(name, {}).get(key, default))
+
+    def _objects(self, bucket: str) -> dict[str, dict[str, Any]]:
+        objects: dict[str, dict[str, Any]] = (
+            self._data["buckets"].get(bucket, {}).get("objects", {})
+        )
+        return objects
+
+    def _content_file(self, about: Mapping[str, Any]) -> Path:
         return self.folder / "objects" / _digest(str(about["id"]))
 
-    def _serial(self, name: str) -> Path:
+    def _serial_file(self, name: str) -> Path:
         return self.folder / "serial" / _digest(name)
 
 
@@ -268,41 +249,29 @@ def utc_timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _loaded(path: Path) -> dict[str, Any]:
-    empty: dict[str, Any] = {"schema": _SCHEMA, "last": 0, **{room: {} for room in _ROOMS}}
+def _read(path: Path) -> dict[str, Any]:
+    empty: dict[str, Any] = {"schema": _SCHEMA, "last": 0, **{key: {} for key in _COLLECTIONS}}
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         return empty
     except (OSError, ValueError) as error:
-        raise _damaged(path, type(error).__name__) from None
-    if (
-        not isinstance(data, dict)
-        or data.get("schema") != _SCHEMA
-        or not all(isinstance(data.get(room), dict) for room in _ROOMS)
-    ):
-        raise _damaged(path, f"it is not of the schema {_SCHEMA}")
-    return {**empty, **data}
-
-
-def _damaged(path: Path, why: str) -> StateError:
-    return StateError(
+        why = type(error).__name__
+    else:
+        is_known = isinstance(data, dict) and data.get("schema") == _SCHEMA
+        if is_known and all(isinstance(data.get(key), dict) for key in _COLLECTIONS):
+            return {**empty, **data}
+        why = f"it is not of the schema {_SCHEMA}"
+    raise StateError(
         f"{path}: the sandbox's store cannot be read",
         why=why,
         hint=f"remove the folder {path.parent}: the sandbox holds nothing that is real",
     )
-
-
-def _written(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_NEW)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -46,6 +46,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
     ),
     "workbench": (
         "agent_config",
+        "files",
         "gpu_names",
         "json_fields",
         "nvidia_smi",

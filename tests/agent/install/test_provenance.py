@@ -312,7 +312,9 @@ def make_source(folder: Path, name: str, version: str) -> Path:
     )
     files = {
         "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',  # noqa: E501
+        "pyproject.toml": (
+            '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        ),
         "backend.py": backend + f"    return {wheel.name!r}\n",
     }
     path = folder / f"{name}-{version}.tar.gz"

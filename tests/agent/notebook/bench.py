@@ -46,7 +46,7 @@ class _Shell:
 def get_ipython():
     return _Shell()
 """
-"""What stands in for IPython here: a shell with a kernel. The real one runs in tests of their own."""  # noqa: E501
+"""A substitute of IPython: a shell with a kernel. Other tests run the real one."""
 USERDATA = """
 class SecretNotFoundError(Exception): ...
 class NotebookAccessError(Exception): ...

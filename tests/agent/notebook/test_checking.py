@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from provision.agent.notebook.document import Document, parse_document
+from provision.agent.notebook.document import NotebookDocument, parse_document
 from provision.agent.notebook.host_detection import Host, detect_host
 from provision.agent.notebook.machine_check import find_catalogue_drift, find_mismatches
-from provision.agent.notebook.machine_info import Card, MachineInfo, inspect_machine
+from provision.agent.notebook.machine_info import GpuCard, NotebookMachine, inspect_machine
 from tests.agent.notebook.bench import MINOR, Runtime
 
 GIB = 2**30
-T4 = Card("Tesla T4", "580.82.07", 15360, 3)
-HERE = MachineInfo(f"{MINOR}.7", "Ubuntu 22.04", (T4,), "", (), 13 * GIB, 100 * GIB)
+T4 = GpuCard("Tesla T4", "580.82.07", 15360, 3)
+HERE = NotebookMachine(f"{MINOR}.7", "Ubuntu 22.04", (T4,), "", (), 13 * GIB, 100 * GIB)
 WANTS_T4 = {"gpu": {"type": "T4", "device": "Tesla T4", "count": 1}, "driver_min": "570.26"}
 
 
-def document(runtime: Runtime, /, **changes: Any) -> Document:
+def document(runtime: Runtime, /, **changes: Any) -> NotebookDocument:
     return parse_document(runtime.document("alpha==1.0", **changes))
 
 

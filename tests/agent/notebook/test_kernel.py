@@ -194,8 +194,9 @@ def test_a_store_that_does_not_answer_is_not_waited_for(runtime: Runtime) -> Non
     runtime.in_colab()
     folder = runtime.lay_out(runtime.document("alpha==1.0"))
     code = (
-        "from provision_cell.notebook.kernel import SecretUnavailable, read_colab_secret\ntry:\n    "  # noqa: E501
-        "read_colab_secret('SLOW', 0.3)\nexcept SecretUnavailable as error:\n    print(error)"
+        "from provision_cell.notebook.kernel import SecretUnavailable, read_colab_secret\n"
+        "try:\n    read_colab_secret('SLOW', 0.3)\n"
+        "except SecretUnavailable as error:\n    print(error)"
     )
     assert "Colab's store did not answer" in runtime.cell(folder, code).stdout
 

@@ -17,7 +17,7 @@ def test_lines_are_short_and_hold_no_control_characters() -> None:
     said: list[str] = []
     teller = Printer(said.append)
     teller.print_stage_line("check", "one\ntwo\x1b[31m\u202e")
-    teller.print_detail("x" * 1000)
+    teller.print_stage_line("", "x" * 1000)
     assert said[0] == "check       one two [31m "
     assert len(said[1]) == 400
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -52,6 +53,7 @@ class Store:
     history: list[tuple[str, str]] = field(default_factory=list)
     serial: str = ""
     notes: dict[str, Any] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
 
     def instance(self, name: str) -> dict[str, Any] | None:
         if self.body is None:
@@ -68,6 +70,13 @@ class Store:
 
     def append_serial(self, name: str, text: str) -> None:
         self.serial += text
+
+    def object(self, bucket: str, name: str) -> SimpleNamespace | None:
+        content = self.objects.get(f"gs://{bucket}/{name}")
+        return None if content is None else SimpleNamespace(content=content)
+
+    def put_object(self, bucket: str, name: str, content: bytes, content_type: str) -> None:
+        self.objects[f"gs://{bucket}/{name}"] = content
 
     def note(self, name: str, **values: Any) -> None:
         self.notes.update(values)
@@ -105,6 +114,7 @@ class Cloud:
     wheels: dict[str, Path] = field(default_factory=dict)
 
     def __enter__(self) -> Cloud:
+        self.store.objects = self.objects
         made = [
             make_wheel(self.folder / "wheels", name, version)
             for name, version in (("alpha", "1.0"), ("beta", "1.0"), ("ipykernel", "6.0"))

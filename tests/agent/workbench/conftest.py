@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from provision.agent.workbench.cloud import CloudClient as Services
-from provision.agent.workbench.document import Document, parse_document
-from provision.agent.workbench.instance import Instance, UserAccount
+from provision.agent.workbench.document import WorkbenchDocument, parse_document
+from provision.agent.workbench.environment import Environment
+from provision.agent.workbench.instance import UserAccount, WorkbenchInstance
 from provision.agent.workbench.phases import run_phases
 from provision.agent.workbench.status import SecretRedactor, StatusReporter
 from tests.agent.workbench.bench import Cloud
@@ -46,7 +47,7 @@ class Bench:
         }
         environ |= {key: os.environ[key] for key in ("SSL_CERT_FILE",) if key in os.environ}
         person = UserAccount("someone", os.getuid(), os.getgid(), self.folder / "home")
-        self.machine = Instance(person, self.folder / "work", SecretRedactor(), environ)
+        self.machine = WorkbenchInstance(person, self.folder / "work", SecretRedactor(), environ)
         metadata = f"{self.cloud.address}/computeMetadata/v1"
         self.services = Services(
             metadata, self.cloud.address, self.cloud.address, sleep=lambda _: None
@@ -58,15 +59,18 @@ class Bench:
         path.write_text("\n".join(["#!/bin/bash", *lines, ""]))
         path.chmod(0o755)
 
-    def document(self, *names: str, **changes: Any) -> Document:
+    def document(self, *names: str, **changes: Any) -> WorkbenchDocument:
         return parse_document(self.cloud.document("nonce-0001", *names, **changes))
 
-    def teller(self, document: Document) -> StatusReporter:
+    def locked(self, *names: str, **changes: Any) -> Environment:
+        return Environment(self.document(*names, **changes), self.machine)
+
+    def teller(self, document: WorkbenchDocument) -> StatusReporter:
         return StatusReporter(
             document, self.services, self.machine.work, self.machine.redactor, self.console.append
         )
 
-    def run(self, document: Document) -> int:
+    def run(self, document: WorkbenchDocument) -> int:
         return run_phases(
             document, self.machine, self.services, self.teller(document), self.folder / "log"
         )

@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-from provision.agent.workbench.environment import create_environment, find_uv
+from provision.agent.workbench.environment import Environment
 from provision.agent.workbench.install_progress import report_install_progress
 from provision.agent.workbench.status import MAX_PROGRESS_WRITES, MAX_STATUS_WRITES, PHASES
 from provision.verification import installer_zipapp
@@ -35,8 +35,8 @@ def test_packages_are_counted_as_they_come(bench: Bench, tmp_path: Path) -> None
         document = bench.document(*names)
         document = replace(document, install={**document.install, "indexes": {"pypi": address}})
         (bench.machine.work / "installer.pyz").write_bytes(with_bytecode(installer_zipapp()))
-        create_environment(
-            document, find_uv(document, bench.machine), sys.executable, bench.machine, hear
+        Environment(document, bench.machine).create(
+            Environment(document, bench.machine).find_uv(), sys.executable, hear
         )
     assert 2 in told
     assert told == sorted(told)

@@ -1,4 +1,4 @@
-"""What a document may hold: whatever reaches a command line is checked once more on the instance."""  # noqa: E501
+"""Validation of documents: whatever reaches a command line is checked again on the instance."""
 
 from __future__ import annotations
 

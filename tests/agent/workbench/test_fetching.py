@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from provision import verification
-from provision.agent.workbench.environment import find_uv
 from tests.agent.workbench.conftest import Bench
 from tests.rig import served
 
@@ -103,9 +102,7 @@ def test_a_device_with_an_index_needs_no_pip_for_uv(bench: Bench) -> None:
     page(bench.cloud.folder / "index/uv", NAME)
     (bench.machine.work / "device.pyz").write_bytes(verification.workbench_zipapp())
     (bench.folder / "bin/uv").unlink()
-    found = find_uv(
-        bench.document(uv={"version": "9.9.9", "files": {NAME: sha256(made)}}), bench.machine
-    )
+    found = bench.locked(uv={"version": "9.9.9", "files": {NAME: sha256(made)}}).find_uv()
     assert found == str(bench.folder / "home/.provision/tools/uv-9.9.9/bin/uv")
     assert not (bench.folder / "home/.provision/tools/uv-9.9.9.txt").exists(), (
         "pip was asked for nothing"

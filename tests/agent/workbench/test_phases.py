@@ -10,15 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from provision.agent.workbench.cloud import CloudError
-from provision.agent.workbench.environment import (
-    create_environment,
-    find_python,
-    find_uv,
-    is_environment_complete,
-    register_kernel,
-    remove_old_environments,
-)
+from provision.agent.workbench.cloud import ServiceCallFailed
+from provision.agent.workbench.environment import Environment
 from provision.agent.workbench.instance import PhaseFailed
 from provision.agent.workbench.machine_setup import install_system_packages, wait_for_driver
 from provision.agent.workbench.probe_run import fetch_secrets, find_simulated_parts, run_probe
@@ -120,16 +113,11 @@ def test_uv_of_the_machine_counts_in_the_locked_version_only(bench: Bench) -> No
         [str(bench.folder / "bin/uv"), "--version"], capture_output=True, text=True, check=True
     ).stdout.split()[1]
     there = str(bench.folder / "bin/uv")
-    assert find_uv(bench.document(), bench.machine) == there
-    assert (
-        find_uv(
-            bench.document(uv={"version": version, "files": {"uv-1.whl": "0" * 64}}), bench.machine
-        )
-        == there
-    )
+    assert bench.locked().find_uv() == there
+    assert bench.locked(uv={"version": version, "files": {"uv-1.whl": "0" * 64}}).find_uv() == there
     (bench.folder / "bin/uv").unlink()
     with pytest.raises(PhaseFailed, match="there is no uv on this machine"):
-        find_uv(bench.document(), bench.machine)
+        bench.locked().find_uv()
 
 
 def test_a_uv_whose_hash_differs_is_not_installed(bench: Bench) -> None:
@@ -138,9 +126,7 @@ def test_a_uv_whose_hash_differs_is_not_installed(bench: Bench) -> None:
     with pytest.raises(
         PhaseFailed, match=r"cannot install uv 9.9.9 by its hash(?s:.*)DO NOT MATCH THE HASHES"
     ):
-        find_uv(
-            bench.document(uv={"version": "9.9.9", "files": {made.name: "0" * 64}}), bench.machine
-        )
+        bench.locked(uv={"version": "9.9.9", "files": {made.name: "0" * 64}}).find_uv()
     assert not (bench.folder / "home/.provision/tools/uv-9.9.9").exists()
 
 
@@ -156,10 +142,9 @@ def test_the_locked_uv_is_what_the_index_has(bench: Bench) -> None:
         "indexes": {},
     }
     try:
-        found = find_uv(
-            bench.document(uv={key: wanted[key] for key in ("version", "files")}, install=install),
-            bench.machine,
-        )
+        found = bench.locked(
+            uv={key: wanted[key] for key in ("version", "files")}, install=install
+        ).find_uv()
     except PhaseFailed as error:
         require(
             "index",
@@ -171,28 +156,26 @@ def test_the_locked_uv_is_what_the_index_has(bench: Bench) -> None:
 
 
 def test_a_python_that_is_nowhere_is_told(bench: Bench) -> None:
-    document = bench.document(python="3.99", python_mirror="http://127.0.0.1:9")
+    environment = bench.locked(python="3.99", python_mirror="http://127.0.0.1:9")
     with pytest.raises(PhaseFailed, match=r"no Python 3.99 on this image, and uv cannot fetch it"):
-        find_python(document, find_uv(document, bench.machine), bench.machine)
+        environment.find_python(environment.find_uv())
 
 
 def made(bench: Bench, *names: str) -> dict[str, int]:
-    document = bench.document(*names)
+    environment = bench.locked(*names)
     (bench.machine.work / "installer.pyz").write_bytes(with_bytecode(installer_zipapp()))
-    return create_environment(
-        document, find_uv(document, bench.machine), sys.executable, bench.machine, lambda _: None
-    )
+    return environment.create(environment.find_uv(), sys.executable, lambda _: None)
 
 
 def test_an_environment_is_made_and_known_again(bench: Bench) -> None:
-    assert not is_environment_complete(bench.document("alpha"), bench.machine)
+    assert not bench.locked("alpha").is_complete()
     assert made(bench, "alpha")["hash-checked"] == 1
-    assert is_environment_complete(bench.document("alpha"), bench.machine)
+    assert bench.locked("alpha").is_complete()
     assert bench.cloud.index not in (bench.environment / "install.json").read_text(), (
         "an address may hold a password"
     )
     (bench.environment / "bin/python").unlink()
-    assert not is_environment_complete(bench.document("alpha"), bench.machine), (
+    assert not bench.locked("alpha").is_complete(), (
         "its Python is gone, as after an upgrade of the image"
     )
 
@@ -207,7 +190,7 @@ def test_a_file_that_is_not_the_locked_one_is_not_installed(bench: Bench) -> Non
         PhaseFailed, match=r"cannot install the packages(?s:.*)not the one that was locked"
     ):
         made(bench, "alpha")
-    assert not is_environment_complete(bench.document("alpha"), bench.machine)
+    assert not bench.locked("alpha").is_complete()
 
 
 def test_environments_of_earlier_locks_go_but_the_newest(bench: Bench) -> None:
@@ -215,7 +198,7 @@ def test_environments_of_earlier_locks_go_but_the_newest(bench: Bench) -> None:
     for place, name in enumerate(("111111111111", "222222222222", "abababababab", "not-ours")):
         (folder / name).mkdir(parents=True)
         subprocess.run(["touch", "-d", f"@{1000 + place}", str(folder / name)], check=True)
-    assert remove_old_environments(bench.document(), bench.machine) == ["111111111111"]
+    assert bench.locked().remove_old() == ["111111111111"]
     assert sorted(path.name for path in folder.iterdir()) == [
         "222222222222",
         "abababababab",
@@ -230,7 +213,7 @@ def test_a_kernel_is_registered_with_variables_and_paths(bench: Bench) -> None:
     document = bench.document(
         "ipykernel", kernel=KERNEL, env={"PRICE": "5$"}, paths={"data": "/home/jupyter/data"}
     )
-    assert register_kernel(document, bench.machine) == "provision-x"
+    assert Environment(document, bench.machine).register_kernel() == "provision-x"
     kernel = json.loads(
         (bench.folder / "home/.local/share/jupyter/kernels/provision-x/kernel.json").read_text()
     )
@@ -242,7 +225,7 @@ def test_a_kernel_is_registered_with_variables_and_paths(bench: Bench) -> None:
 
 
 def test_without_ipykernel_there_is_no_kernel(bench: Bench) -> None:
-    assert register_kernel(bench.document("alpha", kernel=KERNEL), bench.machine) is None
+    assert bench.locked("alpha", kernel=KERNEL).register_kernel() is None
 
 
 def test_a_kernel_with_secrets_holds_references_and_fetches_them_when_it_starts(
@@ -250,9 +233,7 @@ def test_a_kernel_with_secrets_holds_references_and_fetches_them_when_it_starts(
 ) -> None:
     bench.cloud.secrets[REFERENCE] = CANARY
     (bench.machine.work / "device.pyz").write_bytes(workbench_zipapp())
-    register_kernel(
-        bench.document("ipykernel", kernel=KERNEL, secrets={"HF_TOKEN": REFERENCE}), bench.machine
-    )
+    bench.locked("ipykernel", kernel=KERNEL, secrets={"HF_TOKEN": REFERENCE}).register_kernel()
     folder = bench.folder / "home"
     assert not [
         path
@@ -285,7 +266,7 @@ def test_a_kernel_with_secrets_holds_references_and_fetches_them_when_it_starts(
 def test_a_secret_that_may_not_be_read_is_told_by_its_reference(bench: Bench) -> None:
     bench.cloud.refused["secrets/hf"] = 403
     with pytest.raises(
-        CloudError, match=f"cannot read the secret {REFERENCE}: HTTP 403 refused by the test"
+        ServiceCallFailed, match=f"cannot read the secret {REFERENCE}: HTTP 403 refused by the test"
     ):
         fetch_secrets(
             bench.document(secrets={"HF_TOKEN": REFERENCE}), bench.services, bench.machine
@@ -310,21 +291,22 @@ def test_a_probe_that_cannot_run_is_told(bench: Bench) -> None:
     made(bench, "alpha")
     (bench.machine.work / "probe.pyz").write_bytes(b"no zip")
     with pytest.raises(PhaseFailed, match=r"left no whole report\n(?s:.*)SyntaxError"):
-        run_probe(bench.document("alpha"), bench.machine, {}, [])
+        run_probe(bench.locked("alpha"), {}, [])
 
 
 def test_a_proof_is_real_where_nobody_says_otherwise(bench: Bench) -> None:
     made(bench, "alpha")
     (bench.machine.work / "probe.pyz").write_bytes(with_bytecode(probe_zipapp()))
     document = bench.document("alpha", env={})
-    proof = run_probe(document, bench.machine, {}, [])
+    proof = run_probe(Environment(document, bench.machine), {}, [])
     assert (proof.verdict, proof.code) == ("verified", 0)
     assert json.loads(proof.report)["subject"]["nonce"] == "nonce-0001"
     wrong = run_probe(
-        bench.document(
-            "alpha", env={}, expectations={**document.expectations, "python": {"version": "3.99"}}
+        bench.locked(
+            "alpha",
+            env={},
+            expectations={**document.expectations, "python": {"version": "3.99"}},
         ),
-        bench.machine,
         {},
         [],
     )

@@ -160,9 +160,10 @@ def test_a_run_that_failed_is_tried_again_and_one_that_is_done_is_not(
 ) -> None:
     swapped(
         cloud,
-        "import pathlib\nbase = "
-        "pathlib.Path('/var/lib/provision/runs/nonce-0001')\nbase.joinpath('count').open('a').write('x')\nraise "  # noqa: E501
-        "SystemExit(1)\n",
+        "import pathlib\n"
+        "base = pathlib.Path('/var/lib/provision/runs/nonce-0001')\n"
+        "base.joinpath('count').open('a').write('x')\n"
+        "raise SystemExit(1)\n",
     )
     for _ in range(2):
         start(cloud, tmp_path)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from provision.agent.workbench.cloud import CloudClient as Services
-from provision.agent.workbench.cloud import CloudError
+from provision.agent.workbench.cloud import ServiceCallFailed
 from provision.agent.workbench.status import MAX_STATUS_WRITES, PHASES, REDACTED, SecretRedactor
 from tests.agent.workbench.bench import CANARY
 from tests.agent.workbench.conftest import Bench
@@ -143,13 +143,13 @@ def test_a_service_that_recovers_is_asked_again_and_one_that_refuses_is_not(benc
     right = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
     assert services.read_object("gs://b/late", right) == b"content"
     assert len(Once.asked) == 3
-    with pytest.raises(CloudError, match="HTTP 403"):
+    with pytest.raises(ServiceCallFailed, match="HTTP 403"):
         services.read_object("gs://b/never", right)
     assert len(Once.asked) == 4
-    with pytest.raises(CloudError, match="HTTP 302"):
+    with pytest.raises(ServiceCallFailed, match="HTTP 302"):
         services.read_object("gs://b/moved", right)
     assert "GET /stolen" not in bench.cloud.asked, "a token goes nowhere but where it was sent"
-    with pytest.raises(CloudError, match="is not what was announced"):
+    with pytest.raises(ServiceCallFailed, match="is not what was announced"):
         services.read_object("gs://b/x", "0" * 64)
     server.shutdown()
     server.server_close()
@@ -157,6 +157,8 @@ def test_a_service_that_recovers_is_asked_again_and_one_that_refuses_is_not(benc
 
 def test_no_token_is_an_error_that_says_so() -> None:
     services = Services("http://127.0.0.1:9", "http://127.0.0.1:9", "", sleep=lambda _: None)
-    with pytest.raises(CloudError, match="no answer to instance/service-accounts/default/token"):
+    with pytest.raises(
+        ServiceCallFailed, match="no answer to instance/service-accounts/default/token"
+    ):
         services.read_object("gs://b/x", "0" * 64)
     assert "access_token" not in repr(services)

@@ -21,13 +21,12 @@ from provision.adapters.logs import log
 from provision.adapters.uv.pip_config import home_folder
 from provision.agent.core.timed_http import (
     DEFAULT_LIMITS,
-    HttpHandler,
-    HttpsHandler,
     TimedCall,
+    TimedHandler,
     TimeLimits,
     TooSlow,
 )
-from provision.agent.install.scratch_project import remove_credentials
+from provision.agent.install.uv_inputs import remove_credentials
 from provision.effects.packages import IndexSource, SourceDistribution
 from provision.errors import ExternalError, LockError, NetworkError
 from provision.sanitize import redact
@@ -131,7 +130,7 @@ def open_url(
         capath=environment.get("SSL_CERT_DIR") or None,
     )
     proxies = urllib.request.ProxyHandler(_proxies(parts.hostname or "", environment))
-    opener = urllib.request.build_opener(proxies, HttpHandler(call), HttpsHandler(call, context))
+    opener = urllib.request.build_opener(proxies, TimedHandler(call, context))
     log.info("GET %s", remove_credentials(url).partition("?")[0])
     response = opener.open(request, timeout=call.limits.whole_s)
     log.debug("status %s: %s", response.status, parts.hostname)

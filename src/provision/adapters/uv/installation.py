@@ -16,7 +16,7 @@ from provision.agent.install.document import (
     InstallError,
     InstallMode,
     InstallRequest,
-    Pin,
+    PackageToInstall,
 )
 from provision.effects.local import InstallPackages
 from provision.effects.packages import PackageSources
@@ -49,7 +49,7 @@ def install_packages(
             str(effect.environment / "bin/python"),
             effect.minor,
             tuple(
-                Pin(pin.name, pin.version, pin.index, pin.hashes, pin.from_source)
+                PackageToInstall(pin.name, pin.version, pin.index, pin.hashes, pin.from_source)
                 for pin in effect.pins
             ),
             {DEFAULT_INDEX: sources.default.url, **indexes},

@@ -8,7 +8,7 @@ from pathlib import Path
 from provision.adapters.process import ProcessResult, capture
 from provision.adapters.uv.errors import error_from_output
 from provision.adapters.uv.pip_config import PipConfig
-from provision.agent.install.uv_environment import scrub_environment
+from provision.agent.install.uv_inputs import scrub_environment
 from provision.effects.packages import PackageSources, UvProject
 from provision.errors import ProvisionError
 from provision.sanitize import escape_control, redact

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from provision.adapters.uv.local_index import index_url
 from provision.adapters.uv.program import run_uv
-from provision.agent.install.scratch_project import (
+from provision.agent.install.uv_inputs import (
     build_index_variables,
     index_lines,
     project_lines,

@@ -1,10 +1,11 @@
-"""Parts that the documents of all programs on devices share."""
+"""The documents of programs on devices: reading them, and the fields that they share."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,11 +13,11 @@ from .json_fields import FieldReader
 from .uv_tool import LockedUv
 
 SHA256 = re.compile(r"(sha256:)?[0-9a-f]{64}")
-NONCE = re.compile(r"[A-Za-z0-9_-]{8,128}")
-PYTHON_VERSION = re.compile(r"3\.\d{1,2}")
 VERSION = re.compile(r"\d+(\.\d+)+")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SYSTEM_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+_NONCE = re.compile(r"[A-Za-z0-9_-]{8,128}")
+_PYTHON_VERSION = re.compile(r"3\.\d{1,2}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SYSTEM_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _WHEEL = re.compile(r"uv-[A-Za-z0-9_.-]+\.whl")
 D = TypeVar("D")
 
@@ -42,9 +43,49 @@ def open_document(document: object, schema: str) -> FieldReader:
     return FieldReader(document, "the document", _field_error, optional_keys=True)
 
 
-def read_locked_uv(reader: FieldReader) -> LockedUv | None:
-    """Return the uv that may be fetched, if the document names one."""
-    uv = reader.optional_section("uv")
+@dataclass(frozen=True)
+class SetupDocument:
+    """The fields that the documents of a notebook and of an instance share.
+
+    `install` is a document of the installer without an interpreter, `expectations` one of the
+    probe; both are passed on as they are.
+    """
+
+    nonce: str
+    python: str
+    uv: LockedUv | None
+    install: dict[str, Any]
+    expectations: dict[str, Any]
+    system_packages: tuple[str, ...]
+    env: dict[str, str]
+    paths: dict[str, str]
+    secrets: dict[str, str]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Variables of programs: `env`, and PROVISION_PATH_<NAME> for each folder."""
+        folders = {f"PROVISION_PATH_{name.upper()}": path for name, path in self.paths.items()}
+        return {**self.env, **folders}
+
+
+def read_shared_fields(
+    reader: FieldReader, install_mode: str, secret_form: re.Pattern[str]
+) -> dict[str, Any]:
+    """Return the values of a SetupDocument's fields. Raises DocumentError."""
+    return {
+        "nonce": reader.text("nonce", _NONCE),
+        "python": reader.text("python", _PYTHON_VERSION),
+        "uv": _read_locked_uv(reader.optional_section("uv")),
+        "install": _read_install_request(reader, install_mode),
+        "expectations": reader.mapping("expectations"),
+        "system_packages": reader.texts("system_packages", _SYSTEM_PACKAGE),
+        "env": reader.text_map("env", _VARIABLE),
+        "paths": _read_paths(reader),
+        "secrets": reader.text_map("secrets", _VARIABLE, secret_form),
+    }
+
+
+def _read_locked_uv(uv: FieldReader | None) -> LockedUv | None:
     if uv is None:
         return None
     hashes = uv.text_map("files", _WHEEL, SHA256).values()
@@ -52,16 +93,15 @@ def read_locked_uv(reader: FieldReader) -> LockedUv | None:
     return LockedUv(version, tuple(value.removeprefix("sha256:") for value in hashes))
 
 
-def read_paths(reader: FieldReader) -> dict[str, str]:
-    """Return the declared folders by name."""
-    paths = reader.text_map("paths", VARIABLE)
+def _read_paths(reader: FieldReader) -> dict[str, str]:
+    paths = reader.text_map("paths", _VARIABLE)
     for name, path in paths.items():
         if not path.startswith("/") or ".." in path.split("/"):
             raise reader.error(f"paths.{name}", "absolute, without ..", path)
     return paths
 
 
-def read_install_request(reader: FieldReader, mode: str) -> dict[str, Any]:
+def _read_install_request(reader: FieldReader, mode: str) -> dict[str, Any]:
     """Return the installer's document, whose interpreter is chosen on the device."""
     install = reader.mapping("install")
     if "python" in install or install.get("mode") != mode:
@@ -70,11 +110,6 @@ def read_install_request(reader: FieldReader, mode: str) -> dict[str, Any]:
     if not isinstance(install.get("packages"), list):
         raise reader.error("install.packages", "a list", install.get("packages"))
     return install
-
-
-def declared_variables(env: Mapping[str, str], paths: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of programs: `env`, and PROVISION_PATH_<NAME> for each folder."""
-    return {**env, **{f"PROVISION_PATH_{name.upper()}": path for name, path in paths.items()}}
 
 
 def _field_error(message: str, _reason: str) -> DocumentError:

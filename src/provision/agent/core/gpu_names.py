@@ -26,13 +26,14 @@ def is_declared_gpu(name: str, declared: str) -> bool:
     A size in the declared name counts only against a size in the driver's name: "NVIDIA H200"
     has none.
     """
-    wanted = _MAKER.sub("", declared.lower())
-    wanted = _ALIASES.get(wanted.replace("_", "-"), wanted)
-    words, asked = _words(name), _words(wanted)
-    sizes, asked_sizes = _sizes(words), _sizes(asked)
-    if asked_sizes and sizes and not asked_sizes & sizes:
+    model = _MAKER.sub("", declared.lower())
+    model = _ALIASES.get(model.replace("_", "-"), model)
+    words, declared_words = _words(name), _words(model)
+    sizes, declared_sizes = _sizes(words), _sizes(declared_words)
+    if declared_sizes and sizes and not declared_sizes & sizes:
         return False
-    return asked - asked_sizes <= words and not (words - asked) & _OTHER_GPU
+    extra_words = words - declared_words
+    return declared_words - declared_sizes <= words and not extra_words & _OTHER_GPU
 
 
 def _words(name: str) -> set[str]:

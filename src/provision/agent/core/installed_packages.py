@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
 
 from .record_audit import compare_files, find_matching_files, read_record
-from .versions import normalize_name
+from .versions import is_same_version, normalize_name
+
+INSTALL_RESULT_SCHEMA = "provision.installed/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,18 @@ class InstalledPackage:
     metadata_folder: str
     stamp: tuple[int, ...]
     installed_ns: int = field(default=0, compare=False)
+
+
+class Provenance(str, Enum):
+    """Provenance of an installed package.
+
+    preinstalled: that version was there, and fits its RECORD. hash-checked, reinstalled: this run
+    installed it from a file with a locked sha256, the latter over another or damaged version.
+    """
+
+    HASH_CHECKED = "hash-checked"
+    PREINSTALLED = "preinstalled"
+    REINSTALLED = "reinstalled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +76,60 @@ def find_installed_packages(folders: Iterable[str]) -> dict[str, InstalledPackag
         for package in _packages_in(folder):
             packages.setdefault(package.name, package)
     return packages
+
+
+def find_locked_packages(
+    locked: Mapping[str, str], installed: Mapping[str, InstalledPackage]
+) -> dict[str, InstalledPackage]:
+    """Return the installed packages whose version is the locked one (version by name)."""
+    return {
+        name: installed[name]
+        for name, version in locked.items()
+        if name in installed and is_same_version(installed[name].version, version)
+    }
+
+
+def build_install_result(
+    mode: str,
+    audit: str,
+    before: Mapping[str, InstalledPackage],
+    after: Mapping[str, InstalledPackage],
+    audits: Mapping[str, AuditResult],
+    notes: list[str],
+) -> dict[str, Any]:
+    """Return the result document (`provision.installed/1`): version and provenance of packages.
+
+    `before` are all packages from before, `after` the locked ones now, each with its audit.
+    """
+    packages = {
+        name: {
+            "version": package.version,
+            "provenance": _provenance(before.get(name), package).value,
+            "files_checked": audits[name].files,
+            **({"record_fits": False} if audits[name].flaws else {}),
+        }
+        for name, package in sorted(after.items())
+    }
+    counts = Counter(package["provenance"] for package in packages.values())
+    return {
+        "schema": INSTALL_RESULT_SCHEMA,
+        "mode": mode,
+        "audit": audit,
+        "counts": {kind.value: counts[kind.value] for kind in Provenance},
+        "packages": packages,
+        "notes": notes,
+    }
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """Return numbers of packages by provenance as text, "" for none."""
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+
+
+def _provenance(before: InstalledPackage | None, after: InstalledPackage) -> Provenance:
+    if before == after:
+        return Provenance.PREINSTALLED
+    return Provenance.HASH_CHECKED if before is None else Provenance.REINSTALLED
 
 
 def find_flaw(package: InstalledPackage) -> str:
@@ -101,18 +172,11 @@ def audit_packages(
 
 
 def _without_files(audit: AuditResult, fitting: frozenset[str]) -> AuditResult:
-    if not fitting.intersection(audit.altered_files):
+    if not audit.altered_files:
         return audit
-    left = [
-        (flaw, path)
-        for flaw, path in zip(audit.flaws, audit.altered_files, strict=True)
-        if path not in fitting
-    ]
-    return replace(
-        audit,
-        flaws=tuple(flaw for flaw, _ in left),
-        altered_files=tuple(path for _, path in left),
-    )
+    flaws = dict(zip(audit.altered_files, audit.flaws, strict=True))
+    left = {path: flaw for path, flaw in flaws.items() if path not in fitting}
+    return replace(audit, flaws=tuple(left.values()), altered_files=tuple(left))
 
 
 def _packages_in(folder: str) -> Iterator[InstalledPackage]:
@@ -144,11 +208,6 @@ def _stamp(metadata_folder: str) -> tuple[tuple[int, ...], int]:
 def _audit(package: InstalledPackage, *, hashed: bool) -> AuditResult:
     record = read_record(package.metadata_folder)
     comparison = compare_files(record, hashed=hashed)
-    if record.flaw:
-        return AuditResult(comparison.files, (record.flaw,), record.garbled)
-    return AuditResult(
-        comparison.files,
-        tuple(comparison.flaws.values()),
-        record.garbled,
-        tuple(comparison.flaws),
-    )
+    flaws = tuple(comparison.flaws.values())
+    altered = () if record.flaw else tuple(comparison.flaws)
+    return AuditResult(comparison.files, flaws, record.garbled, altered)

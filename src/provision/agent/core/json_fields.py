@@ -64,7 +64,7 @@ class FieldReader:
         return None if self.value(route) is None else self.section(route)
 
     def typed(self, route: str, kind: type, requirement: str) -> Any:
-        """Return a value of a type; bool is no int."""
+        """Return a value of a type; a bool is not an int."""
         value = self.value(route)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(route, requirement, value)
@@ -72,15 +72,15 @@ class FieldReader:
 
     def mapping(self, route: str) -> dict[str, Any]:
         """Return an object."""
-        found: dict[str, Any] = self.typed(route, dict, "an object")
-        return found
+        value: dict[str, Any] = self.typed(route, dict, "an object")
+        return value
 
     def items(self, route: str) -> list[Any]:
         """Return a list; [] for a missing one if keys are optional."""
         if self.optional_keys and self.value(route) is None:
             return []
-        found: list[Any] = self.typed(route, list, "a list")
-        return found
+        values: list[Any] = self.typed(route, list, "a list")
+        return values
 
     def text(self, route: str, form: re.Pattern[str] | None = None, requirement: str = "") -> str:
         """Return a text without line breaks and NUL, of a form if one is given."""
@@ -134,9 +134,9 @@ class FieldReader:
         """Return a list of texts, of a form if one is given."""
         values = self.items(route)
         for value in values:
-            if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
-                wanted = f" of the form {form.pattern}" if form else ""
-                raise self.error(route, f"a list of texts{wanted}", values)
+            if not isinstance(value, str) or not _has_form(value, form):
+                suffix = f" of the form {form.pattern}" if form else ""
+                raise self.error(route, f"a list of texts{suffix}", values)
         return tuple(values)
 
     def text_map(
@@ -148,12 +148,16 @@ class FieldReader:
         """Return an object of texts, with names and values of these forms; {} for null."""
         if self.optional_keys and self.value(route) is None:
             return {}
-        found = self.mapping(route)
-        for key, value in found.items():
-            if keys is not None and not keys.fullmatch(key):
+        texts = self.mapping(route)
+        for key, value in texts.items():
+            if not _has_form(key, keys):
                 raise self.error(f"{route}.{key}", "a name with a text", key)
             if not isinstance(value, str) or "\0" in value:
                 raise self.error(f"{route}.{key}", "a name with a text", value)
             if values is not None and not values.fullmatch(value):
                 raise self.error(f"{route}.{key}", f"of the form {values.pattern}", value)
-        return dict(found)
+        return dict(texts)
+
+
+def _has_form(text: str, form: re.Pattern[str] | None) -> bool:
+    return form is None or form.fullmatch(text) is not None

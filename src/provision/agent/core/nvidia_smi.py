@@ -1,4 +1,4 @@
-"""Queries of nvidia-smi: where it is, its arguments, and the rows of its answer."""
+"""Queries of nvidia-smi: its path, its arguments, and the rows of its output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 _USUAL_PATHS = ("/opt/bin/nvidia-smi", "/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi")
-"""Where images put it without a PATH that has it: Colab, Debian, Container-Optimized OS."""
+"""Its paths on images whose PATH lacks it: Colab, Debian, Container-Optimized OS."""
 
 
 def find_nvidia_smi(environ: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Programs in process groups of their own, which end with a time limit and with Ctrl-C."""
+"""Programs in new process groups, which end at a time limit and with Ctrl-C."""
 
 from __future__ import annotations
 

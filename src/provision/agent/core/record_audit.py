@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 _CHUNK = 2**20
 _LONGEST_FLAW = 200
-_OF_VENVS = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
-"""What makers of virtual environments put there themselves, and what it has to say (None:
-anything). Source: virtualenv; uv up to 0.9.
+_VENV_FILES = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
+"""Files of virtual environments with their content (None: any). Source: virtualenv; uv up to 0.9.
 """
 
 _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
@@ -26,8 +25,8 @@ _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", 
 class RecordFile:
     """A package's own list of its files: path, hash and size as strings, and the list's sha256.
 
-    `flaw` says why the list cannot be used ("": it can), `garbled` that it is there and is not
-    a table of three columns.
+    `flaw` is why the list cannot be used ("": it can); `garbled`: it exists, and is not a table of
+    three columns.
     """
 
     metadata_folder: str
@@ -57,7 +56,7 @@ class InstallNote:
 
     "" stands for what was not noted.
 
-    `fits` is false for a package whose RECORD does not fit the files of its own wheel.
+    `fits` is false for a package whose RECORD does not fit the files of its wheel.
     """
 
     record_sha256: str = ""
@@ -86,8 +85,8 @@ class InstallNote:
 class FileComparison:
     """Result of a comparison: files compared, files compared by sha256, and flaws by path.
 
-    Of a file that differs the path is absolute, and normal. `unchanged`: size, mode and time of
-    change of all of them are as noted.
+    The path of a file that differs is absolute and normal. `unchanged`: size, mode and time of
+    change of all files are as noted.
     """
 
     files: int
@@ -106,23 +105,17 @@ def read_record(metadata: str) -> RecordFile:
         with open(os.path.join(metadata, "RECORD"), "rb") as file:
             content = file.read()
     except OSError as error:
-        return RecordFile(
-            metadata, (), flaw=f"its RECORD cannot be read: {error.strerror or error}"
-        )
+        flaw = f"its RECORD cannot be read: {error.strerror or error}"
+        return RecordFile(metadata, (), flaw=flaw)
     digest = hashlib.sha256(content).hexdigest()
     try:
-        rows = tuple(
-            (path, listed, size)
-            for path, listed, size in csv.reader(io.StringIO(content.decode("utf-8"), newline=""))
-        )
+        lines = io.StringIO(content.decode("utf-8"), newline="")
+        rows = tuple((path, listed, size) for path, listed, size in csv.reader(lines))
     except (ValueError, csv.Error):
         return RecordFile(metadata, (), digest, "its RECORD is garbled", garbled=True)
-    return RecordFile(
-        metadata,
-        rows,
-        digest,
-        "" if any(listed for _, listed, _ in rows) else "its RECORD lists no file with a hash",
-    )
+    is_empty = not any(listed for _, listed, _ in rows)
+    flaw = "its RECORD lists no file with a hash" if is_empty else ""
+    return RecordFile(metadata, rows, digest, flaw)
 
 
 def make_install_note(record: RecordFile) -> InstallNote:
@@ -135,37 +128,31 @@ def compare_files(
 ) -> FileComparison:
     """Compare the files of a RECORD with it: by size, with `hashed` by sha256 too.
 
-    With the note of the installation it takes one look at each file: where size, mode and time
-    of change are as noted, nothing was changed since. Where they are not, the package's files
-    are compared by sha256. An edit that keeps size and time is seen with `hashed` only.
+    With the note of the installation, each file is looked at once: if size, mode and time of
+    change are as noted, nothing was changed since. If they are not, the package's files are
+    compared by sha256. An edit that keeps size and time is found with `hashed` only.
     """
+    rows, record_path = record.hashed_rows, os.path.join(record.metadata_folder, "RECORD")
     if record.flaw:
-        return FileComparison(0, 0, {os.path.join(record.metadata_folder, "RECORD"): record.flaw})
-    known = noted if noted is not None and noted.snapshot else None
-    unchanged = known is not None and known.snapshot == _snapshot(record)
-    by_hash = hashed or (known is not None and not unchanged)
-    rows = record.hashed_rows
-    found = (
-        {}
-        if unchanged and known is not None and known.record_fits and not hashed
-        else _flaws(record, hashed=by_hash)
-    )
-    if known is not None and known.record_sha256 != record.sha256:
-        found[os.path.join(record.metadata_folder, "RECORD")] = "its RECORD was changed"
-    return FileComparison(len(rows), len(rows) if by_hash else 0, found, unchanged)
+        return FileComparison(0, 0, {record_path: record.flaw})
+    if noted is None or not noted.snapshot:
+        return FileComparison(len(rows), len(rows) if hashed else 0, _flaws(record, hashed=hashed))
+    unchanged = noted.snapshot == _snapshot(record)
+    by_hash = hashed or not unchanged
+    skipped = unchanged and noted.record_fits and not hashed
+    flaws = {} if skipped else _flaws(record, hashed=by_hash)
+    if noted.record_sha256 != record.sha256:
+        flaws[record_path] = "its RECORD was changed"
+    return FileComparison(len(rows), len(rows) if by_hash else 0, flaws, unchanged)
 
 
 def _flaws(record: RecordFile, *, hashed: bool) -> dict[str, str]:
-    root = os.path.dirname(record.metadata_folder)
-    flaws = [
-        (path, _flaw(os.path.join(root, path), digest, size, hashed=hashed))
-        for path, digest, size in record.hashed_rows
-    ]
-    return {
-        os.path.normpath(os.path.join(root, path)): _readable(f"{path} {flaw}")
-        for path, flaw in flaws
-        if flaw
-    }
+    root, flaws = os.path.dirname(record.metadata_folder), {}
+    for path, digest, size in record.hashed_rows:
+        file = os.path.join(root, path)
+        if flaw := _flaw(file, digest, size, hashed=hashed):
+            flaws[os.path.normpath(file)] = _readable(f"{path} {flaw}")
+    return flaws
 
 
 def find_matching_files(
@@ -195,17 +182,15 @@ def find_unlisted_files(folder: str, records: Iterable[RecordFile]) -> tuple[lis
         known.add(os.path.basename(record.metadata_folder))
         known.update(path.removeprefix("./").partition("/")[0] for path, _, _ in record.rows)
     try:
-        names = sorted(
-            name
-            for name in os.listdir(folder)
-            if name not in known and not _is_of_venv(folder, name)
-        )
+        names = sorted(os.listdir(folder))
     except OSError:
         return [], []
-    started = [name for name in names if name.endswith(".pth") or name in _AT_START]
-    return [_readable(name) for name in started], [
-        _readable(name) for name in names if name not in started
-    ]
+    started, others = list[str](), list[str]()
+    for name in names:
+        if name not in known and not _is_venv_file(folder, name):
+            is_started = name.endswith(".pth") or name in _AT_START
+            (started if is_started else others).append(_readable(name))
+    return started, others
 
 
 def _snapshot(record: RecordFile) -> str:
@@ -255,13 +240,12 @@ def _digest(path: str, algorithm: str) -> str:
     return base64.urlsafe_b64encode(total.digest()).rstrip(b"=").decode("ascii")
 
 
-def _is_of_venv(folder: str, name: str) -> bool:
-    if name not in _OF_VENVS:
+def _is_venv_file(folder: str, name: str) -> bool:
+    if name not in _VENV_FILES:
         return False
-    wanted = _OF_VENVS[name]
     try:
         with open(os.path.join(folder, name), "rb") as file:
-            return wanted is None or file.read(1000).strip() == wanted
+            return _VENV_FILES[name] in (None, file.read(1000).strip())
     except OSError:
         return False
 

@@ -69,17 +69,23 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> st
     text = _hide_tokens(text, hidden)
     text = _BEARER.sub(lambda match: match[1] + hidden, text)
     text = _HEX_KEY.sub(lambda match: hidden if _follows_key_name(match) else match[0], text)
-    if "://" in text:
-        text = (
-            _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text) if "@" in text else text
-        )
-        text = _PARAMETER.sub(
-            lambda match: (
-                f"{match[1]}{match[2]}={hidden}" if _SECRET_NAME.search(match[2]) else match[0]
-            ),
-            text,
-        )
-    return text
+    if "://" not in text:
+        return text
+    if "@" in text:
+        text = _ADDRESS.sub(lambda match: _hide_user(match[0], hidden), text)
+
+    def hide_parameter(match: re.Match[str]) -> str:
+        mark, name, _ = match.groups()
+        return f"{mark}{name}={hidden}" if _SECRET_NAME.search(name) else match[0]
+
+    return _PARAMETER.sub(hide_parameter, text)
+
+
+def replace_unprintable(text: str, kept: str = "") -> str:
+    """Return the text with a space for each unprintable character but those in `kept`."""
+    return "".join(
+        character if character.isprintable() or character in kept else " " for character in text
+    )
 
 
 def is_secret_like(value: str) -> bool:
@@ -101,22 +107,18 @@ def _follows_key_name(match: re.Match[str]) -> bool:
 
 def _hide_web_tokens(dotted: str, hidden: str) -> str:
     """Hide the JSON web tokens (RFC 7519) in segments joined by dots."""
-    kept, segments, place = list[str](), dotted.split("."), 0
-    while place < len(segments):
-        start = _WEB_TOKEN_START.search(segments[place])
-        lengths = [len(segment) for segment in segments[place : place + 3]]
-        if (
-            start
-            and len(lengths) == 3
-            and lengths[0] - start.start() >= 13
-            and lengths[1] >= 10
-            and lengths[2] >= 5
-        ):
-            kept.append(segments[place][: start.start()] + hidden)
-            place += 3
+    kept, segments, position = list[str](), dotted.split("."), 0
+    while position < len(segments):
+        header = segments[position]
+        start = _WEB_TOKEN_START.search(header)
+        lengths = [len(segment) for segment in segments[position + 1 : position + 3]]
+        is_long = len(lengths) == 2 and lengths[0] >= 10 and lengths[1] >= 5
+        if start and is_long and len(header) - start.start() >= 13:
+            kept.append(header[: start.start()] + hidden)
+            position += 3
         else:
-            kept.append(segments[place])
-            place += 1
+            kept.append(header)
+            position += 1
     return ".".join(kept)
 
 

@@ -3,7 +3,7 @@
 The limit covers what is sent, and headers, body and redirections of the answer.
 
 A timeout of a socket limits the pause between two parts only: a server that sends a byte every few
-seconds holds its client for days. Standard library only: it runs at home and on devices.
+seconds blocks its client for days. Standard library only: it runs at home and on devices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DEFAULT_LIMITS = TimeLimits()
 
 
 class TooSlow(TimeoutError):
-    """A call did not end in its time; the text says how many bytes came."""
+    """A call did not end in its time; the text has the number of received bytes."""
 
 
 class TimedCall:
@@ -120,36 +120,30 @@ class _Incoming(io.RawIOBase):
         super().close()
 
 
-class _Plain(TimedConnection, http.client.HTTPConnection):
+class _OneCallConnection(TimedConnection):
     def __init__(self, *args: Any, call: TimedCall, **more: Any) -> None:
         super().__init__(*args, **more)
         self.begin(call)
 
 
-class _Secure(TimedConnection, http.client.HTTPSConnection):
-    def __init__(self, *args: Any, call: TimedCall, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.begin(call)
+class _Plain(_OneCallConnection, http.client.HTTPConnection):
+    pass
 
 
-class HttpHandler(urllib.request.HTTPHandler):
-    """Opens http addresses in the time of one call, redirections included."""
-
-    def __init__(self, call: TimedCall) -> None:
-        super().__init__()
-        self._call = call
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        """See urllib.request."""
-        return self.do_open(partial(_Plain, call=self._call), request)
+class _Secure(_OneCallConnection, http.client.HTTPSConnection):
+    pass
 
 
-class HttpsHandler(urllib.request.HTTPSHandler):
-    """Opens https addresses in the time of one call, redirections included."""
+class TimedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens http and https addresses in the time of one call, redirections included."""
 
     def __init__(self, call: TimedCall, context: Any = None) -> None:
         super().__init__(context=context)
         self._call, self._tls = call, context
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        """See urllib.request."""
+        return self.do_open(partial(_Plain, call=self._call), request)
 
     def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
         """See urllib.request."""

@@ -16,17 +16,16 @@ _VERSION = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _CLAUSE = re.compile(r"(===|==|!=|<=|>=|~=|<|>)\s*(\S+)")
-_PRE = {
-    "a": "a",
-    "alpha": "a",
-    "b": "b",
-    "beta": "b",
-    "c": "rc",
-    "rc": "rc",
-    "pre": "rc",
-    "preview": "rc",
+_PRE_RANK = {
+    "a": 0,
+    "alpha": 0,
+    "b": 1,
+    "beta": 1,
+    "c": 2,
+    "rc": 2,
+    "pre": 2,
+    "preview": 2,
 }
-_PRE_RANK = {"a": 0, "b": 1, "rc": 2}
 _BEFORE_PRE, _AFTER_PRE = -1, 3
 
 
@@ -36,11 +35,15 @@ class UnreadableVersion(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version after PEP 440 normalization; numbers in `local` are ordered above words."""
+    """A version after PEP 440 normalization.
+
+    `pre` is the rank of alpha, beta or release candidate, and its number; numbers in `local` are
+    ordered above words.
+    """
 
     epoch: int
     release: tuple[int, ...]
-    pre: tuple[str, int] | None
+    pre: tuple[int, int] | None
     post: int | None
     dev: int | None
     local: tuple[_Segment, ...]
@@ -48,10 +51,8 @@ class Version:
     @property
     def public_key(self) -> tuple[object, ...]:
         """Orders versions without their local part."""
-        if self.pre is not None:
-            pre: tuple[int, int] = (_PRE_RANK[self.pre[0]], self.pre[1])
-        else:
-            pre = (_BEFORE_PRE if self.post is None and self.dev is not None else _AFTER_PRE, 0)
+        is_dev_of_final = self.post is None and self.dev is not None
+        pre = self.pre or (_BEFORE_PRE if is_dev_of_final else _AFTER_PRE, 0)
         post = -1 if self.post is None else self.post
         dev = (1, 0) if self.dev is None else (0, self.dev)
         return (self.epoch, _trimmed(self.release), pre, post, dev)
@@ -76,7 +77,7 @@ def read_version(text: str) -> Version:
     return Version(
         epoch=int(match["epoch"] or 0),
         release=tuple(int(part) for part in match["release"].split(".")),
-        pre=(_PRE[match["pre"]], int(match["pre_n"] or 0)) if match["pre"] else None,
+        pre=(_PRE_RANK[match["pre"]], int(match["pre_n"] or 0)) if match["pre"] else None,
         post=None if post is None else int(post),
         dev=int(match["dev_n"] or 0) if match["dev_part"] else None,
         local=tuple(_segment(part) for part in re.split(r"[-_.]", match["local"]))
@@ -102,7 +103,7 @@ def specifier_allows(specifier: str, version: str) -> bool:
     Raises UnreadableVersion.
     """
     clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
-    # Every clause is read, so that one which cannot be read is told even behind a false one.
+    # Every clause is read, so that an invalid clause raises even behind a false one.
     answers = [_clause_allows(clause, version) for clause in clauses]
     return all(answers)
 

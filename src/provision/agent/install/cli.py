@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -14,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..core.files import write_atomically
+from ..core.files import write_json_object
+from ..core.installed_packages import format_counts
 from ..core.process import ProcessResult
 from ..core.redact import redact
 from .document import AuditLevel, InstallError, read_document
 from .installer import UvFailed, install_packages
-from .uv_environment import scrub_environment
+from .uv_inputs import scrub_environment
 from .uv_messages import HASH_MISMATCH, NETWORK_DISABLED
 
 _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the package registry")
@@ -32,26 +32,26 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(words)
     try:
-        wanted = read_document(arguments.document, arguments.python)
+        request = read_document(arguments.document, arguments.python)
         _require_writable(arguments.result)
         if arguments.audit:
-            wanted = replace(wanted, audit=AuditLevel(arguments.audit))
+            request = replace(request, audit=AuditLevel(arguments.audit))
         environment = scrub_environment(os.environ)
         if arguments.offline:
             environment["UV_OFFLINE"] = "1"
         with tempfile.TemporaryDirectory(prefix="provision-") as folder:
-            result = install_packages(wanted, _uv(arguments.uv), environment, _run, Path(folder))
-        _write(arguments.result, json.dumps(result, indent=1, sort_keys=True) + "\n")
+            result = install_packages(request, _uv(arguments.uv), environment, _run, Path(folder))
+        try:
+            write_json_object(arguments.result, result)
+        except OSError as error:
+            raise _write_error(arguments.result, error) from None
     except InstallError as error:
         return _say(error.exit_code, error.what, error.why, error.hint)
     except UvFailed as error:
         return _uv_failed(error)
     except KeyboardInterrupt:
         return _say(130, "interrupted")
-    print(
-        ", ".join(f"{count} {kind}" for kind, count in result["counts"].items() if count)
-        or "nothing to install"
-    )
+    print(format_counts(result["counts"]) or "nothing to install")
     for note in result["notes"]:
         print(f"note: {note}")
     return 0
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "--python",
         default=sys.executable,
         metavar="PATH",
-        help="the interpreter, where the document names none (default: this one)",
+        help="the interpreter, if the document names none (default: this one)",
     )
     verb.add_argument(
         "--uv",
@@ -107,7 +107,7 @@ def _uv(named: str) -> str:
 
 
 def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
-    # Not in a group of its own: whoever ends the installer's group ends uv with it.
+    # Not in a new process group: whoever ends the installer's group ends uv with it.
     done = subprocess.run(
         argv,
         env=dict(environment),
@@ -143,36 +143,26 @@ def _uv_failed(error: UvFailed) -> int:
 
 
 def _require_writable(result: Path) -> None:
-    # Asked first: an installation whose outcome cannot be told is worth little.
+    # Checked first: an installation without a result is worth little.
     if result.is_dir():
         raise InstallError(f"cannot write the result {result}", "it is a folder")
     try:
         with tempfile.TemporaryFile(dir=result.parent):
             pass
     except OSError as error:
-        raise InstallError(
-            f"cannot write the result {result}", error.strerror or str(error)
-        ) from None
+        raise _write_error(result, error) from None
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        write_atomically(path, text, mode=0o644)
-    except OSError as error:
-        raise InstallError(
-            f"cannot write the result {path}", error.strerror or str(error)
-        ) from None
+def _write_error(path: Path, error: OSError) -> InstallError:
+    return InstallError(f"cannot write the result {path}", error.strerror or str(error))
 
 
 def _say(code: int, what: str, why: str = "", hint: str = "") -> int:
-    # What uv and a document say is foreign: no control characters.
-    lines = [
-        f"error: {what}",
-        *(f"  {line}" for line in why.splitlines()),
-        *([f"hint: {hint}"] if hint else []),
-    ]
-    print(
-        "\n".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in line) for line in lines),
-        file=sys.stderr,
-    )
+    """Print an error and return its exit code. Foreign text gets no control characters."""
+    lines = [f"error: {what}", *(f"  {line}" for line in why.splitlines())]
+    if hint:
+        lines.append(f"hint: {hint}")
+    for line in lines:
+        shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+        print(shown, file=sys.stderr)
     return code

@@ -52,11 +52,10 @@ class InstallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Pin:
+class PackageToInstall:
     """One package: canonical name, exact version, index (None: the default), sha256 of its files.
 
-    `built`: its files are source, so that it is built as it is installed, by what is there
-    already.
+    `from_source`: its files are source, so that it is built with the installed packages.
     """
 
     name: str
@@ -70,15 +69,15 @@ class Pin:
 class InstallRequest:
     """The whole request: interpreter, packages and where they come from.
 
-    `indexes` maps names to addresses; the default index may be missing (uv's own is meant
-    then). `links` are further places of wheels. `again` are packages to install anew although
-    they are there as wanted.
+    `indexes` maps names to addresses; without the default index, uv uses its own. `find_links` are
+    further places of wheels. `reinstall` are packages to install again although their version is
+    the requested one.
     """
 
     mode: InstallMode
     python: str
     python_version: str
-    pins: tuple[Pin, ...]
+    packages: tuple[PackageToInstall, ...]
     indexes: dict[str, str] = field(default_factory=dict)
     find_links: tuple[str, ...] = ()
     audit: AuditLevel = AuditLevel.FULL
@@ -122,40 +121,45 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
     defaults = {"python": python, "indexes": {}, "links": [], "audit": "full"}
     reader = FieldReader({**defaults, **document}, where, InstallError)
     entries = reader.items("packages")
-    pins = tuple(_pin(reader, entry, f"packages[{i}]") for i, entry in enumerate(entries))
+    packages = tuple(_package(reader, entry, f"packages[{i}]") for i, entry in enumerate(entries))
     indexes = {
         str(name): reader.check_text(f"indexes.{name}", address)
         for name, address in reader.mapping("indexes").items()
     }
-    _check_pins(pins, indexes, where)
+    _check_packages(packages, indexes, where)
     links = enumerate(reader.items("links"))
     return InstallRequest(
         mode=InstallMode(reader.one_of("mode", tuple(mode.value for mode in InstallMode))),
         python=reader.text("python"),
         python_version=reader.text("python_version", _MINOR, "a version such as 3.12"),
-        pins=pins,
+        packages=packages,
         indexes=indexes,
         find_links=tuple(reader.check_text(f"links[{i}]", link) for i, link in links),
         audit=AuditLevel(reader.one_of("audit", tuple(audit.value for audit in AuditLevel))),
     )
 
 
-def _check_pins(pins: tuple[Pin, ...], indexes: Mapping[str, str], where: str) -> None:
-    repeated = [name for name, count in Counter(pin.name for pin in pins).items() if count > 1]
+def _check_packages(
+    packages: tuple[PackageToInstall, ...], indexes: Mapping[str, str], where: str
+) -> None:
+    repeated = [
+        name for name, count in Counter(package.name for package in packages).items() if count > 1
+    ]
     if repeated:
         raise InstallError(
             f"{where}: {min(repeated)} is listed twice",
             "an environment holds one version of a package",
         )
-    for pin in pins:
-        if pin.index is not None and not indexes.get(pin.index):
+    for package in packages:
+        if package.index is not None and not indexes.get(package.index):
             raise InstallError(
-                f"{where}: {pin.name} is bound to the index {pin.index}, which has no address",
+                f"{where}: {package.name} is bound to the index {package.index}, "
+                "which has no address",
                 f"indexes are: {', '.join(indexes) or 'none'}",
             )
 
 
-def _pin(reader: FieldReader, entry: object, route: str) -> Pin:
+def _package(reader: FieldReader, entry: object, route: str) -> PackageToInstall:
     if not isinstance(entry, dict):
         raise reader.error(route, "an object", entry)
     files = entry.get("files")
@@ -168,7 +172,7 @@ def _pin(reader: FieldReader, entry: object, route: str) -> Pin:
     index = entry.get("index")
     is_default = index in (None, DEFAULT_INDEX)
     check = reader.check_text
-    return Pin(
+    return PackageToInstall(
         check(f"{route}.name", entry.get("name"), _NAME, "a name in its canonical form"),
         check(f"{route}.version", entry.get("version"), _VERSION, "a version"),
         None if is_default else check(f"{route}.index", index),

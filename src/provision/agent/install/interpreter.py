@@ -11,7 +11,7 @@ from pathlib import Path
 from ..core.process import ProcessResult
 from .document import InstallError
 
-_ASK = """
+_PROGRAM = """
 import json, sys, sysconfig
 paths = sysconfig.get_paths()
 new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.path]
@@ -31,7 +31,7 @@ RunProcess = Callable[["list[str]", Mapping[str, str], "Path | None"], ProcessRe
 
 
 @dataclass(frozen=True, slots=True)
-class Interpreter:
+class TargetInterpreter:
     """An interpreter: folders of packages in sys.path's order; another installer's marker or ""."""
 
     python: str
@@ -42,7 +42,7 @@ class Interpreter:
 
 def inspect_interpreter(
     python: str, environment: Mapping[str, str], run: RunProcess
-) -> Interpreter:
+) -> TargetInterpreter:
     """Return what an interpreter reports about itself. Raises InstallError if it does not answer.
 
     The user's own packages and PYTHONPATH are left out.
@@ -52,25 +52,22 @@ def inspect_interpreter(
     """
     hint = "name an interpreter that starts"
     try:
-        answer = run([python, "-I", "-c", _ASK], environment, None)
-        told = json.loads(answer.stdout) if answer.code == 0 else None
+        result = run([python, "-I", "-c", _PROGRAM], environment, None)
     except OSError as error:
         raise InstallError(
             f"cannot start the interpreter {python}", error.strerror or str(error), hint
         ) from None
+    try:
+        paths = json.loads(result.stdout) if result.code == 0 else None
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        paths = None
+    if not isinstance(paths, dict):
         raise InstallError(
             f"the interpreter {python} does not say where its packages are",
-            answer.stderr.strip()[-500:] or f"exit code {answer.code}",
+            result.stderr.strip()[-500:] or f"exit code {result.code}",
             hint,
         )
-    marker = os.path.join(told["stdlib"], EXTERNALLY_MANAGED_FILE)
-    entries = tuple(dict.fromkeys(os.path.realpath(entry) for entry in told["entries"] if entry))
-    return Interpreter(
-        python,
-        told["minor"],
-        entries,
-        marker if not told["venv"] and os.path.isfile(marker) else "",
-    )
+    marker = os.path.join(paths["stdlib"], EXTERNALLY_MANAGED_FILE)
+    is_managed = not paths["venv"] and os.path.isfile(marker)
+    folders = tuple(dict.fromkeys(os.path.realpath(entry) for entry in paths["entries"] if entry))
+    return TargetInterpreter(python, paths["minor"], folders, marker if is_managed else "")

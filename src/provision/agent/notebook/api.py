@@ -36,13 +36,13 @@ def start(
     restart: bool = False,
     notebook: Notebook | None = None,
 ) -> None:
-    """Bring this runtime to what the cell's document says and prove it. Raises StageError.
+    """Set this runtime up as the cell's document declares and verify it. Raises StageError.
 
-    `continue_anyway` goes on where the machine is not the one that was asked for; `restart`
-    restarts the kernel where something loaded was changed.
+    `continue_anyway` goes on if the machine is not the required one; `restart` restarts the kernel
+    if a loaded package was changed.
     """
     session = _open(Path(folder), notebook, continue_anyway=continue_anyway, restart=restart)
-    with _alone(session):
+    with _locked(session):
         run_stages(session, STAGES)
 
 
@@ -55,12 +55,11 @@ def verify(
 ) -> None:
     """Verify what an earlier `start` set up, also in a fresh kernel. Raises StageError.
 
-    `again` runs the probe although a stored report still holds.
+    `again` runs the probe although a stored report is still valid.
     """
     session = _open(Path(folder), notebook, continue_anyway=continue_anyway, again=again)
-    if not session.install_result:
-        raise StageError("nothing has been set up here yet", "", "run the bootstrap cell first")
-    with _alone(session):
+    _require_set_up(session)
+    with _locked(session):
         run_stages(session, [stage for stage in STAGES if stage[0] in VERIFY_STAGES])
 
 
@@ -73,28 +72,26 @@ def rollback(folder: str | os.PathLike[str]) -> None:
             "the packages are in an environment of their own",
             f"remove {session.environment}",
         )
-    with _alone(session):
+    session.stage = "rollback"
+    with _locked(session):
         try:
             done, left = roll_back_packages(session)
         except OSError as error:
-            why = f"{error.filename}: {error.strerror or error}"
             raise StageError(
                 "cannot put the packages back",
-                why,
+                f"{error.filename}: {error.strerror or error}",
                 "delete the runtime to get a fresh one",
                 "error",
             ) from None
-    session.printer.print_stage_line(
-        "rollback",
-        f"{len(done)} packages are as they were before: {', '.join(done) or 'none was changed'}",
-    )
+    names = ", ".join(done) or "none was changed"
+    session.print_line(f"{len(done)} packages are as they were before: {names}")
     if left:
-        session.printer.print_detail(
+        session.print_detail(
             f"no copy was kept of {', '.join(left)}: install them with pip, or delete the "
             "runtime to get a fresh one"
         )
     if done:
-        session.printer.print_detail("restart the runtime if this kernel has used them")
+        session.print_detail("restart the runtime if this kernel has used them")
 
 
 def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None = None) -> int:
@@ -105,11 +102,15 @@ def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None 
     Raises StageError.
     """
     session = _open(Path(folder), None)
-    if not session.install_result:
-        raise StageError("nothing has been set up here yet", "", "run the bootstrap cell first")
+    _require_set_up(session)
     apply_environment(session)
     variables = {**session.variables, "PYTHONUNBUFFERED": "1"}
     return _stream([session.python, *argv], variables, cwd, session.printer)
+
+
+def _require_set_up(session: Session) -> None:
+    if not session.install_result:
+        raise StageError("nothing has been set up here yet", "", "run the bootstrap cell first")
 
 
 def _open(
@@ -128,16 +129,15 @@ def _open(
         raise StageError(
             "the cell's files were changed or cut", str(error), _AGAIN, "error"
         ) from None
-    ledger = read_run_state(folder, identify_kernel_process())
-    tell = Printer()
-    tell.add_secrets(os.environ[name] for name in document.secrets if name in os.environ)
+    printer = Printer()
+    printer.add_secrets(os.environ[name] for name in document.secrets if name in os.environ)
     return Session(
         folder,
         document,
         payload,
         notebook or find_notebook(),
-        ledger,
-        tell,
+        read_run_state(folder, identify_kernel_process()),
+        printer,
         os.environ,
         continue_anyway,
         restart,
@@ -146,7 +146,7 @@ def _open(
 
 
 @contextmanager
-def _alone(session: Session) -> Iterator[None]:
+def _locked(session: Session) -> Iterator[None]:
     """Lock this machine's packages: notebooks of one runtime run one after the other."""
     try:
         file: Any = (session.base / "lock").open("a")
@@ -164,7 +164,7 @@ def _alone(session: Session) -> Iterator[None]:
         yield
 
 
-def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, tell: Printer) -> int:
+def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, printer: Printer) -> int:
     try:
         process = subprocess.Popen(
             argv,
@@ -192,5 +192,5 @@ def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, tell: P
             end_process_group(process)
             process.wait()
     if code:
-        tell.print_stage_line("run", f"{Path(argv[0]).name} ended with exit code {code}")
+        printer.print_stage_line("run", f"{Path(argv[0]).name} ended with exit code {code}")
     return code

@@ -35,26 +35,26 @@ def _parser() -> argparse.ArgumentParser:
         prog="cell.pyz", description="Brings this runtime to what a cell says, and proves it."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb, told in (
+    for verb, description in (
         ("start", "all stages"),
         ("verify", "the proof alone"),
         ("rollback", "the way back"),
         ("run", "a program in the environment"),
     ):
-        one = verbs.add_parser(verb, help=told)
-        one.add_argument("folder", type=Path, metavar="FOLDER", help="what the cell laid out")
+        command = verbs.add_parser(verb, help=description)
+        command.add_argument("folder", type=Path, metavar="FOLDER", help="what the cell laid out")
         if verb == "start":
-            one.add_argument(
+            command.add_argument(
                 "--continue-anyway",
                 action="store_true",
                 help="go on where the machine is not the one that was asked for",
             )
         if verb == "verify":
-            one.add_argument(
+            command.add_argument(
                 "--again",
                 action="store_true",
                 help="run the probe though a stored report still holds",
             )
         if verb == "run":
-            one.add_argument("program", nargs=argparse.REMAINDER, metavar="WORD")
+            command.add_argument("program", nargs=argparse.REMAINDER, metavar="WORD")
     return parser

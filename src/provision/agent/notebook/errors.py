@@ -27,5 +27,5 @@ class StageError(Exception):
         ]
 
     def _render_traceback_(self) -> list[str]:
-        # IPython asks an exception of this name for what it shows in place of the traceback.
+        # IPython shows the result of this method in place of the traceback.
         return self.lines

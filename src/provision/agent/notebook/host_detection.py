@@ -31,7 +31,7 @@ def detect_host(
 ) -> Host:
     """Return the host. Sources: colabtools `_resource_monitor.py`, variables of Vertex AI's images.
 
-    Vertex is asked first: Colab Enterprise has Colab's modules and files too.
+    Vertex is checked first: Colab Enterprise has Colab's modules and files too.
     """
     product = environ.get("VERTEX_PRODUCT", "")
     if product == "COLAB_ENTERPRISE":

@@ -15,13 +15,13 @@ from types import FrameType
 from typing import Any
 
 _COLAB_DATA = "application/vnd.colab-display-data+json"
-"""What Colab's front end shows with a button of its own. Source: googlecolab/colabtools,
+"""Content type that Colab's front end shows with a button. Source: googlecolab/colabtools,
 `google/colab/_pip.py`.
 """
 
 
 class SecretUnavailable(Exception):
-    """A secret could not be read from Colab's store; the text says what to do."""
+    """A secret could not be read from Colab's store; the text is the advice for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Notebook:
 
 
 def find_notebook() -> Notebook:
-    """Return the notebook that this runs in. IPython is only asked where it is loaded."""
+    """Return the notebook that this runs in. IPython is used only if it is loaded."""
     ipython = sys.modules.get("IPython")
     return Notebook(
         ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
@@ -70,7 +70,7 @@ def find_notebook() -> Notebook:
 
 def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
     """Return a secret of Colab, which may first ask for access. Raises SecretUnavailable."""
-    where = (
+    advice = (
         f"add {name} under the key symbol at the left of the notebook, and switch its notebook "
         "access on"
     )
@@ -85,16 +85,17 @@ def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
             value = userdata.get(name)
     except Exception as error:  # noqa: BLE001
         kind = type(error).__name__
-        if kind == "NotebookAccessError":
-            raise SecretUnavailable(f"this notebook has no access to it: {where}") from None
         if kind in ("TimeoutException", "TimeoutError"):
             raise SecretUnavailable(
                 "Colab's store did not answer: it needs the notebook open in a browser; "
                 "elsewhere set the variable before"
             ) from None
-        raise SecretUnavailable(f"Colab's store does not hold it ({kind}): {where}") from None
+        why = f"Colab's store does not hold it ({kind})"
+        if kind == "NotebookAccessError":
+            why = "this notebook has no access to it"
+        raise SecretUnavailable(f"{why}: {advice}") from None
     if not isinstance(value, str) or not value:
-        raise SecretUnavailable(f"Colab's store holds nothing for it: {where}")
+        raise SecretUnavailable(f"Colab's store holds nothing for it: {advice}")
     return value
 
 

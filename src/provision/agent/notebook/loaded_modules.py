@@ -13,6 +13,7 @@ from ..core.record_audit import read_record
 from ..core.versions import is_same_version
 
 _DELETED = " (deleted)"
+_PLAIN_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc|\.post|\.dev)\d+)?(\+[A-Za-z0-9.]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,8 @@ def identify_kernel_process() -> KernelProcess:
     try:
         # The name in parentheses may hold spaces; the 20th field after it is the start
         # (proc_pid_stat(5)).
-        fields = (
-            Path("/proc/self/stat")
-            .read_text(encoding="ascii", errors="replace")
-            .rpartition(")")[2]
-            .split()
-        )
+        text = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace")
+        fields = text.rpartition(")")[2].split()
         return KernelProcess(os.getpid(), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return KernelProcess(os.getpid(), 0)
@@ -62,32 +59,40 @@ def inspect_loaded_modules(modules: Mapping[str, object]) -> LoadedModules:
     """Return what this process has loaded, without importing or starting anything."""
     files, versions = set(), {}
     for name, module in list(modules.items()):
-        about = _names_of(module)
-        file, version = about.get("__file__"), about.get("__version__")
+        attributes = _attributes(module)
+        file, version = attributes.get("__file__"), attributes.get("__version__")
         if isinstance(file, str):
-            files.add(os.path.realpath(file))
+            path = os.path.realpath(file)
+            files.add(path)
             if isinstance(version, str) and "." not in name:
-                versions[os.path.realpath(file)] = version
-    mapped = _mapped()
-    gone = frozenset(path.removesuffix(_DELETED) for path in mapped if path.endswith(_DELETED))
-    return LoadedModules(
-        frozenset(files | {path for path in mapped if not path.endswith(_DELETED)}), versions, gone
-    )
+                versions[path] = version
+    deleted = set()
+    for path in _mapped_files():
+        if path.endswith(_DELETED):
+            deleted.add(path.removesuffix(_DELETED))
+        else:
+            files.add(path)
+    return LoadedModules(frozenset(files), versions, frozenset(deleted))
 
 
 def find_packages_in_use(
-    dists: Iterable[InstalledPackage], loaded: LoadedModules
+    packages: Iterable[InstalledPackage], loaded: LoadedModules
 ) -> tuple[str, ...]:
     """Return those packages of which something is loaded."""
     return tuple(
         sorted(
-            dist.name for dist in dists if any(path in loaded.files for path in _real_files(dist))
+            package.name
+            for package in packages
+            if not loaded.files.isdisjoint(_real_files(package))
         )
     )
 
 
 def find_stale_packages(
-    dists: Iterable[InstalledPackage], loaded: LoadedModules, noted: Collection[str], since_ns: int
+    packages: Iterable[InstalledPackage],
+    loaded: LoadedModules,
+    noted: Collection[str],
+    since_ns: int,
 ) -> tuple[str, ...]:
     """Return the packages that a restart would load anew; `since_ns` is when this process started.
 
@@ -97,58 +102,54 @@ def find_stale_packages(
     """
     return tuple(
         sorted(
-            dist.name for dist in dists if dist.name in noted or _differs(dist, loaded, since_ns)
+            package.name
+            for package in packages
+            if package.name in noted or _differs(package, loaded, since_ns)
         )
     )
 
 
-def _differs(dist: InstalledPackage, loaded: LoadedModules, since_ns: int) -> bool:
+def _differs(package: InstalledPackage, loaded: LoadedModules, since_ns: int) -> bool:
     # Without the time, a module that states another version than its metadata for good would ask
     # for a restart after every restart.
-    fresh = dist.installed_ns > since_ns
-    if not fresh and not loaded.deleted_files:
+    is_new = package.installed_ns > since_ns
+    if not is_new and not loaded.deleted_files:
         return False
-    files = _real_files(dist)
+    files = _real_files(package)
     if not loaded.deleted_files.isdisjoint(files):
         return True
-    told = [loaded.versions[path] for path in files if path in loaded.versions] if fresh else []
-    return any(_plain(one) and not _public_same(one, dist.version) for one in told)
-
-
-def _names_of(module: object) -> dict[str, object]:
-    # A module that loads itself when it is asked for something would be loaded by an ordinary look
-    # at it.
-    try:
-        found = object.__getattribute__(module, "__dict__")
-    except AttributeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _plain(version: str) -> bool:
-    return (
-        re.fullmatch(r"\d+(\.\d+)+((a|b|rc|\.post|\.dev)\d+)?(\+[A-Za-z0-9.]+)?", version)
-        is not None
+    return is_new and any(
+        _PLAIN_VERSION.fullmatch(stated) and not _is_same_public(stated, package.version)
+        for stated in (loaded.versions.get(path, "") for path in files)
     )
 
 
-def _public_same(one: str, other: str) -> bool:
-    return is_same_version(one.partition("+")[0], other.partition("+")[0])
+def _attributes(module: object) -> dict[str, object]:
+    # An ordinary access would load a module that loads itself when one of its attributes is used.
+    try:
+        attributes = object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return {}
+    return attributes if isinstance(attributes, dict) else {}
 
 
-def _real_files(dist: InstalledPackage) -> frozenset[str]:
-    root = os.path.dirname(dist.metadata_folder)
+def _is_same_public(first: str, second: str) -> bool:
+    return is_same_version(first.partition("+")[0], second.partition("+")[0])
+
+
+def _real_files(package: InstalledPackage) -> frozenset[str]:
+    root = os.path.dirname(package.metadata_folder)
     real = os.path.realpath(root)
     return frozenset(
         real + path[len(root) :] if path.startswith(root + os.sep) else path
-        for path, _, _ in read_record(dist.metadata_folder).hashed_files
+        for path, _, _ in read_record(package.metadata_folder).hashed_files
     )
 
 
-def _mapped() -> frozenset[str]:
+def _mapped_files() -> set[str]:
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return frozenset()
+        return set()
     columns = (line.split(None, 5) for line in lines)
-    return frozenset(row[5] for row in columns if len(row) == 6 and row[5].startswith("/"))
+    return {row[5] for row in columns if len(row) == 6 and row[5].startswith("/")}

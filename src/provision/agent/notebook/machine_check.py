@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..core.gpu_names import is_declared_gpu
-from .document import Document, Gpu
-from .machine_info import Card, MachineInfo, is_card_in_use
+from .document import NotebookDocument, RequiredGpu
+from .machine_info import GpuCard, NotebookMachine
 
 _GIB = 1024**3
 _MIB = 1024**2
@@ -43,70 +43,64 @@ class CatalogueDrift:
         return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
 
 
-def find_mismatches(document: Document, machine: MachineInfo) -> list[Mismatch]:
-    """Return what is not as the document asks, worst first."""
-    found = [
+def find_mismatches(document: NotebookDocument, machine: NotebookMachine) -> list[Mismatch]:
+    """Return what is not as the document requires, worst first."""
+    mismatches = [
         *_python(document, machine),
         *_gpu(document, machine),
         *_driver(document, machine),
         *_sizes(document, machine),
     ]
-    return sorted(found, key=lambda one: (not one.always_blocks, not one.blocks))
+    return sorted(
+        mismatches, key=lambda mismatch: (not mismatch.always_blocks, not mismatch.blocks)
+    )
 
 
 def find_catalogue_drift(
-    document: Document, machine: MachineInfo, torch: str | None
+    document: NotebookDocument, machine: NotebookMachine, torch: str | None
 ) -> list[CatalogueDrift]:
     """Return the differences from the catalogue; `torch` is the image's version, None if absent."""
     runtime = document.runtime
     if runtime is None:
         return []
-    flavour = runtime.flavour if torch and "+" in torch else None
-    listed = f"{runtime.torch}+{flavour}" if runtime.torch and flavour else runtime.torch
+    listed_torch, torch_version = runtime.torch, (torch or "").partition("+")[0]
     # Catalogues list the image of a GPU; that of a CPU brings another build of the same torch.
-    same_build = (
-        document.gpu is None
-        and torch
-        and runtime.torch
-        and torch.partition("+")[0] == runtime.torch
-    )
-    pairs = [
+    if document.gpu is None and torch_version == listed_torch:
+        listed_torch = None
+    elif listed_torch and runtime.flavour and torch != torch_version:
+        listed_torch = f"{listed_torch}+{runtime.flavour}"
+    rows = [
         ("Python", runtime.python, machine.python),
-        ("torch", None if same_build else listed, torch),
+        ("torch", listed_torch, torch),
         ("the NVIDIA driver", runtime.driver, machine.driver),
         ("the system", runtime.os, machine.os),
     ]
     return [
-        CatalogueDrift(what, as_listed, here)
-        for what, as_listed, here in pairs
-        if as_listed and here and as_listed != here
+        CatalogueDrift(what, listed, found)
+        for what, listed, found in rows
+        if listed and found and listed != found
     ]
 
 
-def _python(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
-    here = ".".join(machine.python.split(".")[:2])
-    if document.shared and here != document.python:
-        runtime = document.runtime
-        choose = (
-            f"choose the runtime version {runtime.version} (Runtime > Change runtime type), "
-            if runtime and runtime.version != "latest"
-            else ""
-        )
-        hint = (
-            f"{choose or 'choose a runtime with that Python, '}or set isolation: venv in the "
-            "spec, which makes an environment with its own Python"
-        )
-        yield Mismatch(
-            f"this is Python {machine.python}, the packages are locked for {document.python}",
-            hint,
-            always_blocks=True,
-        )
+def _python(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
+    minor, runtime = ".".join(machine.python.split(".")[:2]), document.runtime
+    if not document.shared or minor == document.python:
+        return
+    choice = "choose a runtime with that Python"
+    if runtime and runtime.version != "latest":
+        choice = f"choose the runtime version {runtime.version} (Runtime > Change runtime type)"
+    yield Mismatch(
+        f"this is Python {machine.python}, the packages are locked for {document.python}",
+        f"{choice}, or set isolation: venv in the spec, which makes an environment with its own "
+        "Python",
+        always_blocks=True,
+    )
 
 
-def _gpu(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
-    wanted, cards = document.gpu, machine.cards
+def _gpu(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
+    required, cards = document.gpu, machine.cards
     change = "Runtime > Change runtime type"
-    if wanted is None:
+    if required is None:
         if cards:
             yield Mismatch(
                 f"there is a GPU ({cards[0].name}) that the spec does not ask for",
@@ -114,94 +108,80 @@ def _gpu(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
                 blocks=False,
             )
         return
+    name = required.type
+    if required.device and required.device != required.type:
+        name = f"{required.type} ({required.device})"
     if not cards:
         yield Mismatch(
-            f"there is no GPU, the spec asks for {_called(wanted)}: {machine.no_cards_reason}",
-            f"{change}, choose {wanted.type}",
+            f"there is no GPU, the spec asks for {name}: {machine.no_cards_reason}",
+            f"{change}, choose {required.type}",
         )
         return
-    fitting = [card for card in cards if _fits(card, wanted)]
-    if not fitting:
+    count = sum(_fits(card, required) for card in cards)
+    if not count:
         yield Mismatch(
-            f"the GPU is {cards[0].name}, the spec asks for {_called(wanted)}",
-            f"{change}, choose {wanted.type}, or change gpu: in the spec",
+            f"the GPU is {cards[0].name}, the spec asks for {name}",
+            f"{change}, choose {required.type}, or change gpu: in the spec",
         )
-    elif len(fitting) < wanted.count:
+    elif count < required.count:
         yield Mismatch(
-            f"there are {len(fitting)} of {wanted.count} GPUs of type {wanted.type}",
+            f"there are {count} of {required.count} GPUs of type {required.type}",
             f"{change}, or change gpu: in the spec",
         )
-    yield from _memory_of_cards(document, machine)
+    yield from _gpu_memory(document, machine)
 
 
-def _called(gpu: Gpu) -> str:
-    return f"{gpu.type} ({gpu.device})" if gpu.device and gpu.device != gpu.type else gpu.type
+def _fits(card: GpuCard, required: RequiredGpu) -> bool:
+    if required.device is not None:
+        return card.name == required.device
+    return is_declared_gpu(card.name, required.type)
 
 
-def _fits(card: Card, wanted: Gpu) -> bool:
-    if wanted.device is not None:
-        return card.name == wanted.device
-    return is_declared_gpu(card.name, wanted.type)
-
-
-def _memory_of_cards(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
-    card, needed = machine.cards[0], document.required_size("vram_bytes")
-    if (
-        needed is not None
-        and card.memory_mib is not None
-        and card.memory_mib * _MIB < needed * _RAM_SHARE
-    ):
+def _gpu_memory(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
+    memory, needed = machine.cards[0].memory_mib, document.required_size("vram_bytes")
+    if needed is not None and memory is not None and memory * _MIB < needed * _RAM_SHARE:
         yield Mismatch(
-            f"the GPU has {card.memory_mib} MiB, the spec asks for {needed // _MIB} MiB",
+            f"the GPU has {memory} MiB, the spec asks for {needed // _MIB} MiB",
             "choose a larger card",
         )
-    for held in (card for card in machine.cards if is_card_in_use(card)):
-        who = (
-            f": {'; '.join(machine.gpu_processes)}"
-            if machine.gpu_processes
-            else ", by a process of another notebook or of an earlier kernel"
-        )
-        hint = "end other sessions (Runtime > Manage sessions), or restart the kernel that holds it"
+    user = ", by a process of another notebook or of an earlier kernel"
+    if machine.gpu_processes:
+        user = f": {'; '.join(machine.gpu_processes)}"
+    for card in machine.cards:
+        if card.is_in_use:
+            yield Mismatch(
+                f"{card.used_mib} MiB of the GPU's memory are already in use{user}",
+                "end other sessions (Runtime > Manage sessions), or restart the kernel that "
+                "holds it",
+                blocks=False,
+            )
+
+
+def _driver(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
+    minimum, driver = document.driver_min, machine.driver
+    if document.gpu and minimum and driver and _numbers(driver) < _numbers(minimum):
         yield Mismatch(
-            f"{held.used_mib} MiB of the GPU's memory are already in use{who}", hint, blocks=False
-        )
-
-
-def _driver(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
-    if (
-        document.driver_min
-        and machine.driver
-        and document.gpu is not None
-        and _key(machine.driver) < _key(document.driver_min)
-    ):
-        hint = (
+            f"the NVIDIA driver is {driver}, the locked packages need {minimum} or newer",
             "choose a newer runtime version, or lock a CUDA build that this driver runs (cuda: "
-            "in the spec)"
-        )
-        yield Mismatch(
-            f"the NVIDIA driver is {machine.driver}, the locked packages need "
-            f"{document.driver_min} or newer",
-            hint,
+            "in the spec)",
         )
 
 
-def _sizes(document: Document, machine: MachineInfo) -> Iterator[Mismatch]:
+def _sizes(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mismatch]:
     ram, disk = document.required_size("ram_bytes"), document.required_size("disk_bytes")
     if ram is not None and machine.ram_bytes is not None and machine.ram_bytes < ram * _RAM_SHARE:
-        hint = "choose a high-RAM runtime, or lower requires.ram in the spec"
         yield Mismatch(
             f"the machine has {machine.ram_bytes / _GIB:.1f} GiB of memory, the spec asks "
             f"for {ram / _GIB:.1f} GiB",
-            hint,
+            "choose a high-RAM runtime, or lower requires.ram in the spec",
         )
     if disk is not None and machine.disk_bytes is not None and machine.disk_bytes < disk:
-        hint = "free some, choose another runtime, or lower requires.disk in the spec"
         yield Mismatch(
             f"{machine.disk_bytes / _GIB:.1f} GiB of disk are free, the spec asks for "
             f"{disk / _GIB:.1f} GiB",
-            hint,
+            "free some, choose another runtime, or lower requires.disk in the spec",
         )
 
 
-def _key(version: str) -> tuple[int, ...]:
+def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version))

@@ -16,11 +16,11 @@ _CARD_FIELDS = ("name", "driver_version", "memory.total", "memory.used")
 _PROCESS_FIELDS = ("pid", "process_name", "used_memory")
 _TIMEOUT_S = 20.0
 _IDLE_MIB = 600
-"""Our choice: an idle card holds 0 to 500 MiB for its driver; a CUDA context with a model more."""
+"""Our choice: an idle card uses 0 to 500 MiB for its driver; a CUDA context with a model more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class GpuCard:
     """A GPU by the name in nvidia-smi; memory in MiB, None if it is not reported."""
 
     name: str
@@ -28,9 +28,14 @@ class Card:
     memory_mib: int | None
     used_mib: int | None
 
+    @property
+    def is_in_use(self) -> bool:
+        """Return whether something already computes on the card."""
+        return (self.used_mib or 0) > _IDLE_MIB
+
 
 @dataclass(frozen=True, slots=True)
-class MachineInfo:
+class NotebookMachine:
     """Python, system, cards and sizes (in bytes) of a machine.
 
     Attributes:
@@ -41,7 +46,7 @@ class MachineInfo:
 
     python: str
     os: str
-    cards: tuple[Card, ...]
+    cards: tuple[GpuCard, ...]
     no_cards_reason: str
     gpu_processes: tuple[str, ...]
     ram_bytes: int | None
@@ -53,27 +58,22 @@ class MachineInfo:
         return self.cards[0].driver if self.cards else None
 
 
-def inspect_machine(folder: Path, environ: Mapping[str, str]) -> MachineInfo:
+def inspect_machine(folder: Path, environ: Mapping[str, str]) -> NotebookMachine:
     """Return what this machine is; free disk space is that of `folder`."""
     program = find_nvidia_smi(environ)
-    cards: tuple[Card, ...] = ()
+    cards: tuple[GpuCard, ...] = ()
     processes: tuple[str, ...] = ()
     reason = "there is no nvidia-smi"
     if program:
         cards, reason = _cards(program, environ)
-        if any(is_card_in_use(card) for card in cards):
+        if any(card.is_in_use for card in cards):
             processes = _gpu_processes(program, environ)
-    return MachineInfo(
+    return NotebookMachine(
         platform.python_version(), _system(), cards, reason, processes, _memory(), _disk(folder)
     )
 
 
-def is_card_in_use(card: Card) -> bool:
-    """Return whether something already computes on a card."""
-    return (card.used_mib or 0) > _IDLE_MIB
-
-
-def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], str]:
+def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[GpuCard, ...], str]:
     """Return the cards, or why there are none."""
     answer = run_process([program, *query_arguments(_CARD_FIELDS)], _TIMEOUT_S, environ)
     if answer.code == TIMED_OUT:
@@ -85,13 +85,8 @@ def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[Card, ...], 
         output = answer.stdout.strip() or answer.stderr.strip()
         return (), (output or f"nvidia-smi ended with {answer.code}").splitlines()[0][:200]
     cards = (
-        Card(
-            row["name"],
-            row["driver_version"],
-            _number(row["memory.total"]),
-            _number(row["memory.used"]),
-        )
-        for row in rows
+        GpuCard(name, driver, _number(memory), _number(used))
+        for name, driver, memory, used in (row.values() for row in rows)
     )
     return tuple(cards), ""
 
@@ -100,15 +95,14 @@ def _gpu_processes(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     query = query_arguments(_PROCESS_FIELDS, "compute-apps")
     answer = run_process([program, *query], _TIMEOUT_S, environ)
     rows = parse_rows(answer.stdout, _PROCESS_FIELDS) if answer.code == 0 else []
-    return tuple(
-        f"{_process_name(row['pid'], row['process_name'])} holds {row['used_memory']} MiB"
-        for row in rows
-        if row["pid"].isdecimal()
-    )
-
-
-def _process_name(pid: str, name: str) -> str:
-    return f"this kernel (process {pid})" if pid == str(os.getpid()) else f"process {pid} ({name})"
+    processes = []
+    for row in rows:
+        if row["pid"].isdecimal():
+            name = f"process {row['pid']} ({row['process_name']})"
+            if int(row["pid"]) == os.getpid():
+                name = f"this kernel (process {row['pid']})"
+            processes.append(f"{name} holds {row['used_memory']} MiB")
+    return tuple(processes)
 
 
 def _number(text: str) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..core.redact import redact, secret_spellings
+from ..core.redact import redact, replace_unprintable, secret_spellings
 
 _LONGEST = 400
 
@@ -33,15 +33,9 @@ class Printer:
 
     def clean(self, text: str) -> str:
         """Return a text without known secrets, secret-like strings and control characters."""
-        text = redact(text, sorted(self.hidden, key=len, reverse=True))
-        return "".join(
-            character if character.isprintable() or character == "\n" else " " for character in text
-        )
+        secrets = sorted(self.hidden, key=len, reverse=True)
+        return replace_unprintable(redact(text, secrets), "\n")
 
     def print_stage_line(self, stage: str, line: str) -> None:
-        """Print the first line of a stage."""
+        """Print a line of a stage, with the stage's name or "" before it."""
         self.out(f"{stage:<11} {self.clean(line)}"[:_LONGEST].replace("\n", " "))
-
-    def print_detail(self, line: str) -> None:
-        """Print a further line of the same stage."""
-        self.print_stage_line("", line)

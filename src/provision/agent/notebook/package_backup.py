@@ -21,113 +21,115 @@ seconds. On one disk files are linked and take no space.
 
 
 def back_up_packages(
-    folder: Path, there: Mapping[str, InstalledPackage], work: Collection[str]
+    folder: Path, installed: Mapping[str, InstalledPackage], changing: Collection[str]
 ) -> list[str]:
-    """Note all versions and copy the packages in `work`; return those too large to copy.
+    """Write all versions and copy the changing packages; return those too large to copy.
 
-    What an earlier run of this cell kept stays: that was the state before. Raises OSError.
+    A backup of an earlier run stays: that was the state before. Raises OSError.
     """
-    before = read_json_object(folder / BACKUP_FILE)
-    packages = before.get("packages") if before.get("schema") == SCHEMA else None
-    if not isinstance(packages, dict):
-        packages = {name: dist.version for name, dist in sorted(there.items())}
-        write_json_object(
-            folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": {}}
-        )
-    kept = dict(read_json_object(folder / BACKUP_FILE).get("kept", {}))
-    left = []
-    for name in sorted(work):
-        if name in kept or name not in there or packages.get(name) != there[name].version:
+    versions, copies = _read_backup(folder)
+    if versions is None:
+        versions = {name: package.version for name, package in sorted(installed.items())}
+        copies = {}
+        _write_backup(folder, versions, copies)
+    too_large = []
+    for name in sorted(changing):
+        package = installed.get(name)
+        if name in copies or package is None or versions.get(name) != package.version:
             continue
-        files = _all_files(there[name])
+        files = _all_files(package)
         if sum(_size(path) for path in files) > MAX_PACKAGE_BYTES:
-            left.append(name)
+            too_large.append(name)
             continue
-        kept[name] = _keep(folder / BACKUP_FOLDER / name, files)
-        write_json_object(
-            folder / BACKUP_FILE, {"schema": SCHEMA, "packages": packages, "kept": kept}
-        )
-    return left
+        copies[name] = _copy(folder / BACKUP_FOLDER / name, files)
+        _write_backup(folder, versions, copies)
+    return too_large
 
 
 def read_versions_before(folder: Path) -> dict[str, str]:
-    """Return the packages as they were before this cell changed any; {} where it did not yet."""
-    packages = read_json_object(folder / BACKUP_FILE).get("packages")
-    return (
-        {str(name): str(version) for name, version in packages.items()}
-        if isinstance(packages, dict)
-        else {}
-    )
+    """Return the packages as they were before this cell changed any; {} without a backup."""
+    return _read_backup(folder)[0] or {}
 
 
 def restore_packages(
-    folder: Path, there: Mapping[str, InstalledPackage], wanted: Iterable[str], root: str
+    folder: Path, installed: Mapping[str, InstalledPackage], locked: Iterable[str], root: str
 ) -> tuple[list[str], list[str]]:
     """Restore the packages of the lock; return those restored or removed, and the others.
 
     Nothing outside `root`, the interpreter's own folder, is removed. Raises OSError.
     """
-    document = read_json_object(folder / BACKUP_FILE)
-    packages, kept = read_versions_before(folder), document.get("kept", {})
+    versions, copies = _read_backup(folder)
     done, left = [], []
-    for name in sorted(wanted):
-        dist, files = there.get(name), kept.get(name)
-        if isinstance(files, dict):
-            if dist is not None:
-                _remove(dist, root)
-            _restore(folder / BACKUP_FOLDER / name, files)
+    for name in sorted(locked):
+        package, before = installed.get(name), (versions or {}).get(name)
+        was_added = package is not None and versions and before is None
+        if name in copies or was_added:
+            if package is not None:
+                _remove(package, root)
+            _restore(folder / BACKUP_FOLDER / name, copies.get(name, {}))
             done.append(name)
-        elif dist is not None and packages and name not in packages:
-            _remove(dist, root)
-            done.append(name)
-        elif name in packages and (dist is None or dist.version != packages[name]):
-            left.append(f"{name}=={packages[name]}")
+        elif before is not None and (package is None or package.version != before):
+            left.append(f"{name}=={before}")
     return done, left
 
 
-def _all_files(dist: InstalledPackage) -> list[str]:
+def _read_backup(folder: Path) -> tuple[dict[str, str] | None, dict[str, dict[str, str]]]:
+    """Return the versions before (None without a backup), and the copied files of packages."""
+    document = read_json_object(folder / BACKUP_FILE)
+    versions, copies = document.get("packages"), document.get("kept")
+    if document.get("schema") != SCHEMA or not isinstance(versions, dict):
+        return None, {}
+    return versions, copies if isinstance(copies, dict) else {}
+
+
+def _write_backup(
+    folder: Path, versions: Mapping[str, str], copies: Mapping[str, Mapping[str, str]]
+) -> None:
+    document = {"schema": SCHEMA, "packages": versions, "kept": copies}
+    write_json_object(folder / BACKUP_FILE, document)
+
+
+def _all_files(package: InstalledPackage) -> list[str]:
     """Return a package's files and the rest of its metadata folder, without bytecode."""
-    listed = [path for path, _, _ in read_record(dist.metadata_folder).hashed_files]
-    metadata = (
-        [os.path.join(dist.metadata_folder, name) for name in os.listdir(dist.metadata_folder)]
-        if os.path.isdir(dist.metadata_folder)
-        else []
-    )
-    return [path for path in dict.fromkeys([*listed, *metadata]) if os.path.isfile(path)]
+    folder = package.metadata_folder
+    files = [path for path, _, _ in read_record(folder).hashed_files]
+    if os.path.isdir(folder):
+        files += [os.path.join(folder, name) for name in os.listdir(folder)]
+    return [path for path in dict.fromkeys(files) if os.path.isfile(path)]
 
 
-def _keep(folder: Path, files: list[str]) -> dict[str, str]:
+def _copy(folder: Path, files: list[str]) -> dict[str, str]:
+    """Link or copy files into a folder, and return their paths by the names there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for place, path in enumerate(files):
+    copies = {str(number): path for number, path in enumerate(files)}
+    for name, path in copies.items():
         try:
-            os.link(path, folder / str(place))
+            os.link(path, folder / name)
         except OSError:
-            shutil.copy2(path, folder / str(place))
-    return {str(place): path for place, path in enumerate(files)}
+            shutil.copy2(path, folder / name)
+    return copies
 
 
-def _restore(folder: Path, files: Mapping[str, str]) -> None:
-    for place, path in files.items():
+def _restore(folder: Path, copies: Mapping[str, str]) -> None:
+    for name, path in copies.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         temporary = f"{path}.provision"
-        shutil.copy2(folder / place, temporary)
+        shutil.copy2(folder / name, temporary)
         os.replace(temporary, path)
 
 
-def _remove(dist: InstalledPackage, root: str) -> None:
-    folders = set()
-    for path in _all_files(dist):
-        if path.startswith(root.rstrip(os.sep) + os.sep):
-            with suppress(OSError):
-                os.unlink(path)
-            folders.add(os.path.dirname(path))
-    for one in sorted(folders, key=len, reverse=True):
-        _tidy(one, os.path.dirname(dist.metadata_folder))
+def _remove(package: InstalledPackage, root: str) -> None:
+    files = [path for path in _all_files(package) if path.startswith(root.rstrip(os.sep) + os.sep)]
+    for path in files:
+        with suppress(OSError):
+            os.unlink(path)
+    for folder in sorted({os.path.dirname(path) for path in files}, key=len, reverse=True):
+        _remove_empty_folders(folder, os.path.dirname(package.metadata_folder))
 
 
-def _tidy(folder: str, top: str) -> None:
-    """Remove a folder that holds nothing but bytecode, and those above it, up to `top`."""
+def _remove_empty_folders(folder: str, top: str) -> None:
+    """Remove a folder that contains nothing but bytecode, and those above it, up to `top`."""
     while folder.startswith(top + os.sep):
         with suppress(OSError):
             if set(os.listdir(folder)) <= {"__pycache__"}:

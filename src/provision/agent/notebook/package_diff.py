@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ..core.installed_packages import InstalledPackage, find_flaw
-from ..core.versions import is_same_version
+from ..core.installed_packages import InstalledPackage, find_flaw, find_locked_packages
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,64 +28,56 @@ class PackageDiff:
         return tuple(sorted([*self.changed, *self.damaged, *self.added]))
 
     @property
+    def change_texts(self) -> dict[str, str]:
+        """The changes by package, each as a short text."""
+        return {name: f"{name} {old} -> {new}" for name, (old, new) in self.changed.items()}
+
+    @property
     def summary(self) -> str:
         """As one line for a person."""
-        parts = [
-            f"{len(self.kept)} kept",
-            f"{len(self.changed)} changed",
-            f"{len(self.added)} added",
-        ]
-        parts += [f"{len(self.damaged)} damaged"] if self.damaged else []
-        return ", ".join(parts) + f"; {self.other_count} others stay as they are"
+        damaged = f", {len(self.damaged)} damaged" if self.damaged else ""
+        return (
+            f"{len(self.kept)} kept, {len(self.changed)} changed, {len(self.added)} added"
+            f"{damaged}; {self.other_count} others stay as they are"
+        )
 
 
 def compare_packages(
-    wanted: Mapping[str, str], there: Mapping[str, InstalledPackage], unfit: Collection[str] = ()
+    locked: Mapping[str, str],
+    installed: Mapping[str, InstalledPackage],
+    wrong_records: Collection[str] = (),
 ) -> PackageDiff:
-    """Compare locked packages with installed ones; the RECORDs of `unfit` packages are not used.
+    """Compare locked packages with installed ones; `wrong_records` have RECORDs that do not count.
 
     The installer noted those as wrong from the start.
     """
-    same = {
-        name
-        for name, version in wanted.items()
-        if name in there and is_same_version(there[name].version, version)
-    }
+    same = find_locked_packages(locked, installed)
     damaged = {
         name: flaw
-        for name in sorted(same)
-        if name not in unfit and (flaw := find_flaw(there[name]))
+        for name, package in sorted(same.items())
+        if name not in wrong_records and (flaw := find_flaw(package))
     }
     changed = {
-        name: (there[name].version, version)
-        for name, version in sorted(wanted.items())
-        if name in there and name not in same
+        name: (installed[name].version, version)
+        for name, version in sorted(locked.items())
+        if name in installed and name not in same
     }
-    added = tuple(sorted(name for name in wanted if name not in there))
     return PackageDiff(
-        tuple(sorted(same - damaged.keys())),
-        changed,
-        damaged,
-        added,
-        len(there.keys() - wanted.keys()),
+        kept=tuple(sorted(same.keys() - damaged.keys())),
+        changed=changed,
+        damaged=damaged,
+        added=tuple(sorted(locked.keys() - installed.keys())),
+        other_count=len(installed.keys() - locked.keys()),
     )
 
 
 def find_protected_changes(comparison: PackageDiff, protected: Collection[str]) -> list[str]:
     """Return the changes of packages that the kernel lives on, each as a short text."""
-    return [
-        f"{name} {old} -> {new}"
-        for name, (old, new) in comparison.changed.items()
-        if name in protected
-    ]
+    return [text for name, text in comparison.change_texts.items() if name in protected]
 
 
 def find_unpredicted_changes(comparison: PackageDiff, predicted: Mapping[str, str]) -> list[str]:
     """Return changes that the catalogue did not predict, and predicted ones that do not occur."""
-    more = [
-        f"{name} {old} -> {new}"
-        for name, (old, new) in comparison.changed.items()
-        if name not in predicted
-    ]
+    more = [text for name, text in comparison.change_texts.items() if name not in predicted]
     fewer = [f"{name} is there as locked" for name in sorted(predicted) if name in comparison.kept]
     return more + fewer

@@ -1,4 +1,4 @@
-"""Runs the probe in the environment, unless a stored report still holds."""
+"""Runs the probe in the environment, unless a stored report is still valid."""
 
 from __future__ import annotations
 
@@ -14,68 +14,59 @@ from .errors import StageError
 from .session import INSTALL_RESULT_FILE, Session
 
 REPORT_FILE = "report.json"
-_OVER_S = 120.0
+_GRACE_S = 120.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def verify_stage(session: Session) -> None:
     """Verify, or show the stored report of the same environment, boot and probe."""
-    proven = _digest(session)
-    stored = _stored(session)
-    if (
-        stored
-        and session.run_state.proven == proven
-        and session.run_state.verdict == "verified"
-        and not session.again
-    ):
+    digest, state = _digest(session), session.run_state
+    stored = _read_stored_report(session)
+    is_valid = stored and state.proven == digest and state.verdict == "verified"
+    if is_valid and not session.again:
         session.is_stored_report, session.report = True, stored
-        session.printer.print_stage_line(
-            "verify", "environment, boot and probe are those of the stored report"
-        )
+        session.print_line("environment, boot and probe are those of the stored report")
         return
-    session.report = _probe(session)
-    session.run_state.proven, session.run_state.verdict = (
-        proven,
-        session.report["verdict"]["result"],
-    )
-    session.run_state.report_sha256 = hashlib.sha256(
-        (session.folder / REPORT_FILE).read_bytes()
-    ).hexdigest()
-    session.run_state.save(session.folder)
+    session.report = _run_probe(session)
+    state.proven, state.verdict = digest, session.report["verdict"]["result"]
+    content = (session.folder / REPORT_FILE).read_bytes()
+    state.report_sha256 = hashlib.sha256(content).hexdigest()
+    state.save(session.folder)
 
 
-def _probe(session: Session) -> dict[str, Any]:
-    expectations, out = session.folder / "expectations.json", session.folder / REPORT_FILE
-    document = _expectations(session)
-    write_json_object(expectations, document)
-    out.unlink(missing_ok=True)
-    limit = float(document.get("timeout_s", 1800)) + _OVER_S
-    arguments = [
-        session.python,
-        str(session.folder / "probe.pyz"),
-        "verify",
-        "--expectations",
-        str(expectations),
-        "--out",
-        str(out),
-        "--events",
-    ]
-    said: list[str] = []
-    answer = stream_process(
-        arguments, lambda line: _tell(session, line, said), limit, session.variables, session.folder
+def _run_probe(session: Session) -> dict[str, Any]:
+    """Run the probe and return its report. Raises StageError."""
+    expectations_file, report_file = (
+        session.folder / "expectations.json",
+        session.folder / REPORT_FILE,
     )
-    (session.folder / "probe.log").write_text(
-        "\n".join([*said, session.printer.clean(answer.stderr)]), encoding="utf-8"
-    )
-    report = read_json_object(out)
-    if report.get("subject", {}).get("nonce") != session.document.nonce or not isinstance(
-        report.get("verdict"), dict
-    ):
-        why = (
-            f"it did not end within {limit:.0f} s"
-            if answer.code == TIMED_OUT
-            else answer.output_tail or f"it ended with {answer.code}"
-        )
+    # The lock's expectations, with the paths on this machine.
+    expectations = {
+        **session.document.expectations,
+        "python": {**session.document.expectations["python"], "prefix": session.prefix},
+        "installed": str(session.folder / INSTALL_RESULT_FILE),
+    }
+    if session.document.shared:
+        expectations["shared"] = True
+    write_json_object(expectations_file, expectations)
+    report_file.unlink(missing_ok=True)
+    limit_s = float(expectations.get("timeout_s", 1800)) + _GRACE_S
+    argv = [session.python, str(session.folder / "probe.pyz"), "verify", "--events"]
+    argv += ["--expectations", str(expectations_file), "--out", str(report_file)]
+    log: list[str] = []
+
+    def on_line(line: str) -> None:
+        log.append(session.printer.clean(line))
+        _print_event(session, line)
+
+    answer = stream_process(argv, on_line, limit_s, session.variables, session.folder)
+    log.append(session.printer.clean(answer.stderr))
+    (session.folder / "probe.log").write_text("\n".join(log), encoding="utf-8")
+    report = read_json_object(report_file)
+    if not _is_of_document(report, session) or not isinstance(report.get("verdict"), dict):
+        why = answer.output_tail or f"it ended with {answer.code}"
+        if answer.code == TIMED_OUT:
+            why = f"it did not end within {limit_s:.0f} s"
         raise StageError(
             "the verification gave no report",
             why,
@@ -85,48 +76,36 @@ def _probe(session: Session) -> dict[str, Any]:
     return report
 
 
-def _expectations(session: Session) -> dict[str, Any]:
-    """Return what the lock promises, completed by where it was set up."""
-    document = dict(session.document.expectations)
-    document["python"] = {**document["python"], "prefix": session.prefix}
-    if session.document.shared:
-        document["shared"] = True
-    document["installed"] = str(session.folder / INSTALL_RESULT_FILE)
-    return document
-
-
-def _tell(session: Session, line: str, said: list[str]) -> None:
-    said.append(session.printer.clean(line))
+def _print_event(session: Session, line: str) -> None:
     try:
         event = json.loads(line)
     except ValueError:
         return
     if event.get("event") == "stage" and event.get("status") == "finished":
-        failed = event.get("failed")
-        session.printer.print_stage_line(
-            "verify",
-            f"{event.get('title')}: {f'{failed} failed' if failed else 'ok'} "
-            f"({event.get('seconds', 0):.1f} s)",
-        )
+        outcome = f"{event['failed']} failed" if event.get("failed") else "ok"
+        session.print_line(f"{event.get('title')}: {outcome} ({event.get('seconds', 0):.1f} s)")
 
 
-def _stored(session: Session) -> dict[str, Any]:
-    """Return the stored report where it is whole, and of this question."""
+def _read_stored_report(session: Session) -> dict[str, Any]:
+    """Return the stored report if it is whole and of this document, else {}."""
+    path = session.folder / REPORT_FILE
     try:
-        content = (session.folder / REPORT_FILE).read_bytes()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return {}
-    report = read_json_object(session.folder / REPORT_FILE)
-    whole = hashlib.sha256(content).hexdigest() == session.run_state.report_sha256
-    return (
-        report if whole and report.get("subject", {}).get("nonce") == session.document.nonce else {}
-    )
+    report = read_json_object(path)
+    is_whole = digest == session.run_state.report_sha256
+    return report if is_whole and _is_of_document(report, session) else {}
+
+
+def _is_of_document(report: dict[str, Any], session: Session) -> bool:
+    return bool(report.get("subject", {}).get("nonce") == session.document.nonce)
 
 
 def _digest(session: Session) -> str:
     """Return the digest of what a report is valid for; the payload has probe and expectations."""
-    installed = session.list_packages()
-    dists = [
+    installed, machine = session.list_packages(), session.machine
+    packages = [
         (name, installed[name].version, installed[name].stamp)
         for name in sorted(session.document.packages)
         if name in installed
@@ -135,14 +114,13 @@ def _digest(session: Session) -> str:
         boot = _BOOT.read_text(encoding="ascii").strip()
     except OSError:
         boot = str(os.getpid())
-    cards = [(card.name, card.driver) for card in session.machine.cards] if session.machine else []
-    told = [
+    inputs = [
         session.payload_digest,
         session.python,
-        session.machine.python if session.machine else "",
+        machine.python if machine else "",
         boot,
-        dists,
-        cards,
+        packages,
+        [(card.name, card.driver) for card in machine.cards] if machine else [],
         sorted(session.missing_secrets),
     ]
-    return hashlib.sha256(json.dumps(told, default=list).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from .kernel import SecretUnavailable, read_colab_secret
 from .session import Session
@@ -12,57 +11,40 @@ from .session import Session
 def environment_stage(session: Session) -> None:
     """Set variables, make folders, fetch secrets."""
     apply_environment(session)
-    document = session.document
-    parts = [f"{len(document.variables)} variables set"] if document.variables else []
-    parts += (
-        [
-            (
-                f"{len(document.secrets) - len(session.missing_secrets)} of "
-                f"{len(document.secrets)} secrets"
-            )
-        ]
-        if document.secrets
-        else []
-    )
-    session.printer.print_stage_line("environment", ", ".join(parts) or "nothing declared")
+    document, parts = session.document, list[str]()
+    if document.variables:
+        parts.append(f"{len(document.variables)} variables set")
+    if document.secrets:
+        count = len(document.secrets)
+        parts.append(f"{count - len(session.missing_secrets)} of {count} secrets")
+    session.print_line(", ".join(parts) or "nothing declared")
 
 
-def apply_environment(session: Session, secret: Callable[[str], str] = read_colab_secret) -> None:
-    """Apply the environment, print only what is missing; `secret` reads from a store."""
+def apply_environment(session: Session) -> None:
+    """Apply the environment, print only what is missing."""
     document = session.document
     session.environ.update(document.variables)
     for name, path in document.paths.items():
-        if why := _make(path):
-            session.printer.print_stage_line(
-                "environment", f"the folder {path} (paths.{name}) cannot be used: {why}"
-            )
-    session.missing_secrets = [
-        name
-        for name, stored in document.secrets.items()
-        if not _fetched(session, name, stored, secret)
-    ]
+        if why := _make_folder(path):
+            session.print_line(f"the folder {path} (paths.{name}) cannot be used: {why}")
+    session.missing_secrets = []
+    for name, stored_name in document.secrets.items():
+        # A variable that is set already stays: whoever set it meant it, and Colab's store needs a
+        # browser.
+        if not session.environ.get(name):
+            try:
+                session.environ[name] = read_colab_secret(stored_name)
+            except SecretUnavailable as error:
+                session.print_line(f"the secret {name} is missing: {error}")
+                session.missing_secrets.append(name)
+                continue
+        session.printer.add_secrets([session.environ[name]])
 
 
-def _make(path: str) -> str:
+def _make_folder(path: str) -> str:
+    """Make a folder; return why it cannot be used, or ""."""
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         return error.strerror or str(error)
     return "" if os.access(path, os.W_OK) else "it cannot be written"
-
-
-def _fetched(session: Session, name: str, stored: str, secret: Callable[[str], str]) -> bool:
-    """Put a secret into its variable; one that is set already stays.
-
-    Whoever set it meant it, and Colab's store needs a browser.
-    """
-    if not session.environ.get(name):
-        try:
-            session.environ[name] = secret(stored)
-        except SecretUnavailable as error:
-            session.printer.print_stage_line(
-                "environment", f"the secret {name} is missing: {error}"
-            )
-            return False
-    session.printer.add_secrets([session.environ[name]])
-    return True

@@ -37,11 +37,7 @@ def read_run_state(folder: Path, kernel: KernelProcess) -> RunState:
     document = read_json_object(folder / STATE_FILE)
     if document.get("schema") != SCHEMA:
         return RunState(kernel)
-    texts = {
-        key: str(document.get(key) or "") for key in ("alive", "proven", "verdict", "report_sha256")
-    }
-    same = document.get("kernel") == asdict(kernel)
-    in_use = document.get("in_use") if same else []
-    return RunState(
-        kernel, [str(one) for one in in_use] if isinstance(in_use, list) else [], **texts
-    )
+    keys = ("alive", "proven", "verdict", "report_sha256")
+    texts = {key: str(document.get(key) or "") for key in keys}
+    in_use = document.get("in_use") if document.get("kernel") == asdict(kernel) else []
+    return RunState(kernel, list(in_use) if isinstance(in_use, list) else [], **texts)

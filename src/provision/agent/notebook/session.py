@@ -1,4 +1,4 @@
-"""One run of the cell: what it was told, what it works with, and what it has found so far."""
+"""One run of the cell: its inputs, its means, and its results so far."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 
 from ..core.files import read_json_object
 from ..core.installed_packages import InstalledPackage, find_installed_packages
-from .document import Document
+from ..core.record_audit import InstallNote
+from .document import NotebookDocument
 from .host_detection import Host
 from .kernel import Notebook
 from .machine_check import CatalogueDrift
-from .machine_info import MachineInfo
+from .machine_info import NotebookMachine
 from .output import Printer
 from .package_diff import PackageDiff
 from .package_folders import find_environment_package_folders, find_package_folders
@@ -29,7 +30,7 @@ class Session:
     """A run of the cell in its folder; `environ` is the kernel's own, where variables are set."""
 
     folder: Path
-    document: Document
+    document: NotebookDocument
     payload_digest: str
     notebook: Notebook
     run_state: RunState
@@ -38,10 +39,11 @@ class Session:
     continue_anyway: bool = False
     restart: bool = False
     again: bool = False
+    stage: str = "environment"
     sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
     modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
     host: Host = Host.PYTHON
-    machine: MachineInfo | None = None
+    machine: NotebookMachine | None = None
     catalogue_drift: list[CatalogueDrift] = field(default_factory=list)
     comparison: PackageDiff | None = None
     stale_packages: tuple[str, ...] = ()
@@ -60,7 +62,7 @@ class Session:
 
     @property
     def environment(self) -> Path:
-        """The environment of its own, with isolation venv."""
+        """The virtual environment, with isolation venv."""
         return self.folder / "env"
 
     @property
@@ -82,11 +84,9 @@ class Session:
     def provenance_counts(self) -> dict[str, int]:
         """Number of packages by provenance."""
         counts = self.install_result.get("counts")
-        return (
-            {str(kind): count for kind, count in counts.items() if isinstance(count, int)}
-            if isinstance(counts, dict)
-            else {}
-        )
+        if not isinstance(counts, dict):
+            return {}
+        return {str(kind): count for kind, count in counts.items() if isinstance(count, int)}
 
     @property
     def environ_without_secrets(self) -> dict[str, str]:
@@ -99,23 +99,19 @@ class Session:
     def variables(self) -> dict[str, str]:
         """Variables for programs in the environment.
 
-        An environment of its own has neither the image's modules nor its drawing backend.
+        A virtual environment has neither the image's modules nor its drawing backend.
         """
+        variables = dict(self.environ)
         if self.document.shared:
-            return dict(self.environ)
-        dropped = {
-            "PYTHONPATH",
-            "PYTHONHOME",
-            *(["MPLBACKEND"] if self.environ.get("MPLBACKEND", "").startswith("module://") else []),
-        }
-        kept = {key: value for key, value in self.environ.items() if key not in dropped}
-        return {
-            **kept,
-            "VIRTUAL_ENV": self.prefix,
-            "PATH": os.pathsep.join(
-                [os.path.dirname(self.python), self.environ.get("PATH", os.defpath)]
-            ),
-        }
+            return variables
+        variables.pop("PYTHONPATH", None)
+        variables.pop("PYTHONHOME", None)
+        if variables.get("MPLBACKEND", "").startswith("module://"):
+            del variables["MPLBACKEND"]
+        path = variables.get("PATH", os.defpath)
+        variables["PATH"] = f"{os.path.dirname(self.python)}{os.pathsep}{path}"
+        variables["VIRTUAL_ENV"] = self.prefix
+        return variables
 
     def list_packages(self) -> dict[str, InstalledPackage]:
         """The packages that are there now."""
@@ -130,14 +126,21 @@ class Session:
 
     def list_packages_with_wrong_record(self) -> frozenset[str]:
         """Packages whose own RECORD is wrong, as the installer noted."""
-        packages = self.install_result.get("packages")
-        told = packages.items() if isinstance(packages, dict) else ()
+        result = self.install_result
         return frozenset(
-            str(name)
-            for name, one in told
-            if isinstance(one, dict) and one.get("record_fits") is False
+            name
+            for name in self.document.packages
+            if not InstallNote.from_install_result(result, name).record_fits
         )
+
+    def print_line(self, text: str) -> None:
+        """Print the first line of the present stage."""
+        self.printer.print_stage_line(self.stage, text)
+
+    def print_detail(self, text: str) -> None:
+        """Print a further line of the present stage."""
+        self.printer.print_stage_line("", text)
 
     def print_heartbeat(self, seconds: float) -> None:
         """Print that a program is still running."""
-        self.printer.print_detail(f"still at work after {seconds:.0f} s")
+        self.print_detail(f"still at work after {seconds:.0f} s")

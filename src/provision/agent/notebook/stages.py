@@ -30,59 +30,54 @@ def detect_stage(session: Session) -> None:
         session.environ, session.modules, os.path.exists, session.notebook.in_kernel
     )
     session.machine = machine = inspect_machine(session.base, session.environ)
-    cards = (
-        f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}"
-        if machine.cards
-        else "no GPU"
-    )
-    session.printer.print_stage_line(
-        "detect", f"{session.host.value}: Python {machine.python}, {machine.os}, {cards}"
-    )
-    brought = read_versions_before(session.folder) or {
-        name: dist.version for name, dist in session.list_packages().items()
-    }
-    session.catalogue_drift = find_catalogue_drift(
-        session.document, machine, brought.get("torch") if session.document.shared else None
-    )
+    cards = "no GPU"
+    if machine.cards:
+        cards = f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}"
+    session.print_line(f"{session.host.value}: Python {machine.python}, {machine.os}, {cards}")
+    torch = None
+    if session.document.shared:
+        original = read_versions_before(session.folder) or {
+            name: package.version for name, package in session.list_packages().items()
+        }
+        torch = original.get("torch")
+    session.catalogue_drift = find_catalogue_drift(session.document, machine, torch)
 
 
 def check_stage(session: Session) -> None:
     """Check the machine before anything is installed."""
     if session.machine is None:
         return
-    for one in session.catalogue_drift:
-        session.printer.print_stage_line(
-            "check",
-            f"moved: {one.summary} (as of {session.document.runtime.as_of})"
-            if session.document.runtime
-            else one.summary,
-        )
-    found = find_mismatches(session.document, session.machine)
-    for difference in found:
-        session.printer.print_stage_line("check", difference.what)
-    ending = [
-        one for one in found if one.blocks and (one.always_blocks or not session.continue_anyway)
-    ]
-    if ending:
-        hint = ending[0].hint
-        if not ending[0].always_blocks:
+    runtime = session.document.runtime
+    for drift in session.catalogue_drift:
+        as_of = f" (as of {runtime.as_of})" if runtime else ""
+        session.print_line(f"moved: {drift.summary}{as_of}")
+    mismatches = find_mismatches(session.document, session.machine)
+    for mismatch in mismatches:
+        session.print_line(mismatch.what)
+    blocking = [mismatch for mismatch in mismatches if mismatch.blocks]
+    if session.continue_anyway:
+        blocking = [mismatch for mismatch in blocking if mismatch.always_blocks]
+    if blocking:
+        first, *others = blocking
+        hint = first.hint
+        if not first.always_blocks:
             hint += "\nor set CONTINUE_ANYWAY in the cell, which installs in spite of it"
-        raise StageError(ending[0].what, "\n".join(one.what for one in ending[1:]), hint)
-    if any(one.blocks for one in found):
-        session.printer.print_stage_line("check", "going on anyway, as chosen")
-    elif not found:
-        session.printer.print_stage_line("check", "this machine is the one that was asked for")
+        raise StageError(first.what, "\n".join(mismatch.what for mismatch in others), hint)
+    if any(mismatch.blocks for mismatch in mismatches):
+        session.print_line("going on anyway, as chosen")
+    elif not mismatches:
+        session.print_line("this machine is the one that was asked for")
 
 
 def system_stage(session: Session) -> None:
     """Install the system packages that are missing."""
-    wanted = session.document.system_packages
-    names = find_missing_system_packages(wanted, session.environ_without_secrets)
-    if names:
-        session.printer.print_stage_line("system", f"installing {', '.join(names)}")
-        install_system(names, session.environ_without_secrets, session.print_heartbeat)
-    elif wanted:
-        session.printer.print_stage_line("system", f"{len(wanted)} packages are there")
+    declared = session.document.system_packages
+    missing = find_missing_system_packages(declared, session.environ_without_secrets)
+    if missing:
+        session.print_line(f"installing {', '.join(missing)}")
+        install_system(missing, session.environ_without_secrets, session.print_heartbeat)
+    elif declared:
+        session.print_line(f"{len(declared)} packages are there")
 
 
 def restart_stage(session: Session) -> None:
@@ -97,21 +92,18 @@ def restart_stage(session: Session) -> None:
             process_start_ns(session.run_state.kernel),
         )
     if not session.stale_packages:
-        session.printer.print_stage_line("restart", "not needed")
+        session.print_line("not needed")
         return
+    how = "the runtime restarts now"
+    if not session.restart:
+        how = "restart it: Runtime > Restart session (Jupyter: Kernel > Restart)"
+        if session.host.is_colab:
+            session.notebook.show_restart_button(session.stale_packages, session.document.nonce)
     names = ", ".join(session.stale_packages)
-    how = (
-        "the runtime restarts now"
-        if session.restart
-        else "restart it: Runtime > Restart session (Jupyter: Kernel > Restart)"
-    )
-    if session.host.is_colab and not session.restart:
-        session.notebook.show_restart_button(session.stale_packages, session.document.nonce)
-    hint = f"{how}; then run the cells again: nothing is installed twice"
     raise StageError(
         f"this kernel has loaded other versions of {names} than those that are installed now",
         "",
-        hint,
+        f"{how}; then run the cells again: nothing is installed twice",
         "restart-needed",
     )
 
@@ -134,83 +126,69 @@ VERIFY_STAGES = ("detect", "audit", "restart", "environment", "verify", "report"
 
 
 def run_stages(session: Session, stages: Sequence[tuple[str, Stage]]) -> None:
-    """Go through stages. Raises StageError, after it has written down what became of the run."""
+    """Run stages. Raises StageError, after it has written the outcome of the run."""
     seconds: dict[str, float] = {}
-    name = stages[0][0]
+    session.stage = stages[0][0]
     try:
         delete_report(session.base)
         for name, stage in stages:
-            session.outcome, session.message = (
-                "stopped",
-                f"the run had not ended its stage {name} when this was written",
-            )
-            write_status(session, name, seconds)
+            session.stage = name
+            session.outcome = "stopped"
+            session.message = f"the run had not ended its stage {name} when this was written"
+            write_status(session, seconds)
             began = time.monotonic()
             try:
                 stage(session)
             finally:
                 seconds[name] = round(time.monotonic() - began, 3)
-        write_status(session, name, seconds)
-    except StageError as stopped:
-        raise _end(session, name, seconds, stopped) from None
-    except KeyboardInterrupt:
-        hint = "run the cell again: what is done is not done twice"
-        raise _end(
-            session,
-            name,
-            seconds,
-            StageError(
-                f"interrupted in the stage {name}",
-                "the programs that it had started were ended",
-                hint,
-            ),
-        ) from None
-    except OSError as error:
-        hint = (
-            "free some disk space, or make the folder writable; PROVISION_CELL_BASE names "
-            "another one"
+        write_status(session, seconds)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001
+        raise _end(session, seconds, _to_stage_error(session, error)) from None
+
+
+def _to_stage_error(session: Session, error: BaseException) -> StageError:
+    if isinstance(error, StageError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return StageError(
+            f"interrupted in the stage {session.stage}",
+            "the programs that it had started were ended",
+            "run the cell again: what is done is not done twice",
         )
-        raise _end(
-            session,
-            name,
-            seconds,
-            StageError(f"the stage {name} cannot use a file", _told(error), hint, "error"),
-        ) from None
-    except Exception as error:  # noqa: BLE001
-        raise _end(session, name, seconds, _fault(session, name, error)) from None
-
-
-def _end(session: Session, name: str, seconds: dict[str, float], stopped: StageError) -> StageError:
-    clean = session.printer.clean
-    stopped = StageError(
-        clean(stopped.what), clean(stopped.why), clean(stopped.hint), stopped.outcome
-    )
-    session.outcome, session.message, session.hint = stopped.outcome, stopped.what, stopped.hint
-    try:
-        write_status(session, name, seconds)
-    except OSError as error:
-        session.printer.print_detail(f"the status cannot be written: {_told(error)}")
-    if stopped.outcome == "restart-needed" and session.restart and session.notebook.in_kernel:
-        session.notebook.restart()
-    return stopped
-
-
-def _told(error: OSError) -> str:
-    return (
-        f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
-    )
-
-
-def _fault(session: Session, name: str, error: Exception) -> StageError:
-    text = session.printer.clean(
-        "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    )
+    if isinstance(error, OSError):
+        return StageError(
+            f"the stage {session.stage} cannot use a file",
+            _describe(error),
+            "free some disk space, or make the folder writable; PROVISION_CELL_BASE names "
+            "another one",
+            "error",
+        )
+    traceback_text = session.printer.clean("".join(traceback.format_exception(error)))
     log = session.folder / "fault.log"
     try:
-        log.write_text(text, encoding="utf-8")
+        log.write_text(traceback_text, encoding="utf-8")
         hint = f"this is a fault of provision: please report it with {log}"
     except OSError:
-        hint = "this is a fault of provision: please report it with\n" + text
-    return StageError(
-        f"a fault in the stage {name}: {type(error).__name__}: {error}", "", hint, "error"
-    )
+        hint = f"this is a fault of provision: please report it with\n{traceback_text}"
+    what = f"a fault in the stage {session.stage}: {type(error).__name__}: {error}"
+    return StageError(what, "", hint, "error")
+
+
+def _end(session: Session, seconds: dict[str, float], stopped: StageError) -> StageError:
+    """Write the outcome, restart the kernel if chosen, and return the error without secrets."""
+    texts = (stopped.what, stopped.why, stopped.hint)
+    session.outcome = stopped.outcome
+    session.message, why, session.hint = map(session.printer.clean, texts)
+    try:
+        write_status(session, seconds)
+    except OSError as error:
+        session.print_detail(f"the status cannot be written: {_describe(error)}")
+    if stopped.outcome == "restart-needed" and session.restart and session.notebook.in_kernel:
+        session.notebook.restart()
+    return StageError(session.message, why, session.hint, stopped.outcome)
+
+
+def _describe(error: OSError) -> str:
+    if error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

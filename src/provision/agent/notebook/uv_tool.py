@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import sys
+from collections.abc import Mapping
 
 from ..core.process import run_process
-from ..core.uv_tool import LockedUv, parse_uv_version, pip_arguments
-from .document import Document
+from ..core.uv_tool import parse_uv_version, pip_arguments
+from .session import Session
 
 MIN_UV_VERSION = (0, 9)
 """The same as the command line requires: earlier versions read projects and indexes otherwise."""
@@ -29,26 +29,38 @@ _QUIET = {
 }
 
 
-def find_uv(
-    document: Document,
-    folder: Path,
-    python: str,
-    environ: Mapping[str, str],
-    print_detail: Callable[[str], None],
-) -> str | None:
+def find_uv(session: Session) -> str | None:
     """Return a uv that is new enough; None if there is none and the locked one cannot be fetched.
 
     The uv of the PATH comes first, then the one next to the interpreter, then the locked wheel.
     """
-    for path in (environ.get("PATH"), os.path.dirname(python)):
+    environ, uv = session.environ_without_secrets, session.document.uv
+    for path in (environ.get("PATH"), os.path.dirname(sys.executable)):
         program = shutil.which("uv", path=path)
         version = _version(program, environ) if program else None
         if version and version >= MIN_UV_VERSION:
             return program
-    if document.uv is None:
-        print_detail("there is no uv here, and the cell names none: pip installs")
+    if uv is None:
+        session.print_detail("there is no uv here, and the cell names none: pip installs")
         return None
-    return _fetch(document.uv, document, folder, python, environ, print_detail)
+    target = uv.folder(session.folder / "tools")
+    program = str(target / "bin/uv")
+    if _version(program, environ) is not None:
+        return program
+    requirements = session.folder / "uv.txt"
+    requirements.write_text(uv.requirement + "\n", encoding="utf-8")
+    answer = run_process(
+        [sys.executable, "-I", "-m", "pip", *pip_arguments(requirements, target)],
+        _FETCH_S,
+        pip_variables(session.document.install, environ),
+        session.folder,
+    )
+    if answer.code == 0 and _version(program, environ) is not None:
+        session.print_detail(f"uv {uv.version} was fetched, its hash checked")
+        return program
+    reason = (answer.output_tail.splitlines() or [f"pip ended with {answer.code}"])[-1]
+    session.print_detail(f"uv {uv.version} cannot be had ({reason}): pip installs")
+    return None
 
 
 def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> dict[str, str]:
@@ -63,43 +75,13 @@ def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> 
         if not _FOREIGN.match(key) or _KEPT.fullmatch(key)
     }
     indexes, links = install.get("indexes"), install.get("links")
-    addresses: dict[str, str] = {}
-    if isinstance(indexes, dict):
-        addresses = {str(name): str(address) for name, address in indexes.items()}
-    given = {
+    addresses = dict(indexes) if isinstance(indexes, dict) else {}
+    variables = {
         "PIP_INDEX_URL": addresses.pop("pypi", ""),
-        "PIP_EXTRA_INDEX_URL": " ".join(addresses.values()),
+        "PIP_EXTRA_INDEX_URL": " ".join(map(str, addresses.values())),
         "PIP_FIND_LINKS": " ".join(map(str, links)) if isinstance(links, list) else "",
     }
-    return {**kept, **_QUIET, **{key: value for key, value in given.items() if value}}
-
-
-def _fetch(
-    uv: LockedUv,
-    document: Document,
-    folder: Path,
-    python: str,
-    environ: Mapping[str, str],
-    print_detail: Callable[[str], None],
-) -> str | None:
-    target = uv.folder(folder / "tools")
-    program = str(target / "bin/uv")
-    if _version(program, environ) is not None:
-        return program
-    requirements = folder / "uv.txt"
-    requirements.write_text(uv.requirement + "\n", encoding="utf-8")
-    answer = run_process(
-        [python, "-I", "-m", "pip", *pip_arguments(requirements, target)],
-        _FETCH_S,
-        pip_variables(document.install, environ),
-        folder,
-    )
-    if answer.code == 0 and _version(program, environ) is not None:
-        print_detail(f"uv {uv.version} was fetched, its hash checked")
-        return program
-    reason = (answer.output_tail.splitlines() or [f"pip ended with {answer.code}"])[-1]
-    print_detail(f"uv {uv.version} cannot be had ({reason}): pip installs")
-    return None
+    return {**kept, **_QUIET, **{key: value for key, value in variables.items() if value}}
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:

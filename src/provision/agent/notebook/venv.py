@@ -16,29 +16,28 @@ _MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 def make_environment(session: Session, uv: str | None) -> None:
     """Make the environment unless its interpreter starts and fits. Raises StageError."""
-    wanted = session.document.python
     if is_environment_usable(session):
         return
+    version = session.document.python
     shutil.rmtree(session.environment, ignore_errors=True)
-    if uv is None:
-        if wanted != _MINOR:
-            raise StageError(
-                f"no Python {wanted} here, and no uv that could fetch one",
-                "",
-                "install uv (pip install uv) and run the cell again",
-            )
-        _must(
-            session,
-            [sys.executable, "-I", "-m", "venv", str(session.environment)],
-            "cannot make the environment",
+    if uv is not None:
+        python = sys.executable if version == _MINOR else _find_python(session, uv, version)
+        argv = [uv, "venv", "--quiet", "--no-project", "--python", python]
+    elif version == _MINOR:
+        argv = [sys.executable, "-I", "-m", "venv"]
+    else:
+        raise StageError(
+            f"no Python {version} here, and no uv that could fetch one",
+            "",
+            "install uv (pip install uv) and run the cell again",
         )
-        return
-    python = sys.executable if wanted == _MINOR else _interpreter(session, uv, wanted)
-    _must(
-        session,
-        [uv, "venv", "--quiet", "--no-project", "--python", python, str(session.environment)],
-        "cannot make the environment",
-    )
+    answer = run_process([*argv, str(session.environment)], 300, _uv_variables(session))
+    if answer.code:
+        raise StageError(
+            f"cannot make the environment {session.environment}",
+            answer.output_tail,
+            "look whether the disk is full, then run the cell again",
+        )
 
 
 def is_environment_usable(session: Session) -> bool:
@@ -51,56 +50,35 @@ def is_environment_usable(session: Session) -> bool:
     return answer.code == 0 and answer.stdout.strip() == session.document.python
 
 
-def _interpreter(session: Session, uv: str, wanted: str) -> str:
-    """Return an interpreter of that version from uv, which fetches it if need be."""
-    variables = _variables(session)
-    found = run_process([uv, "python", "find", "--no-project", wanted], 120, variables)
-    if found.code == 0:
-        return found.stdout.strip()
-    session.printer.print_stage_line(
-        "install", f"no Python {wanted} on this machine: uv fetches one (about 30 MB)"
-    )
+def _find_python(session: Session, uv: str, version: str) -> str:
+    """Return an interpreter of that version from uv, which downloads it if need be."""
+    variables, find = _uv_variables(session), [uv, "python", "find", "--no-project"]
+    answer = run_process([*find, version], 120, variables)
+    if answer.code == 0:
+        return answer.stdout.strip()
+    session.print_line(f"no Python {version} on this machine: uv fetches one (about 30 MB)")
     answer = run_process(
-        [uv, "python", "install", "--quiet", wanted],
+        [uv, "python", "install", "--quiet", version],
         _FETCH_S,
         {**variables, "UV_PYTHON_DOWNLOADS": "manual"},
         heartbeat=session.print_heartbeat,
     )
     if answer.code:
-        hint = (
-            "run the cell again when the network is there, or choose a runtime with Python "
-            f"{wanted}"
-        )
         raise StageError(
-            f"no Python {wanted} here, and uv cannot fetch one", answer.output_tail, hint
-        )
-    return run_process(
-        [uv, "python", "find", "--no-project", "--managed-python", wanted], 120, variables
-    ).stdout.strip()
-
-
-def _must(session: Session, words: list[str], what: str) -> None:
-    answer = run_process(words, 300, _variables(session))
-    if answer.code:
-        raise StageError(
-            f"{what} {session.environment}",
+            f"no Python {version} here, and uv cannot fetch one",
             answer.output_tail,
-            "look whether the disk is full, then run the cell again",
+            "run the cell again when the network is there, or choose a runtime with Python "
+            f"{version}",
         )
+    return run_process([*find, "--managed-python", version], 120, variables).stdout.strip()
 
 
-def _variables(session: Session) -> dict[str, str]:
-    # As for pip: what lies about on the machine in UV_ and PYTHON variables decides nothing. Where
-    # uv keeps its Pythons does not matter for what is made.
-    kept = {
-        key: value
-        for key, value in session.environ.items()
-        if key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR")
-    }
-    return {
-        **pip_variables({}, session.environ_without_secrets),
-        **kept,
-        "UV_NO_CONFIG": "1",
-        "UV_PYTHON_DOWNLOADS": "never",
-        "UV_NO_PROGRESS": "1",
-    }
+def _uv_variables(session: Session) -> dict[str, str]:
+    # As for pip: UV_ and PYTHON variables of the machine decide nothing. The folders of uv's
+    # Pythons do not matter for the environment.
+    variables = pip_variables({}, session.environ_without_secrets)
+    for key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR"):
+        if key in session.environ:
+            variables[key] = session.environ[key]
+    fixed = {"UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1"}
+    return {**variables, **fixed}

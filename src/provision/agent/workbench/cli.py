@@ -10,49 +10,43 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.agent_config import DocumentError, read_document
-from .cloud import CloudClient, CloudError
+from .cloud import CloudClient, ServiceCallFailed
 from .document import parse_document
-from .instance import Instance, find_user_account
+from .instance import WorkbenchInstance, find_user_account
 from .phases import run_phases
 from .status import SecretRedactor, StatusReporter
 from .uv_download import main as fetch
 
 _METADATA = "http://169.254.169.254/computeMetadata/v1"
 _SECRETS = "https://secretmanager.googleapis.com"
-_PERSON = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 0 when the run is done, 1 when a phase failed, 2 when nothing could be asked."""
+    """Return 0 when the run is done, 1 when a phase failed, 2 for an unusable document."""
     arguments = list(sys.argv[1:] if words is None else words)
     if arguments[:1] == ["launch"]:
         return _launch(arguments[1:])
     if arguments == ["fetch"]:
         return fetch()
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        document = read_document(asked.document, parse_document)
-        if document.nonce != asked.nonce:
+        document = read_document(options.document, parse_document)
+        if document.nonce != options.nonce:
             raise DocumentError(
                 "the document is of another run: its nonce is not the one that was announced"
             )
     except DocumentError as error:
         print(f"provision: {error}", flush=True)
         return 2
-    os.chmod(asked.document, 0o600)  # addresses of mirrors may hold passwords
-    cleaner = SecretRedactor()
-    cloud = CloudClient(asked.metadata, asked.storage, asked.secrets)
-    named = cloud.read_metadata_attribute("jupyter-user") or "jupyter"
-    instance = Instance(
-        find_user_account(named if _PERSON.fullmatch(named) else "jupyter"), asked.work, cleaner
-    )
-    return run_phases(
-        document,
-        instance,
-        cloud,
-        StatusReporter(document, cloud, asked.work, cleaner, _say),
-        asked.log,
-    )
+    os.chmod(options.document, 0o600)  # addresses of mirrors may hold passwords
+    redactor = SecretRedactor()
+    cloud = CloudClient(options.metadata, options.storage, options.secrets)
+    user = cloud.read_metadata_attribute("jupyter-user") or ""
+    account = find_user_account(user if _USER.fullmatch(user) else "jupyter")
+    instance = WorkbenchInstance(account, options.work, redactor)
+    reporter = StatusReporter(document, cloud, options.work, redactor, _print_line)
+    return run_phases(document, instance, cloud, reporter, options.log)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,14 +90,14 @@ def _launch(words: Sequence[str]) -> int:
             {name: cloud.read_secret(reference) for name, reference in references.items()}
         )
         os.execvp(program[0], program)
-    except CloudError as error:
+    except ServiceCallFailed as error:
         print(f"provision: {error}", file=sys.stderr)
     except OSError as error:
         print(f"provision: cannot start {program[0]}: {error.strerror or error}", file=sys.stderr)
     return 2
 
 
-def _say(line: str) -> None:
-    # Both: the console for whoever watches, the log for whoever asks later.
+def _print_line(line: str) -> None:
+    # Both: the console for whoever watches, the log for later.
     print(f"provision: {line}", flush=True)
     print(line, file=sys.stderr, flush=True)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from ..core.timed_http import DEFAULT_LIMITS, HttpHandler, HttpsHandler, TimedCall, TimeLimits
+from ..core.redact import replace_unprintable
+from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, TimeLimits
 
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
@@ -20,7 +21,7 @@ _LATER = (408, 429, 500, 502, 503, 504)
 """Answers that a later try may change. Source: Cloud Storage documentation, "Retry strategy"."""
 
 
-class CloudError(Exception):
+class ServiceCallFailed(Exception):
     """A service refused or failed; the text is one line without any token or value."""
 
 
@@ -39,126 +40,123 @@ class CloudClient:
     def read_metadata_attribute(self, key: str) -> str | None:
         """Return a value of the instance's metadata; None if it is not set."""
         try:
-            return self._metadata("GET", f"instance/attributes/{quote(key)}").decode(
-                "utf-8", "replace"
-            )
-        except CloudError:
+            value = self._call_metadata("GET", f"instance/attributes/{quote(key)}")
+        except ServiceCallFailed:
             return None
+        return value.decode("utf-8", "replace")
 
     def write_guest_attribute(self, key: str, value: str) -> bool:
         """Write a guest attribute of our namespace once; return whether it was accepted."""
+        path = f"instance/guest-attributes/provision/{key}"
         try:
-            self._metadata(
-                "PUT", f"instance/guest-attributes/provision/{key}", value.encode(), tries=1
-            )
-        except CloudError:
+            self._call_metadata("PUT", path, value.encode(), tries=1)
+        except ServiceCallFailed:
             return False
         return True
 
     def read_object(self, address: str, sha256: str) -> bytes:
         """Return an object whose sha256 is the announced one."""
-        content = self._authorised(
-            "GET", self._object(address) + "?alt=media", f"cannot read {address}"
-        )
+        bucket, name = _split_address(address)
+        url = f"{self.storage_url}/storage/v1/b/{bucket}/o/{name}?alt=media"
+        content = self._call_authorized("GET", url, f"cannot read {address}")
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise CloudError(f"{address} is not what was announced: its sha256 differs")
+            raise ServiceCallFailed(f"{address} is not what was announced: its sha256 differs")
         return content
 
-    def write_object(self, address: str, content: bytes, kind: str) -> None:
+    def write_object(self, address: str, content: bytes, content_type: str) -> None:
         """Write an object in one request."""
-        bucket, _, name = address.removeprefix("gs://").partition("/")
-        query = f"uploadType=media&name={quote(name, safe='')}"
+        bucket, name = _split_address(address)
+        query = f"uploadType=media&name={name}"
         url = f"{self.storage_url}/upload/storage/v1/b/{bucket}/o?{query}"
-        self._authorised("POST", url, f"cannot write {address}", content, kind)
+        self._call_authorized("POST", url, f"cannot write {address}", content, content_type)
 
     def read_secret(self, reference: str) -> str:
         """Return a secret's value (Secret Manager REST, projects.secrets.versions.access)."""
+        url = f"{self.secrets_url}/v1/{reference}:access"
+        failure = f"cannot read the secret {reference}"
         try:
-            answer = json.loads(
-                self._authorised(
-                    "GET",
-                    f"{self.secrets_url}/v1/{reference}:access",
-                    f"cannot read the secret {reference}",
-                )
-            )
+            answer = json.loads(self._call_authorized("GET", url, failure))
             return base64.b64decode(answer["payload"]["data"]).decode()
         except (ValueError, KeyError, TypeError):
-            raise CloudError(f"cannot read the secret {reference}: the answer is no text") from None
+            raise ServiceCallFailed(f"{failure}: the answer is no text") from None
 
-    def _object(self, address: str) -> str:
-        bucket, _, name = address.removeprefix("gs://").partition("/")
-        return f"{self.storage_url}/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
-
-    def _metadata(
+    def _call_metadata(
         self, method: str, path: str, content: bytes | None = None, tries: int = _TRIES
     ) -> bytes:
-        return self._ask(
-            [urllib.request.ProxyHandler({})],
-            urllib.request.Request(f"{self.metadata_url}/{path}", content, _FLAVOR, method=method),
-            f"no answer to {path}",
-            tries,
-        )
+        url = f"{self.metadata_url}/{path}"
+        request = urllib.request.Request(url, content, _FLAVOR, method=method)
+        no_proxy = urllib.request.ProxyHandler({})
+        return self._call(request, f"no answer to {path}", tries, no_proxy)
 
-    def _authorised(
-        self, method: str, url: str, failing: str, content: bytes | None = None, kind: str = ""
+    def _call_authorized(
+        self,
+        method: str,
+        url: str,
+        failure: str,
+        content: bytes | None = None,
+        content_type: str = "",
     ) -> bytes:
-        headers = {
-            "Authorization": f"Bearer {self._bearer()}",
-            **({"Content-Type": kind} if kind else {}),
-        }
-        return self._ask(
-            [], urllib.request.Request(url, content, headers, method=method), failing, _TRIES
-        )
+        headers = {"Authorization": f"Bearer {self._access_token()}"}
+        if content_type:
+            headers["Content-Type"] = content_type
+        return self._call(urllib.request.Request(url, content, headers, method=method), failure)
 
-    def _bearer(self) -> str:
+    def _access_token(self) -> str:
         if time.monotonic() >= self._until:
+            path = "instance/service-accounts/default/token"
             try:
-                answer = json.loads(
-                    self._metadata("GET", "instance/service-accounts/default/token")
-                )
+                answer = json.loads(self._call_metadata("GET", path))
                 self._token, lifetime = str(answer["access_token"]), float(answer["expires_in"])
             except (ValueError, KeyError, TypeError):
-                raise CloudError("the instance has no token: it needs a service account") from None
+                raise ServiceCallFailed(
+                    "the instance has no token: it needs a service account"
+                ) from None
             self._until = time.monotonic() + max(0.0, lifetime - 60)
         return self._token
 
-    def _ask(
+    def _call(
         self,
-        more: list[urllib.request.BaseHandler],
         request: urllib.request.Request,
-        failing: str,
-        tries: int,
+        failure: str,
+        tries: int = _TRIES,
+        *handlers: urllib.request.BaseHandler,
     ) -> bytes:
-        for attempt in range(tries):
+        attempt = 0
+        while True:
             call = TimedCall(self.limits)
-            opener = urllib.request.build_opener(
-                _NoRedirect(), HttpHandler(call), HttpsHandler(call), *more
-            )
+            opener = urllib.request.build_opener(_NoRedirect(), TimedHandler(call), *handlers)
             try:
                 with opener.open(request, timeout=self.limits.whole_s) as answer:
                     content: bytes = answer.read()
                     return content
             except urllib.error.HTTPError as error:
-                why, again = f"HTTP {error.code} {_said(error)}".strip(), error.code in _LATER
+                why = f"HTTP {error.code} {_google_message(error)}".strip()
+                may_change = error.code in _LATER
             except (OSError, ValueError) as error:
-                why, again = str(getattr(error, "reason", error)), True
-            if not again or attempt + 1 == tries:
-                raise CloudError(f"{failing}: {why}"[:500])
-            self.sleep(min(16.0, 2.0**attempt))
-        raise CloudError(failing)
+                why, may_change = str(getattr(error, "reason", error)), True
+            attempt += 1
+            if not may_change or attempt == tries:
+                raise ServiceCallFailed(f"{failure}: {why}"[:500])
+            self.sleep(min(16.0, 2.0 ** (attempt - 1)))
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A token goes nowhere but where it was sent."""
+    """Refuses redirections: a token is sent to its own address only."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _split_address(address: str) -> tuple[str, str]:
+    """Return the bucket and the quoted name of a gs:// address."""
+    bucket, _, name = address.removeprefix("gs://").partition("/")
+    return bucket, quote(name, safe="")
+
+
+def _google_message(error: urllib.error.HTTPError) -> str:
     """Return the message of an error in Google's form, else nothing."""
     try:
-        told = json.loads(error.read(65536))["error"]["message"]
+        message = json.loads(error.read(65536))["error"]["message"]
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-    return "".join(character if character.isprintable() else " " for character in str(told))[:300]
+    return replace_unprintable(str(message))[:300]

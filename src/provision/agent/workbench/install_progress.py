@@ -10,40 +10,38 @@ from pathlib import Path
 
 COUNT_INTERVAL_S = 2.0
 _ARCHIVES = "archive-v0"
-"""The folder of uv's cache in which each wheel lies once it is fetched, checked and unpacked, under
-a name of its own (uv 0.11, uv-cache crate).
+"""Folder of uv's cache with an entry for each wheel that is fetched, checked and unpacked (uv 0.11,
+uv-cache crate).
 """
 
 
 @contextmanager
 def report_install_progress(
-    prefix: Path, cache: Path, told: Callable[[int], None], every_s: float = COUNT_INTERVAL_S
+    prefix: Path, cache: Path, on_count: Callable[[int], None], every_s: float = COUNT_INTERVAL_S
 ) -> Iterator[None]:
-    """Report how many packages have come while the block runs.
+    """Report the number of installed packages while the block runs.
 
     First they are unpacked in uv's cache, then all of them are linked into the environment.
 
-    Names are counted alone: no file that the person owns is opened.
+    Names are counted alone: no file of the user is opened.
     """
-    before, over = _names(cache / _ARCHIVES), threading.Event()
+    before, ended = _names(cache / _ARCHIVES), threading.Event()
 
     def watch() -> None:
-        while not over.wait(every_s):
-            told(max(_linked(prefix), len(_names(cache / _ARCHIVES) - before)))
+        while not ended.wait(every_s):
+            on_count(max(_count_linked(prefix), len(_names(cache / _ARCHIVES) - before)))
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        ended.set()
         thread.join()
 
 
-def _linked(prefix: Path) -> int:
-    lib = prefix / "lib"
-    folders = (lib / name / "site-packages" for name in _names(lib) if name.startswith("python"))
-    return sum(name.endswith(".dist-info") for folder in folders for name in _names(folder))
+def _count_linked(prefix: Path) -> int:
+    return sum(1 for _ in prefix.glob("lib/python*/site-packages/*.dist-info"))
 
 
 def _names(folder: Path) -> set[str]:

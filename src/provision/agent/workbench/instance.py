@@ -47,7 +47,7 @@ class PhaseFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessResult:
+class CommandResult:
     """Exit code of a program, the end of its output without secrets, and its stdout as it is."""
 
     code: int
@@ -66,7 +66,7 @@ class UserAccount:
 
 
 @dataclass
-class Instance:
+class WorkbenchInstance:
     """One instance.
 
     Everything below the user's home is done as that user: root follows no link that a user made.
@@ -91,7 +91,7 @@ class Instance:
         variables: Mapping[str, str] | None = None,
         stdin: str = "",
         folder: Path | None = None,
-    ) -> ProcessResult:
+    ) -> CommandResult:
         """Run a program to its end, as the person or as root, with few variables.
 
         What it writes goes to the log without secrets. At the time limit its group is ended.
@@ -113,7 +113,7 @@ class Instance:
             sys.stderr.write(re.sub(r"(?m)^", "  ", output.rstrip()) + "\n")
             sys.stderr.flush()
         code = result.code if result.code >= 0 else 128 - result.code
-        return ProcessResult(code, output[-4000:], result.stdout.strip())
+        return CommandResult(code, output[-4000:], result.stdout.strip())
 
     def run_checked(self, what: str, argv: Sequence[str], timeout_s: float, **options: Any) -> str:
         """Run a program and return its stdout. Raises PhaseFailed with the end of its output."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..core.gpu_names import is_declared_gpu
 from ..core.nvidia_smi import parse_rows, query_arguments
 from ..core.system_packages import APT_VARIABLES, find_missing_packages, install_packages
-from .document import Document
-from .instance import Instance, PhaseFailed, ProcessResult
+from .document import WorkbenchDocument
+from .instance import PhaseFailed, WorkbenchInstance
 
 _POLL_S = 5.0
 _APT_S = 900.0
@@ -17,7 +17,9 @@ _CARD_FIELDS = ("name", "driver_version")
 
 
 def wait_for_driver(
-    document: Document, instance: Instance, sleep: Callable[[float], None] = time.sleep
+    document: WorkbenchDocument,
+    instance: WorkbenchInstance,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> str:
     """Wait until the driver answers for every declared card; return the first card.
 
@@ -44,24 +46,25 @@ def wait_for_driver(
                 f"no driver for {count} x {kind} after {document.driver_timeout_s} s\n{reason}"
             )
         sleep(_POLL_S)
-    titles = [", ".join(card.values()) for card in cards]
+    titles = [f"{card['name']}, {card['driver_version']}" for card in cards]
     for title, card in zip(titles, cards, strict=True):
         if not is_declared_gpu(card["name"], kind):
             raise PhaseFailed(f"the card is {title}, {kind} was declared")
     return titles[0]
 
 
-def install_system_packages(document: Document, instance: Instance) -> list[str]:
+def install_system_packages(document: WorkbenchDocument, instance: WorkbenchInstance) -> list[str]:
     """Install the system packages that are missing; return their names. Raises PhaseFailed."""
-
-    def query(argv: Sequence[str]) -> ProcessResult:
-        return instance.run(argv, 60, root=True)
-
-    def install(argv: Sequence[str]) -> ProcessResult:
-        return instance.run(argv, _APT_S, root=True, variables=APT_VARIABLES)
-
-    missing = find_missing_packages(document.system_packages, query)
-    if missing and (answer := install_packages(missing, install)).code:
+    missing = find_missing_packages(
+        document.system_packages, lambda argv: instance.run(argv, 60, root=True)
+    )
+    if not missing:
+        return []
+    answer = install_packages(
+        missing,
+        lambda argv: instance.run(argv, _APT_S, root=True, variables=APT_VARIABLES),
+    )
+    if answer.code:
         names = ", ".join(missing)
         raise PhaseFailed(
             f"cannot install the system packages {names}: exit code {answer.code}\n{answer.output}"

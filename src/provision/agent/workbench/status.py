@@ -5,28 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core.redact import REDACTED, redact, secret_spellings
-from .cloud import CloudClient, CloudError
-from .document import Document
+from ..core.redact import REDACTED, redact, replace_unprintable, secret_spellings
+from .cloud import CloudClient, ServiceCallFailed
+from .document import WorkbenchDocument
 
 PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
 MAX_STATUS_WRITES = 8
 MAX_PROGRESS_WRITES = 6
-"""Writes beside these that tell how many packages are there, each after twice the wait of the one
+"""Further writes with the number of installed packages, each after twice the wait of the one
 before. Our choice.
 """
 FIRST_PROGRESS_S = 5.0
 MIN_WRITE_INTERVAL_S = 5.0
-"""Seconds between two writes; a short phase that begins sooner is not told. Limit of the service:
-10 queries a minute, also those of the image's own agent
+"""Seconds between two writes; a short phase that begins sooner is not reported. Limit of the
+service: 10 queries a minute, also those of the image's own agent
 (Compute Engine documentation, "View guest attributes").
 """
 LONG_PHASES = ("packages", "verify")
-"""Phases that take minutes and are told in any case."""
+"""Phases that take minutes and are always reported."""
 MAX_LOG_BYTES = 4 * 2**20
 _LONGEST_LINE = 300
 
@@ -43,11 +43,7 @@ class SecretRedactor:
 
     def clean(self, text: str) -> str:
         """Return the text without them, without control characters but newline and tab."""
-        text = redact(text, self.secrets)
-        return "".join(
-            character if character.isprintable() or character in "\n\t" else " "
-            for character in text
-        )
+        return replace_unprintable(redact(text, self.secrets), "\n\t")
 
     def without_values(self, text: str) -> str:
         """Return the text without the values alone."""
@@ -60,7 +56,7 @@ class SecretRedactor:
 class StatusReporter:
     """Reports the phases of one run."""
 
-    document: Document
+    document: WorkbenchDocument
     cloud: CloudClient
     work: Path
     redactor: SecretRedactor
@@ -87,41 +83,35 @@ class StatusReporter:
         if installed > self.installed and self.progress_writes < MAX_PROGRESS_WRITES and due:
             self.installed = min(installed, self.document.package_count)
             self.progress_writes += 1
-            self._tell("running")
+            self._write_status("running")
 
     def log_line(self, line: str) -> None:
         """Print a line, redacted and cut, on the console and in the log."""
-        self.console(self.redactor.clean(line).replace("\n", " ")[:_LONGEST_LINE])
+        self.console(self._shorten(line))
 
     def end_run(self, why: str = "") -> None:
         """Report the end of the run: done, or an error with its reason."""
-        state = "error" if why else "done"
-        reason = {"e": self.redactor.clean(why).replace("\n", " ")[:_LONGEST_LINE]} if why else {}
-        told = self._write(state, **reason)
-        status = {**self._status(state), **reason}
+        state, reason = ("error", {"e": self._shorten(why)}) if why else ("done", {})
+        is_reported = self._write(state, **reason)
+        status = json.dumps({**self._status(state), **reason}, sort_keys=True) + "\n"
         try:
-            self.cloud.write_object(
-                self.document.status,
-                (json.dumps(status, sort_keys=True) + "\n").encode(),
-                "application/json",
-            )
-            told = True
-        except CloudError as error:
+            self.cloud.write_object(self.document.status, status.encode(), "application/json")
+            is_reported = True
+        except ServiceCallFailed as error:
             self.log_line(str(error))
-        if told:
+        if is_reported:
             (self.work / "told").touch()
 
     def report_result(self, verdict: str, code: int, report: bytes) -> None:
         """Report address, verdict and digest of the report."""
-        told = {
+        result = {
             "n": self.document.nonce,
             "v": verdict,
             "exit": code,
             "sha256": hashlib.sha256(report).hexdigest(),
             "uri": self.document.report,
         }
-        if not self.cloud.write_guest_attribute("result", json.dumps(told, separators=(",", ":"))):
-            self.log_line("cannot write the guest attribute provision/result")
+        self._write_guest_attribute("result", result)
 
     def send_log(self, path: Path) -> None:
         """Send the end of the log, cleaned."""
@@ -134,21 +124,26 @@ class StatusReporter:
             )
         except OSError as error:
             self.log_line(f"cannot read {path}: {error.strerror or error}")
-        except CloudError as error:
+        except ServiceCallFailed as error:
             self.log_line(str(error))
+
+    def _shorten(self, text: str) -> str:
+        return self.redactor.clean(text).replace("\n", " ")[:_LONGEST_LINE]
 
     def _write(self, state: str, **more: str) -> bool:
         self.writes += 1
-        return self._tell(state, **more)
+        return self._write_status(state, **more)
 
-    def _tell(self, state: str, **more: str) -> bool:
+    def _write_status(self, state: str, **more: str) -> bool:
         self.last_write = self.clock()
-        taken = self.cloud.write_guest_attribute(
-            "status", json.dumps({**self._status(state), **more}, separators=(",", ":"))
-        )
-        if not taken:
-            self.log_line("cannot write the guest attribute provision/status")
-        return taken
+        return self._write_guest_attribute("status", {**self._status(state), **more})
+
+    def _write_guest_attribute(self, key: str, value: Mapping[str, object]) -> bool:
+        text = json.dumps(value, separators=(",", ":"))
+        is_written = self.cloud.write_guest_attribute(key, text)
+        if not is_written:
+            self.log_line(f"cannot write the guest attribute provision/{key}")
+        return is_written
 
     def _status(self, state: str) -> dict[str, object]:
         return {

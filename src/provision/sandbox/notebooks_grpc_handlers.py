@@ -1,4 +1,4 @@
-"""The Notebooks service over gRPC, with the messages of google-cloud-notebooks.
+"""gRPC handlers of the emulated Notebooks API, with the messages of google-cloud-notebooks.
 
 Values that these messages lack are sent as an unknown field, as by the real service.
 """
@@ -16,9 +16,9 @@ from google.protobuf import any_pb2, empty_pb2, json_format
 from google.rpc import error_details_pb2, status_pb2
 
 from provision.sandbox.api_errors import ApiError, StatusCode
-from provision.sandbox.notebooks import NotebooksService, filter_unsupported_error
+from provision.sandbox.notebooks_service import NotebooksService, filter_unsupported_error
 
-_SERVICE = "google.cloud.notebooks.v2.NotebookService"
+_NOTEBOOKS = "google.cloud.notebooks.v2.NotebookService"
 _OPERATIONS = "google.longrunning.Operations"
 _DETAILS = {"ErrorInfo": error_details_pb2.ErrorInfo, "RetryInfo": error_details_pb2.RetryInfo}
 _UNKNOWN_FIELD = b"\xc0\x3e\x01"
@@ -27,12 +27,19 @@ _UNKNOWN_FIELD = b"\xc0\x3e\x01"
 
 def build_method_handlers(service: NotebooksService) -> dict[str, Any]:
     """Return the gRPC handler of each method, by its full name (/SERVICE/METHOD)."""
-    return {
-        f"/{name}": grpc.unary_unary_rpc_method_handler(
-            _guarded(partial(method, service)), parse, lambda message: message.SerializeToString()
-        )
-        for name, (parse, method) in _METHODS.items()
-    }
+    handlers = {}
+    for api, methods in _METHODS.items():
+        for name, method in methods.items():
+            if api == _OPERATIONS:
+                parse = getattr(operations_pb2, f"{name}Request").FromString
+            else:
+                parse = getattr(nb, f"{name}Request").deserialize
+            handlers[f"/{api}/{name}"] = grpc.unary_unary_rpc_method_handler(
+                _guarded(partial(method, service)),
+                parse,
+                lambda message: message.SerializeToString(),
+            )
+    return handlers
 
 
 def _list_instances(service: NotebooksService, request: Any) -> Any:
@@ -42,44 +49,24 @@ def _list_instances(service: NotebooksService, request: Any) -> Any:
     return _message(page, nb.ListInstancesResponse())
 
 
-def _get(service: NotebooksService, request: Any) -> Any:
+def _get_instance(service: NotebooksService, request: Any) -> Any:
     return _message(service.get(request.name), nb.Instance())
 
 
-def _create(service: NotebooksService, request: Any) -> Any:
+def _create_instance(service: NotebooksService, request: Any) -> Any:
     body = _json(request.instance)
     return _operation(service.create(request.parent, request.instance_id, body, request.request_id))
 
 
-def _update(service: NotebooksService, request: Any) -> Any:
+def _update_instance(service: NotebooksService, request: Any) -> Any:
     body, paths = _json(request.instance), list(request.update_mask.paths)
     return _operation(service.patch(request.instance.name, body, paths, request.request_id))
 
 
-def _delete(service: NotebooksService, request: Any) -> Any:
-    return _operation(service.delete(request.name, request.request_id))
-
-
-def _start(service: NotebooksService, request: Any) -> Any:
-    return _operation(service.start(request.name))
-
-
-def _stop(service: NotebooksService, request: Any) -> Any:
-    return _operation(service.stop(request.name))
-
-
-def _reset(service: NotebooksService, request: Any) -> Any:
-    return _operation(service.reset(request.name))
-
-
-def _diagnose(service: NotebooksService, request: Any) -> Any:
+def _diagnose_instance(service: NotebooksService, request: Any) -> Any:
     body = _json(request)
     body.pop("name", None)
     return _operation(service.diagnose(request.name, body))
-
-
-def _get_operation(service: NotebooksService, request: Any) -> Any:
-    return _operation(service.operation(request.name))
 
 
 def _list_operations(service: NotebooksService, request: Any) -> Any:
@@ -92,25 +79,25 @@ def _cancel_operation(service: NotebooksService, request: Any) -> Any:
     return empty_pb2.Empty()
 
 
-_METHODS: dict[str, tuple[Callable[[bytes], Any], Callable[[NotebooksService, Any], Any]]] = {
-    f"{_SERVICE}/ListInstances": (nb.ListInstancesRequest.deserialize, _list_instances),
-    f"{_SERVICE}/GetInstance": (nb.GetInstanceRequest.deserialize, _get),
-    f"{_SERVICE}/CreateInstance": (nb.CreateInstanceRequest.deserialize, _create),
-    f"{_SERVICE}/UpdateInstance": (nb.UpdateInstanceRequest.deserialize, _update),
-    f"{_SERVICE}/DeleteInstance": (nb.DeleteInstanceRequest.deserialize, _delete),
-    f"{_SERVICE}/StartInstance": (nb.StartInstanceRequest.deserialize, _start),
-    f"{_SERVICE}/StopInstance": (nb.StopInstanceRequest.deserialize, _stop),
-    f"{_SERVICE}/ResetInstance": (nb.ResetInstanceRequest.deserialize, _reset),
-    f"{_SERVICE}/DiagnoseInstance": (nb.DiagnoseInstanceRequest.deserialize, _diagnose),
-    f"{_OPERATIONS}/GetOperation": (operations_pb2.GetOperationRequest.FromString, _get_operation),
-    f"{_OPERATIONS}/ListOperations": (
-        operations_pb2.ListOperationsRequest.FromString,
-        _list_operations,
-    ),
-    f"{_OPERATIONS}/CancelOperation": (
-        operations_pb2.CancelOperationRequest.FromString,
-        _cancel_operation,
-    ),
+_METHODS: dict[str, dict[str, Callable[[NotebooksService, Any], Any]]] = {
+    _NOTEBOOKS: {
+        "ListInstances": _list_instances,
+        "GetInstance": _get_instance,
+        "CreateInstance": _create_instance,
+        "UpdateInstance": _update_instance,
+        "DeleteInstance": lambda service, request: _operation(
+            service.delete(request.name, request.request_id)
+        ),
+        "StartInstance": lambda service, request: _operation(service.start(request.name)),
+        "StopInstance": lambda service, request: _operation(service.stop(request.name)),
+        "ResetInstance": lambda service, request: _operation(service.reset(request.name)),
+        "DiagnoseInstance": _diagnose_instance,
+    },
+    _OPERATIONS: {
+        "GetOperation": lambda service, request: _operation(service.operation(request.name)),
+        "ListOperations": _list_operations,
+        "CancelOperation": _cancel_operation,
+    },
 }
 
 
@@ -130,12 +117,11 @@ def _guarded(method: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _abort(context: Any, failure: ApiError) -> NoReturn:
-    status = next(status for status in grpc.StatusCode if status.value[0] == int(failure.code))
     # As in grpc_status.rpc_status.to_status, without another dependency.
     context.set_trailing_metadata(
         (("grpc-status-details-bin", _status(failure.to_rpc_status()).SerializeToString()),)
     )
-    context.abort(status, failure.message)
+    context.abort(grpc.StatusCode[failure.code.name], failure.message)
     raise AssertionError("abort raises")
 
 
