@@ -13,7 +13,7 @@ from provision.rules.rule import LintContext
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")
-"""Where notebooks mount Google Drive: the folders in the documentation of drive.mount()."""
+"""Mount points of Google Drive in the documentation of drive.mount()."""
 _IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108
 _CLEARED = ("/tmp", "/var/tmp")  # noqa: S108
 _RESULTS = re.compile(
@@ -34,7 +34,7 @@ class DeclaredFolder(NamedTuple):
 
     @property
     def holds_results(self) -> bool:
-        """Whether its name suggests results to keep."""
+        """True if its name suggests results to keep."""
         return _RESULTS.search(self.key) is not None
 
 

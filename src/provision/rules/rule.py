@@ -130,7 +130,7 @@ class Rule(NamedTuple):
         id: three letters of the area and a number, as in "PKG001".
         name: the name in kebab case.
         severity: the highest severity of its findings.
-        sources: references for what the rule knows.
+        sources: references for the knowledge behind the rule.
         check: yields the findings for a spec. It is called on the spec, and again on every
             resolved set; it does no I/O, and an exception becomes the finding BUG000.
         bad: specs that give a finding.

@@ -33,7 +33,7 @@ class BuildOption(NamedTuple):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the facts are sure enough that it can be installed to recommend it."""
+        """True if the facts are sure enough about the build to recommend it."""
         return self.release.builds[self.flavour] != "low"
 
 

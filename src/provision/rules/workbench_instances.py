@@ -37,7 +37,7 @@ class Instance(NamedTuple):
 
     @property
     def reserved(self) -> bool:
-        """Whether the machine is taken from a reservation."""
+        """True if the machine comes from a reservation."""
         return self.target.reservation is not None
 
 

@@ -7,15 +7,14 @@ Finds folders below /content/drive at Colab targets, those of `env` too.
 ## Why
 
 A new runtime has no Drive until someone runs `drive.mount("/content/drive")` and agrees in the
-browser. A program that comes first makes the folder on the
-machine's own disk: what it writes there is lost, and mounting then fails with "Mountpoint must
-not already contain files". Below the mount, files lie in
-MyDrive or Shareddrives.
+browser. A program that runs earlier creates the folder on the machine's own disk: what it writes
+there is lost, and mounting then fails with "Mountpoint must not already contain files". Below the
+mount, files are under MyDrive or Shareddrives.
 
 ## How to fix
 
-Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is
-slow with many small files.
+Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is slow
+with many small files.
 """
 
 from __future__ import annotations

@@ -6,13 +6,13 @@ Looks up whether Colab offers the accelerator of each Colab target.
 
 ## Why
 
-Colab has a handful of cards. A notebook that asks for another one opens without it, and Colab's
-command line takes an A100 instead of a name it does not know.
+Colab has a handful of cards. A notebook that requests another card opens without it, and Colab's
+command line replaces an unknown name by an A100.
 
 ## How to fix
 
-Give the Colab target a `gpu` of its own: the finding names the smallest that is no weaker than
-the one asked for.
+Set `gpu` at the Colab target: the finding names the smallest card that is not weaker than the
+requested one.
 """
 
 from __future__ import annotations

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Finds versions of the packages that Colab's kernel lives on with which it was seen not to come
-back: ipython 9 and newer. Asked of the spec where it lets
-nothing else through, and of each resolved set: ipykernel and ipywidgets bring ipython.
+Finds versions of packages of Colab's kernel with which the kernel does not start again: ipython 9
+and newer. It checks the spec if the spec admits no other version, and each resolved set, because
+ipykernel and ipywidgets depend on ipython.
 
 ## Why
 
 With `isolation: system` the package replaces the runtime's own. At the next restart the kernel
-cannot be imported, the notebook does not connect any more, and
-only a new runtime helps.
+cannot be imported, the notebook does not connect any more, and only a new runtime helps.
 
 ## How to fix
 

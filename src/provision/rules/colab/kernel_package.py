@@ -3,16 +3,15 @@
 ## What it does
 
 Compares the packages that google-colab pins and that its kernel imports when it starts
-(google-auth, ipykernel, ipython, tornado) with those of the runtime,
-where packages go on top of it (`isolation: system`). Asked of the spec where it lets nothing
-else through, and of each resolved set. Versions that are known to
-end the kernel have a rule of their own.
+(google-auth, ipykernel, ipython, tornado) with those of the runtime, if packages are installed on
+top of it (`isolation: system`). It checks the spec if the spec admits no other version, and each
+resolved set. A separate rule reports versions that are known to stop the kernel.
 
 ## Why
 
-google-colab works with exactly these versions. Some others were seen to work, some keep the
-kernel from starting, and then only a new runtime helps. A lock is
-made to be applied unseen, so it leaves them alone.
+google-colab works with exactly these versions. Some others were seen to work, some keep the kernel
+from starting, and then only a new runtime helps. A lock is made to be applied unseen, so it leaves
+them alone.
 
 ## How to fix
 

@@ -1,4 +1,4 @@
-"""Several cards are asked for, and a Colab runtime has one.
+"""Several cards are requested, and a Colab runtime has one.
 
 ## What it does
 

@@ -2,13 +2,12 @@
 
 ## What it does
 
-Says, for each Colab target whose card takes compute units, how many an hour.
+Reports the compute units per hour of each Colab target whose card costs compute units.
 
 ## Why
 
-The free tier has one kind of card. With a free account, a notebook that asks for another one is
-offered that, or none; the verification then finds another card
-than the spec names.
+The free tier has one kind of card. With a free account, a notebook that requests another card gets
+that kind, or no card; the verification then finds a different card than the spec names.
 
 ## How to fix
 

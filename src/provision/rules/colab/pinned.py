@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares the packages that google-colab pins (pandas, requests, portpicker and others) with those
-of the runtime, where packages go on top of it. Those that the
-kernel runs on have a rule of their own.
+Compares the packages that google-colab pins (pandas, requests, portpicker and others) with those of
+the runtime, if packages are installed on top of it. A separate rule reports the packages that the
+kernel runs on.
 
 ## Why
 
-google-colab was made for these versions. pip warns of the conflict and goes on. The kernel was
-seen to start with others; forms, tables and the file browser
-were not tried with them.
+google-colab was made for these versions. pip warns of the conflict and goes on. The kernel was seen
+to start with others; forms, tables and the file browser were not tried with them.
 
 ## How to fix
 

@@ -2,19 +2,18 @@
 
 ## What it does
 
-Compares `python` with the Python of the runtime that a Colab target names, where packages are to
-go on top of the runtime's own (`isolation: system`).
+Compares `python` with the Python of the runtime that a Colab target names, where packages are to go
+on top of the runtime's own (`isolation: system`).
 
 ## Why
 
 A runtime has one Python, and its notebook runs on that. Wheels that were locked for another one
-cannot be installed there, and changing the interpreter of a
-runtime is not supported.
+cannot be installed there, and changing the interpreter of a runtime is not supported.
 
 ## How to fix
 
-Take a runtime with that Python, write the runtime's Python in the spec, or say `isolation: venv`
-for an environment of its own.
+Take a runtime with that Python, write the runtime's Python in the spec, or write `isolation: venv`
+for a separate environment.
 """
 
 from __future__ import annotations

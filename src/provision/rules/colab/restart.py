@@ -7,14 +7,14 @@ system`).
 
 ## Why
 
-Colab's kernel imports both when it starts. What is installed afterwards lies on disk while the
-old one stays in memory: "numpy.dtype size changed, may indicate
-binary incompatibility". A restart helps, and ends a "Run all" where it is.
+Colab's kernel imports both when it starts. A version that is installed afterwards is on disk while
+the old one stays in memory: "numpy.dtype size changed, may indicate binary incompatibility". A
+restart helps, and interrupts a "Run all".
 
 ## How to fix
 
-Ask for the runtime's version, and no restart is needed; one lock holds for all targets, so the
-others get it too. Or keep yours, and restart once.
+Request the runtime's version, and no restart is needed; one lock applies to all targets, so the
+others get it too. Or keep your version, and restart once.
 """
 
 from __future__ import annotations

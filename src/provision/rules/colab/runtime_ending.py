@@ -2,14 +2,14 @@
 
 ## What it does
 
-Compares the day a runtime version came out, and the time for which Colab offers one (about a
-year), with the day of the facts. The day of the facts is used
-rather than today's, so that an unchanged spec is judged the same tomorrow.
+Compares the day a runtime version came out, and the time for which Colab offers one (about a year),
+with the day of the facts. The day of the facts is used rather than today's, so that an unchanged
+spec is judged the same tomorrow.
 
 ## Why
 
-When a version is no longer offered, the notebook opens on the newest one, with another Python
-and other packages.
+When a version is no longer offered, the notebook opens on the newest one, with another Python and
+other packages.
 
 ## How to fix
 

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Finds Colab targets on `latest`, written or by default, where a runtime version could be named:
-one with the spec's Python, or any one with `isolation: venv`.
-With `via: colab-cli` there is no choice: that way always ends on the newest.
+Finds Colab targets on `latest`, written or by default, where a runtime version could be named: one
+with the spec's Python, or any one with `isolation: venv`. With `via: colab-cli` there is no choice:
+that way always ends on the newest.
 
 ## Why
 
 From one runtime version to the next about a third of some 700 packages changes, and now and then
-Python itself (3.12 to 3.13 in August 2026). What was verified
-is then not what runs.
+Python itself (3.12 to 3.13 in August 2026). What was verified is then not what runs.
 
 ## How to fix
 

@@ -6,8 +6,8 @@ Looks up the runtime version of each Colab target among those that Colab has nam
 
 ## Why
 
-A notebook that asks for a version that does not exist gets the newest one, with another Python
-and other packages.
+A notebook that requests a version that does not exist gets the newest one, with another Python and
+other packages.
 
 ## How to fix
 

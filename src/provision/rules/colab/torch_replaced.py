@@ -2,24 +2,21 @@
 
 ## What it does
 
-Compares the version and CUDA flavour of torch with those of the runtime, where packages go on
-top of it. Looks whether torchvision and torchaudio, which every
-runtime brings, are replaced with it.
+Compares the version and CUDA flavour of torch with those of the runtime, where packages go on top
+of it. Looks whether torchvision and torchaudio, which every runtime brings, are replaced with it.
 
 ## Why
 
-torchvision holds code that was compiled for one torch; so does torchaudio before 2.11. With
-another torch, importing them fails ("operator torchvision::nms
-does not exist", "undefined symbol"), and transformers imports torchvision as soon as it is
-there: a Trainer job that never shows an image ends there.
-Where they are replaced too, it works, and costs: torch with its CUDA libraries is a download of
-gigabytes, made anew on every new runtime.
+torchvision contains code that was compiled for one torch; so does torchaudio before 2.11. With
+another torch, importing them fails ("operator torchvision::nms does not exist", "undefined
+symbol"), and transformers imports torchvision as soon as it is installed: a Trainer job fails even
+if it uses no image. If both are replaced too, everything works, at a cost: torch with its CUDA
+libraries is a download of gigabytes, repeated on every new runtime.
 
 ## How to fix
 
-List torchvision (and torchaudio) beside torch: the lock takes those that belong together. Or
-keep the runtime's torch, take a runtime that has the one asked
-for, or say `isolation: venv`.
+List torchvision (and torchaudio) next to torch: the lock chooses versions that match. Or keep the
+runtime's torch, take a runtime with the requested torch, or write `isolation: venv`.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ packages are to go on top of the runtime's own.
 
 ## Why
 
-A template names its Python by a release name. What else such a runtime holds is published
-nowhere, so no rule about its packages, driver or C library is asked.
+A template names its Python by a release name. Nothing else about the content of such a runtime is
+published, so no rule checks its packages, driver or C library.
 
 ## How to fix
 
-Say `isolation: venv`, take one of the Pythons that are known, or look what a runtime has:
-`!python3 --version; pip list; nvidia-smi` in a cell.
+Say `isolation: venv`, take one of the Pythons that are known, or look what a runtime has: `!python3
+--version; pip list; nvidia-smi` in a cell.
 """
 
 from __future__ import annotations

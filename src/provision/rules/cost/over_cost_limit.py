@@ -2,11 +2,10 @@
 
 ## What it does
 
-Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand,
-and compares it with `cost.limit_per_hour`. With
-`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is
-within the limit, a warning when some are not; unknown where the
-tables have no price of the machine in a region.
+Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and
+compares it with `cost.limit_per_hour`. With `machine_type: auto` the cheapest machine type that
+fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown
+where the tables have no price of the machine in a region.
 
 ## Why
 

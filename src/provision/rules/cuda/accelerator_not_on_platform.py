@@ -2,20 +2,19 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS
-exists on macOS alone, and some cards sit in machines of one
-processor (GH200, GB10, Jetson: aarch64).
+At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
+on macOS alone, and some cards sit in machines of one processor (GH200, GB10, Jetson: aarch64).
 
 ## Why
 
 macOS has no CUDA: `torch.cuda.is_available()` would be false there. PyTorch's own index has CUDA
-builds for Windows; which ones, the tables do not know. A lock
-for another processor cannot be installed at all.
+builds for Windows; which ones, the tables do not know. A lock for another processor cannot be
+installed at all.
 
 ## How to fix
 
-List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the
-driver of Windows.
+List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the driver
+of Windows.
 """
 
 from __future__ import annotations

@@ -2,18 +2,18 @@
 
 ## What it does
 
-At every target, compares the accelerator with the CUDA version that holds there: a CUDA version
-with no NVIDIA card, or a card with `cuda: none`.
+At every target, compares the accelerator with the CUDA version that applies there: a CUDA version
+without an NVIDIA card, or a card with `cuda: none`.
 
 ## Why
 
-CUDA builds on a machine without a card are gigabytes that never run. CPU builds on a machine
-with a card leave it idle while it is paid for.
+CUDA builds on a machine without a card are gigabytes that never run. CPU builds on a machine with a
+card leave it idle while it is paid for.
 
 ## How to fix
 
-`gpu: none` implies `cuda: none`, so leave `cuda` out there. A target that goes without the card
-needs a `cuda: none` of its own when the spec names a version.
+`gpu: none` implies `cuda: none`, so leave `cuda` out there. A target without a card needs its own
+`cuda: none` when the spec names a version.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ def _finding(device: GpuSettings, message: str, why: str) -> Diagnostic:
         why=why,
         help=f"write cuda: {right}{at}, or correct gpu",
         related=(related_at(outer, f"{outer[-1]} asked for here"),),
-        # A target that overrides only gpu says plainly what it wants; two values side by side do
-        # not.
+        # The intent is clear if a target overrides only gpu, but not if both values are written.
         fix=Fix(
             f"write cuda: {right}{at}",
             (edit,),

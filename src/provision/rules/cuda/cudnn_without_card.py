@@ -8,8 +8,8 @@ compute capability that this line of it runs on.
 ## Why
 
 cuDNN for CUDA 12 runs on Turing (7.5) and newer from 9.11 on; 9.10 is the last for Volta, Pascal
-and Maxwell. Convolutions and attention then fail at run
-time, while plain matrix products work. torch pins the cuDNN that goes with each of its builds.
+and Maxwell. Convolutions and attention then fail at run time, while plain matrix products work.
+torch pins the cuDNN that goes with each of its builds.
 
 ## How to fix
 

@@ -3,14 +3,14 @@
 ## What it does
 
 Where `cuda` is left open, takes the newest torch that the bounds and the Python admit, and looks
-whether its default build (the one without a tag, as `pip
-install torch` gets it) runs on the card and on the driver that is known there.
+whether its default build (the one without a tag, as `pip install torch` gets it) runs on the card
+and on the driver that is known there.
 
 ## Why
 
 The default moves on: CUDA 12.8 up to torch 2.10, 13.0 from 2.11, 13.2 from 2.15. For Volta and
-older it has had no code since 2.11, and a driver of branch
-570 does not run it. On Linux aarch64 it was a CPU build up to 2.10.
+older it has had no code since 2.11, and a driver of branch 570 does not run it. On Linux aarch64 it
+was a CPU build up to 2.10.
 
 ## How to fix
 

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares the card with the driver that a place brings, and with `requires.driver`. NVIDIA drops
-old generations from new driver branches, and a new card needs
-the branch it came with.
+Compares the card with the driver that a place brings, and with `requires.driver`. NVIDIA drops old
+generations from new driver branches, and a new card needs the branch it came with.
 
 ## Why
 
-Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for
-Kepler (K80): a newer driver "will ignore this GPU", and
-nvidia-smi finds none. Blackwell cards (B200, RTX 50xx) are known from branch 570 on.
+Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for Kepler
+(K80): a newer driver "will ignore this GPU", and nvidia-smi finds none. Blackwell cards (B200, RTX
+50xx) are known from branch 570 on.
 
 ## How to fix
 

@@ -3,17 +3,17 @@
 ## What it does
 
 For images without a published driver, compares the floor of every possible torch build with what
-the image must have at least: the driver of the CUDA version
-that it carries, or the oldest one known of its family.
+the image must have at least: the driver of the CUDA version that it carries, or the oldest one
+known of its family.
 
 ## Why
 
-Whether torch finds the GPU there cannot be told from the facts.
+The facts do not show whether torch finds the GPU there.
 
 ## How to fix
 
-Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take
-an image whose driver is published.
+Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take an
+image whose driver is published.
 """
 
 from __future__ import annotations

@@ -7,14 +7,13 @@ with the spec's `cuda`.
 
 ## Why
 
-Builds with such a tag lie on the PyTorch index only, one index for each CUDA version, so the
-line cannot be found on the public index; and it ties every target
-to one build. The spec says the CUDA version once, in `cuda`, and the lock chooses the build of
-every package for it.
+Builds with such a tag are on the PyTorch index only, one index for each CUDA version, so the line
+cannot be found on the public index; and it ties every target to one build. The spec names the CUDA
+version once, in `cuda`, and the lock chooses the build of every package for it.
 
 ## How to fix
 
-Drop the tag and say `cuda: "11.8"`. Where `cuda` says something else, decide which of the two is
+Drop the tag and write `cuda: "11.8"`. If `cuda` has another value, decide which of the two is
 meant.
 """
 

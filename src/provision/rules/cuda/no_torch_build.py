@@ -1,4 +1,4 @@
-"""The torch that is asked for was not built for the CUDA version that is asked for.
+"""The requested torch was not built for the requested CUDA version.
 
 ## What it does
 
@@ -6,13 +6,13 @@ Looks up the CUDA versions that the allowed torch releases were built for.
 
 ## Why
 
-Each torch release has wheels for three or four CUDA versions. For any other, the PyTorch index
-holds nothing, or an older torch.
+Each torch release has wheels for three or four CUDA versions. For any other version, the PyTorch
+index has no torch, or an older one.
 
 ## How to fix
 
-Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`,
-or take a torch release that was built for it.
+Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`, or
+take a torch release that was built for it.
 """
 
 from __future__ import annotations

@@ -2,23 +2,21 @@
 
 ## What it does
 
-Where the driver is known (from an image's name, or Colab's machines), compares it with the floor
-of every possible torch build that has code for the card;
-where the operating system is known, its C library with the one that the wheels ask for
-(manylinux_2_28 since torch 2.7).
+Where the driver is known (from an image's name, or Colab's machines), compares it with the floor of
+every possible torch build that has code for the card; where the operating system is known, its C
+library with the one that the wheels ask for (manylinux_2_28 since torch 2.7).
 
 ## Why
 
 Programs of a CUDA major version run on drivers from its first release on: 450.80.02 for CUDA 11,
-525.60.13 for 12, 580.65.06 for 13. On an older one torch
-says "The NVIDIA driver on your system is too old", and `torch.cuda.is_available()` is false. PTX
-is not covered by that: it needs a driver that brings the
-build's own CUDA, else "the provided PTX was compiled with an unsupported toolchain".
+525.60.13 for 12, 580.65.06 for 13. On an older driver torch reports "The NVIDIA driver on your
+system is too old", and `torch.cuda.is_available()` is false. This does not cover PTX, which needs a
+driver that is as new as the build's CUDA; with an older one it fails with "the provided PTX was
+compiled with an unsupported toolchain".
 
-Three CUDA versions may differ without harm: that of the wheels (`cuda`), the newest that the
-driver brings (which `nvidia-smi` shows), and that of nvcc
-(`cuda_toolkit`), which matters only for what is built from source. A driver that shows CUDA 13.0
-runs wheels for 12.6.
+Three CUDA versions may differ without harm: that of the wheels (`cuda`), the newest that the driver
+brings (which `nvidia-smi` shows), and that of nvcc (`cuda_toolkit`), which matters only for what is
+built from source. A driver that shows CUDA 13.0 runs wheels for 12.6.
 
 ## How to fix
 

@@ -1,4 +1,4 @@
-"""`requires.driver` asks for a driver that a place does not bring.
+"""`requires.driver` requires a driver that a target does not have.
 
 ## What it does
 
@@ -12,8 +12,8 @@ would fail.
 
 ## How to fix
 
-Take another image, or ask for no more than what the packages need: `requires` under a target
-holds there alone.
+Take another image, or require no more than what the packages need: `requires` under a target
+applies to that target only.
 """
 
 from __future__ import annotations

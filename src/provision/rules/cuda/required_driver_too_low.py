@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares `requires.driver` with the floor of the CUDA version that is asked for, or was resolved
-to, and with the first branch that knows the card.
+Compares `requires.driver` with the minimum driver of the requested or resolved CUDA version, and
+with the first branch that supports the card.
 
 ## Why
 
-The check on the device would be content with such a driver, and torch would not: "The NVIDIA
-driver on your system is too old". The floors are 450.80.02 for
-CUDA 11, 525.60.13 for 12 and 580.65.06 for 13. In WSL2 the driver is that of Windows, whose
-floors are 452.39, 528.33 and 580.
+The check on the device would be content with such a driver, and torch would not: "The NVIDIA driver
+on your system is too old". The floors are 450.80.02 for CUDA 11, 525.60.13 for 12 and 580.65.06 for
+13. In WSL2 the driver is that of Windows, whose floors are 452.39, 528.33 and 580.
 
 A bound that names a branch alone, as in `>=580`, is taken as any driver of it.
 

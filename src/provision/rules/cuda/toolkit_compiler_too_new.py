@@ -3,19 +3,17 @@
 ## What it does
 
 Where something is compiled and the operating system of a place is known (from its image or Colab
-runtime), compares its gcc with the newest one that
-`cuda_toolkit` takes.
+runtime), compares its gcc with the newest one that `cuda_toolkit` takes.
 
 ## Why
 
-nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later
-than 12 are not supported!". Ubuntu 24.04 has gcc 13, which
-CUDA 12.4 is the first to take.
+nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later than
+12 are not supported!". Ubuntu 24.04 has gcc 13, which CUDA 12.4 is the first to take.
 
 ## How to fix
 
-Take a newer toolkit of the same major version, or install an older gcc and say
-`NVCC_PREPEND_FLAGS: -ccbin /usr/bin/g++-12` under `env`.
+Take a newer toolkit of the same major version, or install an older gcc and say `NVCC_PREPEND_FLAGS:
+-ccbin /usr/bin/g++-12` under `env`.
 """
 
 from __future__ import annotations

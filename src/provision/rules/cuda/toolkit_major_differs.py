@@ -2,14 +2,14 @@
 
 ## What it does
 
-Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the
-image carries) with the CUDA version of the wheels.
+Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the image
+carries) with the CUDA version of the wheels.
 
 ## Why
 
 `torch.utils.cpp_extension` compares both before it compiles: another major version ends in "The
-detected CUDA version (12.8) mismatches the version that was
-used to compile PyTorch (13.0)". Another minor version of the same major is only noted, and works.
+detected CUDA version (12.8) mismatches the version that was used to compile PyTorch (13.0)".
+Another minor version of the same major is only noted, and works.
 
 ## How to fix
 

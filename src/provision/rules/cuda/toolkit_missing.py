@@ -1,10 +1,9 @@
-"""A package is built against CUDA, and nothing says that there is an nvcc.
+"""A package is built against CUDA, and no nvcc is known on the target.
 
 ## What it does
 
-Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build:
-true`, looks for a CUDA toolkit: `cuda_toolkit`, the one of
-Colab, or that of the image.
+Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build: true`,
+looks for a CUDA toolkit: `cuda_toolkit`, the one of Colab, or that of the image.
 
 ## Why
 
@@ -13,8 +12,8 @@ The wheels of torch carry the CUDA runtime and no compiler. Without a toolkit th
 
 ## How to fix
 
-Say `cuda_toolkit`, of the same major version as `cuda`; or take a release of the package that
-has a wheel for this torch.
+Say `cuda_toolkit`, of the same major version as `cuda`; or take a release of the package that has a
+wheel for this torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A CUDA toolkit is asked for that does not exist, or that the facts do not know.
+"""The requested CUDA toolkit does not exist, or is not in the facts.
 
 ## What it does
 

@@ -1,4 +1,4 @@
-"""A CUDA toolkit is asked for, and nothing is built.
+"""A CUDA toolkit is requested, and nothing is built.
 
 ## What it does
 
@@ -8,9 +8,8 @@ where `cuda_toolkit` is given.
 ## Why
 
 Wheels carry their own CUDA runtime and need no nvcc. The CUDA version that `nvidia-smi` shows is
-the driver's, that of `cuda` is the wheels', and that of
-`cuda_toolkit` is nvcc's: the three may differ, and without a build the last does not matter. A
-toolkit takes gigabytes of disk.
+the driver's, that of `cuda` is the wheels', and that of `cuda_toolkit` is nvcc's: the three may
+differ, and without a build the last does not matter. A toolkit takes gigabytes of disk.
 
 ## How to fix
 

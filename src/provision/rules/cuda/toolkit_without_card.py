@@ -7,13 +7,13 @@ compiles for.
 
 ## Why
 
-"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before
-Turing (V100, P100, GTX 10xx). Toolkits before 12.8 do not know
-Blackwell: at best they make PTX of an older capability, and most builds do not ask for that.
+"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before Turing
+(V100, P100, GTX 10xx). Toolkits before 12.8 do not know Blackwell: at best they make PTX of an
+older capability, and most builds do not ask for that.
 
 ## How to fix
 
-Take a toolkit that knows the card.
+Take a toolkit that supports the card.
 """
 
 from __future__ import annotations

@@ -3,14 +3,13 @@
 ## What it does
 
 Reads PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF: pairs of OPTION:VALUE with commas between
-them, True and False with a capital letter, numbers within the
-limits of each option.
+them, True and False with a capital letter, numbers within the limits of each option.
 
 ## Why
 
-torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or
-'False'", "max_split_size_mb too small". With = in place of : it
-fails with an internal error that names neither the variable nor the option.
+torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or 'False'",
+"max_split_size_mb too small". With = in place of : it fails with an internal error that names
+neither the variable nor the option.
 
 ## How to fix
 

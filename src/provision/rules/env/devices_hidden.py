@@ -2,19 +2,18 @@
 
 ## What it does
 
-Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. It says, as a note, that
-the value is one machine's where the count fits.
+Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. If the count fits, it only
+notes that the value belongs to one machine.
 
 ## Why
 
-An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than are asked
-for leave cards idle. And numbers, or UUIDs, of one machine mean
-others on the next.
+An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than requested leave
+cards idle. And numbers or UUIDs of one machine mean other cards on the next.
 
 ## How to fix
 
-Take it out: `gpu` says how many cards there are, and a launcher gives each process its own.
-Choose a card on a shared machine where the program is started.
+Remove it: `gpu` gives the number of cards, and a launcher gives each process its own card. To
+choose a card on a shared machine, set the variable when you start the program.
 """
 
 from __future__ import annotations

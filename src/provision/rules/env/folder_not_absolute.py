@@ -2,16 +2,16 @@
 
 ## What it does
 
-Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and
-others): the path must be absolute, and may hold ~ or $NAME only
-where the program that reads the variable replaces them.
+Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and others):
+the path must be absolute, and may hold ~ or $NAME only where the program that reads the variable
+replaces them.
 
 ## Why
 
 A relative path is looked up from the working directory, which differs between a notebook, a
-terminal and a service: models are downloaded again in each.
-huggingface-hub replaces ~ and $NAME, datasets does not: with HF_DATASETS_CACHE=~/data the data
-lies in a folder called ~, and TMPDIR=~/tmp is passed over.
+terminal and a service: models are downloaded again in each. huggingface-hub replaces ~ and $NAME,
+datasets does not: with HF_DATASETS_CACHE=~/data the data is in a folder called ~, and TMPDIR=~/tmp
+is ignored.
 
 ## How to fix
 

@@ -8,15 +8,13 @@ temporary files, at every target.
 ## Why
 
 /dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps
-/home/jupyter only, so models are downloaded at every start.
-On a Workbench machine everything outside /home/jupyter is on the boot disk, beside the system.
-/content exists on Colab only.
+/home/jupyter only, so models are downloaded at every start. On a Workbench machine everything
+outside /home/jupyter is on the boot disk, next to the system. /content exists on Colab only.
 
 ## How to fix
 
 Point it to a folder on the disk that is large and stays: below /home/jupyter on Workbench. `env`
-holds for all targets: leave the variable out where places
-differ, and let each use its own home.
+applies to all targets: if they differ, leave the variable out, and each target uses its own home.
 """
 
 from __future__ import annotations

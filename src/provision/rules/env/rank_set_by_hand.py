@@ -2,14 +2,14 @@
 
 ## What it does
 
-Looks for LOCAL_RANK, RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in `env`. `-1` for the ranks, and 1
-for the sizes, mean a single process and are let be.
+Looks for LOCAL_RANK, RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in `env`. `-1` for the ranks, and 1 for
+the sizes, mean a single process and are accepted.
 
 ## Why
 
-torchrun and accelerate give every process values of its own. The same value in all of them, or
-in a single process, makes Trainer set up distributed
-training: it ends in "environment variable RANK expected", or waits for processes that never come.
+torchrun and accelerate set other values for every process. The same value in all of them, or in a
+single process, makes Trainer set up distributed training: it ends in "environment variable RANK
+expected", or waits for processes that never come.
 
 ## How to fix
 

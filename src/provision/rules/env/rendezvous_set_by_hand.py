@@ -6,13 +6,12 @@ Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
 
 ## Why
 
-A launcher on one machine finds a free port by itself. A fixed one collides when two trainings
-run there, and an address in the spec is the same for all
-targets.
+A launcher on one machine finds a free port by itself. A fixed one collides when two trainings run
+there, and an address in the spec is the same for all targets.
 
 ## How to fix
 
-Take it out. For several machines, give torchrun or accelerate the address where they are started.
+Remove it. For several machines, pass the address to torchrun or accelerate on the command line.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Compares the names of the two.
 
 ## Why
 
-Both set the same variable, and only one value can hold: the one written in the spec hides
-whether the secret was fetched, or the other way round.
+Both set the same variable, and only one value can hold: the one written in the spec hides whether
+the secret was fetched, or the other way round.
 
 ## How to fix
 

@@ -2,21 +2,21 @@
 
 ## What it does
 
-Looks the variables of `env` up in a table of those that hinder training, with the values and the
-circumstances in which they do: a switch that concerns several
-cards is let be where there is one, and one that a newer release no longer reads where an older
-one is asked for.
+Looks the variables of `env` up in a table of variables that hinder training, with the values and
+the conditions under which they do: a switch for several cards is
+ignored if there is a single card, and a variable that newer releases no longer read is ignored if
+an older release is requested.
 
 ## Why
 
 A variable set once to find a fault stays in the file, and from then on every run waits for every
-GPU kernel, computes in another precision or loads other
-libraries than the lock holds, without a word.
+GPU kernel, computes in another precision or loads other libraries than those of the lock, without
+any message.
 
 ## How to fix
 
-Remove it. What is wanted for one run is set in the shell for that run; what is meant as a
-setting has a field in the spec.
+Remove it. Set a value for one run in the shell of that run; a permanent setting has a field in the
+spec.
 """
 
 from __future__ import annotations

@@ -7,15 +7,14 @@ At every target without an accelerator, looks at `training.precision: bf16`, and
 
 ## Why
 
-Without a GPU, `TrainingArguments(bf16=True)` ends in "Your setup doesn't support bf16/gpu. You
-need to assign use_cpu if you want to train the model on CPU."
-With `use_cpu=True` it trains in bf16. Fast kernels need a processor with AVX512-BF16 or AMX;
-without them bf16 saves memory, not time.
+Without a GPU, `TrainingArguments(bf16=True)` ends in "Your setup doesn't support bf16/gpu. You need
+to assign use_cpu if you want to train the model on CPU." With `use_cpu=True` it trains in bf16.
+Fast kernels need a processor with AVX512-BF16 or AMX; without them bf16 saves memory, not time.
 
 ## How to fix
 
-Say `arguments: {use_cpu: true}`, or declare fp32 for speed on older processors. A target with a
-GPU must not say `use_cpu`.
+Say `arguments: {use_cpu: true}`, or declare fp32 for speed on older processors. A target with a GPU
+must not say `use_cpu`.
 """
 
 from __future__ import annotations

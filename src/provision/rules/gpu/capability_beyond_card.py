@@ -10,7 +10,7 @@ The check on the device would fail for certain, after the machine was made and p
 
 ## How to fix
 
-Ask for less, or for another card; `requires` under a target holds there alone.
+Require less, or request another card; `requires` under a target applies to that target only.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""The torch build that is asked for holds no code for the card.
+"""The requested torch build has no code for the card.
 
 ## What it does
 
 Compares the compute capability of each card with what the possible CUDA builds of torch were
-compiled for. Machine code runs on the same major version and a
-minor at least its own (8.6 on an 8.9 card), PTX on every newer capability, where the driver
-compiles it when the program starts.
+compiled for. Machine code runs on the same major version and a minor at least its own (8.6 on an
+8.9 card), PTX on every newer capability, where the driver compiles it when the program starts.
 
 ## Why
 
 Such a build installs, and `torch.cuda.is_available()` is true; the first kernel ends in "CUDA
-error: no kernel image is available for execution on the
-device". Builds for CUDA 13 start at 7.5: Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are
-out. Blackwell (RTX 50xx, B200) needs CUDA 12.8 or newer.
+error: no kernel image is available for execution on the device". Builds for CUDA 13 start at 7.5:
+Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are out. Blackwell (RTX 50xx, B200) needs CUDA
+12.8 or newer.
 
 ## How to fix
 
-Take a CUDA version or a torch release whose build has code for the card. For Volta and older
-that is CUDA 12.6, up to torch 2.14.
+Take a CUDA version or a torch release whose build has code for the card. For Volta and older that
+is CUDA 12.6, up to torch 2.14.
 """
 
 from __future__ import annotations

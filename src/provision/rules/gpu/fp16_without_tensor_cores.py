@@ -7,10 +7,9 @@ computes in fp16 without them.
 
 ## Why
 
-GTX 10xx, P4 and P40 (6.1) do one fp16 operation for every 64 in fp32, K80 none at all: fp16
-saves memory there, not time. P100 (6.0) does two for each fp32
-one, with results that are less stable than those of tensor cores. On GTX 16xx, half precision is
-known to give NaN.
+GTX 10xx, P4 and P40 (6.1) do one fp16 operation for every 64 in fp32, K80 none at all: fp16 saves
+memory there, not time. P100 (6.0) does two for each fp32 one, with results that are less stable
+than those of tensor cores. On GTX 16xx, half precision is known to give NaN.
 
 ## How to fix
 

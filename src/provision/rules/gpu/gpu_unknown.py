@@ -1,4 +1,4 @@
-"""The facts do not know the accelerator that is asked for.
+"""The requested accelerator is not in the facts.
 
 ## What it does
 
@@ -7,14 +7,13 @@ give them.
 
 ## Why
 
-Whether a torch build runs on the card, what number formats it computes in and how much memory it
-has cannot be told for a card that is not known. A slip of the
-pen looks the same as a new card.
+For an unknown card the facts have no torch builds, number formats or memory size. A typing error
+looks the same as a new card.
 
 ## How to fix
 
-Correct the name; an editor that reads `provision schema` offers the known ones.
-A card that exists but is not listed can be used: the device will show what it does.
+Correct the name; an editor that reads `provision schema` offers the known ones. A card that exists
+but is not listed can be used: the device will show what it does.
 """
 
 from __future__ import annotations

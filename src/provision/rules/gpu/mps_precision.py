@@ -2,15 +2,14 @@
 
 ## What it does
 
-Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5,
-with Trainer torch 2.8 and accelerate 1.11; bf16 torch 2.6 and
-macOS 14; tf32 and fp8 are NVIDIA's.
+For `gpu: mps`, looks up what `training.precision` needs there: fp16 torch 2.5, with Trainer torch
+2.8 and accelerate 1.11; bf16 torch 2.6 and macOS 14; tf32 and fp8 are NVIDIA's.
 
 ## Why
 
-accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to
-1.10 fp16 with any: "fp16 mixed precision requires a GPU (not
-'mps')". M1 and M2 have no bf16 of their own: it is computed in fp32 there.
+accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to 1.10
+fp16 with any: "fp16 mixed precision requires a GPU (not 'mps')". M1 and M2 do not compute bf16 in
+hardware, but in fp32.
 
 ## How to fix
 

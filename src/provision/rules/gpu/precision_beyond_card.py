@@ -8,10 +8,9 @@ Compares the compute capability of the card with what the precision needs: bf16 
 ## Why
 
 On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes since torch 2.3, because bf16 is
-emulated there: training runs and crawls. With an older torch, or
-with transformers before 4.35, Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is
-refused with a ValueError, and
-fp8 products do not run at all.
+emulated there: training runs and crawls. With an older torch, or with transformers before 4.35,
+Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is refused with a ValueError, and fp8
+products do not run at all.
 
 ## How to fix
 

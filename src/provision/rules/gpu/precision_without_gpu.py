@@ -6,10 +6,9 @@ At every target without an accelerator, looks at `training.precision`: fp16, fp8
 
 ## Why
 
-On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out
-equal to an fp32 run. tf32 is refused with a ValueError, and fp8
-has no CPU kernels. In plain torch, fp16 matrix products on a CPU work, some forty times slower
-than in bf16.
+On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out equal
+to an fp32 run. tf32 is refused with a ValueError, and fp8 has no CPU kernels. In plain torch, fp16
+matrix products on a CPU work, some forty times slower than in bf16.
 
 ## How to fix
 

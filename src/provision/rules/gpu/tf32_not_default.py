@@ -1,21 +1,19 @@
-"""torch does not use tf32 for matrix products unless it is told to.
+"""torch does not use tf32 for matrix products by default.
 
 ## What it does
 
-Where `training.precision` is tf32 and a card has it, looks whether Trainer is told (`tf32: true`
-under `training.arguments`), and reminds of it for plain
-torch.
+If `training.precision` is tf32 and a card has it, looks for `tf32: true` under `training.arguments`
+of Trainer, and reminds of the setting for plain torch.
 
 ## Why
 
 Since torch 1.12, `torch.backends.cuda.matmul.allow_tf32` is false: products of fp32 matrices are
-computed in full fp32, up to eight times slower. Only
-convolutions use tf32 by default.
+computed in full fp32, up to eight times slower. Only convolutions use tf32 by default.
 
 ## How to fix
 
-Trainer: `arguments: {tf32: true}`. Plain torch: `torch.set_float32_matmul_precision("high")` at
-the start of the program.
+Trainer: `arguments: {tf32: true}`. Plain torch: `torch.set_float32_matmul_precision("high")` at the
+start of the program.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def training_workload(context: LintContext, target: TargetFacts) -> Workload | N
 
 
 def required_size(context: LintContext, target: TargetFacts, field: str) -> RequiredSize | None:
-    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a target."""
+    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it applies to a target."""
     required = find_machine_requirement(context, target, field)
     if required is None:
         return None

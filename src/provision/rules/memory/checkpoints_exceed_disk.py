@@ -2,21 +2,20 @@
 
 ## What it does
 
-Reckons the size of a checkpoint (trained weights in 32 bits and optimizer state) and how many
-are kept at once, from `save_total_limit`, or from `max_steps`
-and `save_steps`; adds the weights that are downloaded, in 16 bits; and compares the sum with the
-disk of the place. Without any of these one checkpoint is
-counted.
+Reckons the size of a checkpoint (trained weights in 32 bits and optimizer state) and how many are
+kept at once, from `save_total_limit`, or from `max_steps` and `save_steps`; adds the weights that
+are downloaded, in 16 bits; and compares the sum with the disk of the place. Without any of these
+one checkpoint is counted.
 
 ## Why
 
-A checkpoint that does not fit ends the run after hours, and what was trained since the last one
-is lost.
+A checkpoint that does not fit ends the run after hours, and what was trained since the last one is
+lost.
 
 ## How to fix
 
-Set `save_total_limit`, save less often, keep the model only (`save_only_model: true`), or make
-the disk larger.
+Set `save_total_limit`, save less often, keep the model only (`save_only_model: true`), or make the
+disk larger.
 """
 
 from __future__ import annotations

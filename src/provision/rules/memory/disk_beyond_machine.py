@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares `requires.disk` with the data disk of a Workbench instance (100 GB where none is asked
-for), and with the disk of a Colab machine.
+Compares `requires.disk` with the data disk of a Workbench instance (100 GB by default), and with
+the disk of a Colab machine.
 
 ## Why
 

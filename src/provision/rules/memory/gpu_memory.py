@@ -2,24 +2,22 @@
 
 ## What it does
 
-Reckons weights, gradients, optimizer state and activations from `training`, and compares them
-with the memory of one card. It is an error only where weights,
-gradients and optimizer state cannot fit even with all of them in 16 bits; else a warning,
-because programs differ in what they keep. Inference on several cards
-is taken as spread over them. Where packages are listed that load quantized models it is a note,
-and with offload in `training.arguments` nothing is said: what
-moves to RAM is not known.
+Estimates weights, gradients, optimizer state and activations from `training`, and compares them
+with the memory of one card. It is an error only if weights, gradients and optimizer state cannot
+fit even with all of them in 16 bits; else a warning, because programs differ in what they store.
+Inference on several cards is assumed to be spread over them. If listed packages load quantized
+models it is a note, and with offload in `training.arguments` there is no finding, because the part
+that moves to RAM is unknown.
 
 ## Why
 
-Out of memory is said when the model is moved to the card, or in the first step, after the
-machine was made and everything was installed.
+The out-of-memory error appears when the model is moved to the card, or in the first step, after the
+machine was created and everything was installed.
 
 ## How to fix
 
 Take the change that is named, a smaller model, or a card with more memory. With `hidden_size`,
-`layers`, `batch_size` and `sequence_length`
-given, activations are counted as well.
+`layers`, `batch_size` and `sequence_length` given, activations are counted as well.
 """
 
 from __future__ import annotations

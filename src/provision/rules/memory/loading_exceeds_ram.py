@@ -3,15 +3,14 @@
 ## What it does
 
 Compares what is read into RAM before it moves to the GPU with the RAM of the machine: 4 bytes a
-parameter of a model that is trained in full, 2 of one that is
-frozen; once for each process with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the
-GPU at once (4-bit loading, `device_map`, inference) are not
-counted.
+parameter of a model that is trained in full, 2 of one that is frozen; once for each process with
+`ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the GPU at once (4-bit loading,
+`device_map`, inference) are not counted.
 
 ## Why
 
-The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code
-137 or a restarted notebook kernel, and without a traceback.
+The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code 137
+or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
 

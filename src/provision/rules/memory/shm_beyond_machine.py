@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares `requires.shm` with /dev/shm: half of the RAM on a Workbench machine, and what was seen
-on a Colab machine of standard shape.
+Compares `requires.shm` with /dev/shm: half of the RAM on a Workbench machine, and what was seen on
+a Colab machine of standard shape.
 
 ## Why
 

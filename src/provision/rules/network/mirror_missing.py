@@ -3,8 +3,8 @@
 ## What it does
 
 Where an instance has mirrors and no other way to the internet, looks for a mirror of each index
-that packages come from: `pypi`, `pytorch` for torch and its
-siblings, and those under `indexes`. A mirror of any other name stands for nothing.
+that packages come from: `pypi`, `pytorch` for torch and its siblings, and those under `indexes`. A
+mirror of any other name stands for nothing.
 
 ## Why
 

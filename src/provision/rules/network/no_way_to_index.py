@@ -6,8 +6,8 @@ Finds Workbench targets with neither a public IP, nor Cloud NAT, nor a mirror.
 
 ## Why
 
-Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI,
-and the installation ends in a timeout.
+Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI, and
+the installation ends in a timeout.
 
 ## How to fix
 

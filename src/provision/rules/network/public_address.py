@@ -7,8 +7,8 @@ Finds `public_ip: true`.
 ## Why
 
 An address on the internet can be attacked, and many organizations forbid it
-(`constraints/compute.vmExternalIpAccess`): then the instance is refused.
-JupyterLab does not need it, as it is reached through Google's proxy.
+(`constraints/compute.vmExternalIpAccess`): then the instance is refused. JupyterLab does not need
+it, as it is reached through Google's proxy.
 
 ## How to fix
 

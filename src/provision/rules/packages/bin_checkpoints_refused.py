@@ -1,16 +1,15 @@
-"""transformers refuses .bin checkpoints beside a torch older than 2.6.
+"""transformers refuses .bin checkpoints with a torch older than 2.6.
 
 ## What it does
 
-Speaks up, as a note, where all transformers releases that are possible look at torch before they
-read a pickled checkpoint, and no torch that is possible
-is new enough for them.
+Reports, as a note, that all possible transformers releases check torch before they read a pickled
+checkpoint, and that no possible torch is new enough for them.
 
 ## Why
 
-`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious
-vulnerability issue in `torch.load` ... require users to upgrade torch to
-at least v2.6". Models with safetensors files load.
+`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious vulnerability
+issue in `torch.load` ... require users to upgrade torch to at least v2.6". Models with safetensors
+files load.
 
 ## How to fix
 

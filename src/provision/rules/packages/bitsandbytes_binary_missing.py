@@ -2,14 +2,13 @@
 
 ## What it does
 
-Compares the CUDA version that is asked for, or resolved, with the binaries inside the
-bitsandbytes releases that are possible. From 0.50 on a release falls
-back to the next lower binary of the same CUDA major.
+Compares the requested or resolved CUDA version with the binaries in the possible bitsandbytes
+releases. From 0.50 on a release falls back to the next lower binary of the same CUDA major.
 
 ## Why
 
-bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing
-works and the first 8-bit optimizer or 4-bit layer fails.
+bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing works
+and the first 8-bit optimizer or 4-bit layer fails.
 
 ## How to fix
 

@@ -2,18 +2,16 @@
 
 ## What it does
 
-Asked of the resolved set: looks for what the build of flash-attn, causal-conv1d, mamba-ssm,
-deepspeed or gptqmodel imports (torch, ninja, setuptools, wheel,
-packaging, psutil), where such a package is locked as source. What a source distribution itself
-declares for its build (`requires` of `[build-system]`, else
-setuptools) is locked with it and needs no line.
+In the resolved set, looks for what the build of flash-attn, causal-conv1d, mamba-ssm, deepspeed or
+gptqmodel imports (torch, ninja, setuptools, wheel, packaging, psutil), if such a package is locked
+as source. The declared build requirements of a source distribution (`requires` of `[build-system]`,
+else setuptools) are locked with it and need no line.
 
 ## Why
 
-It is built in the environment that it is for, so that it is built against the locked torch.
-Nothing else is there: no second set of packages that only the
-build sees. Several of these packages do not declare what their setup.py imports, and the build
-ends in "No module named 'wheel'".
+It is built in the environment that it is for, so that it is built against the locked torch. Nothing
+else is there: no second set of packages that only the build sees. Several of these packages do not
+declare what their setup.py imports, and the build ends in "No module named 'wheel'".
 
 ## How to fix
 

@@ -3,16 +3,14 @@
 ## What it does
 
 Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was
-built for NumPy 2. Older ones need `numpy<2`. torch never
-declares that; pandas does from 2.1.2, scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from
-15.0.0 to 15.0.2.
+built for NumPy 2. Older ones need `numpy<2`. torch never declares that; pandas does from 2.1.2,
+scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
 
 ## Why
 
-Importing says "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
-"numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends
-in "Numpy is not available". Trainer makes that call when it evaluates, so it is an
-error there; a program of your own may do without.
+Importing fails with "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
+"numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends in "Numpy is not available".
+Trainer makes that call when it evaluates, so it is an error there; another program may not need it.
 
 ## How to fix
 

@@ -2,18 +2,16 @@
 
 ## What it does
 
-Compares each pair of listed packages with what their releases declare: of each other
-(transformers asks for tokenizers in a window, vllm for one torch), and
-of a package that is not listed (transformers 4.57 asks for huggingface-hub below 1, datasets 5.1
-for 1.31 or newer). It speaks only when none of the releases
-that the bounds let through would do.
+Compares each pair of listed packages with what their releases declare: about each other
+(transformers requires a range of tokenizers, vllm one torch), and about a package that is not
+listed (transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). It
+reports a pair only if no release that the bounds admit would do.
 
 ## Why
 
 Resolving finds no set of versions, minutes later and in a longer text. With `pip install
---no-deps`, or packages installed one after the other, the conflict is
-installed and shows at import ("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning
-of this module").
+--no-deps`, or packages installed one after the other, the conflict is installed and shows at import
+("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning of this module").
 
 ## How to fix
 
@@ -40,8 +38,8 @@ from provision.rules.package_requirements import (
 from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
 
 MOST_ROWS = 8
-"""Wider bounds than these rows are not compared about a package that is not listed: a resolver has
-room there. Our choice.
+"""Packages with more admitted rows are not compared about a package that is not listed, because a
+resolver can choose among them. Our choice.
 """
 
 

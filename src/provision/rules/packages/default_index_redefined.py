@@ -11,8 +11,8 @@ packages of the other index for public ones.
 
 ## How to fix
 
-Give the index a name of its own and bind its packages to it. A mirror of the public index is set
-up on the machine (`UV_DEFAULT_INDEX`), not in the spec.
+Give the index another name and bind its packages to it. A mirror of the public index is set up on
+the machine (`UV_DEFAULT_INDEX`), not in the spec.
 """
 
 from __future__ import annotations

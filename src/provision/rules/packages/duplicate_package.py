@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same.
-Lines with different environment markers may repeat a name.
+Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same. Lines
+with different environment markers may repeat a name.
 
 ## Why
 
@@ -12,7 +12,7 @@ reader sees only the one that was found first.
 
 ## How to fix
 
-Merge the lines: `torch>=2.10,<2.14` says both bounds.
+Merge the lines: `torch>=2.10,<2.14` has both bounds.
 """
 
 from __future__ import annotations

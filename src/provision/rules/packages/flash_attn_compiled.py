@@ -2,9 +2,8 @@
 
 ## What it does
 
-Compares the torch releases, the CUDA version and the Python that are asked for with the wheels
-on flash-attn's release page. Its installation fetches one of
-those where one fits.
+Compares the requested torch releases, CUDA version and Python with the wheels on flash-attn's
+release page. Its installation downloads one of these wheels if one fits.
 
 ## Why
 

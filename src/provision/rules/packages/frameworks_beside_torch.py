@@ -1,22 +1,20 @@
-"""TensorFlow or JAX stands beside torch in one GPU environment.
+"""TensorFlow or JAX is in the same GPU environment as torch.
 
 ## What it does
 
-Looks for tensorflow, or jax with its CUDA plugin, listed beside torch for a card. Where both pin
-cuDNN of the same CUDA major and the pins exclude each other,
-that is an error.
+Looks for tensorflow, or jax with its CUDA plugin, listed together with torch for a card. It is an
+error if both pin cuDNN of the same CUDA major and the pins exclude each other.
 
 ## Why
 
-Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX
-three quarters), so that torch runs out of memory. And both bring
-CUDA libraries of their own, pinned exactly: two majors of CUDA side by side, or no set of
-versions at all.
+Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX three
+quarters), so that torch runs out of memory. And both depend on exactly pinned CUDA libraries: the
+result is two majors of CUDA side by side, or no set of versions at all.
 
 ## How to fix
 
-Keep them in environments of their own. Where one process needs both, set
-TF_FORCE_GPU_ALLOW_GROWTH=true or XLA_PYTHON_CLIENT_PREALLOCATE=false.
+Keep them in separate environments. If one process needs both, set TF_FORCE_GPU_ALLOW_GROWTH=true or
+XLA_PYTHON_CLIENT_PREALLOCATE=false.
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@ Compares `index` of every package with the names under `indexes`.
 
 ## Why
 
-A package comes from exactly the index it is bound to. Without an address for that name the
-package cannot be found, and looking elsewhere instead would let
-anybody who registers the name on the public index answer for it.
+A package comes from exactly the index it is bound to. Without an address for that name the package
+cannot be found, and looking elsewhere instead would let anybody who registers the name on the
+public index answer for it.
 
 ## How to fix
 
-Add the index with its address under `indexes`, or correct the name. A package from the public
-index needs no `index` at all.
+Add the index with its address under `indexes`, or correct the name. A package from the public index
+needs no `index` at all.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ Looks for names under `indexes` that no package names.
 
 ## Why
 
-Elsewhere an extra index is searched for every package. Here it is not: an index that no package
-is bound to is never asked, so the definition has no effect,
-and the package that was meant to come from it comes from the public index.
+Elsewhere an extra index is searched for every package. Here it is not: an index without a bound
+package is never queried, so the definition has no effect, and the package that should come from it
+comes from the public index.
 
 ## How to fix
 

@@ -1,4 +1,4 @@
-"""A package index is asked without encryption.
+"""A package index is queried without encryption.
 
 ## What it does
 
@@ -6,9 +6,8 @@ Finds indexes whose address begins with http://, other than on this machine.
 
 ## Why
 
-Whoever sits on the way can answer in its place. The lock writes down the hash of what it was
-given, so a package that was exchanged while locking is exchanged
-for good, on every machine.
+Whoever sits on the way can answer in its place. The lock writes down the hash of what it was given,
+so a package that was exchanged while locking is exchanged for good, on every machine.
 
 ## How to fix
 

@@ -3,13 +3,13 @@
 ## What it does
 
 Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy
-wheels for CUDA 11, 12 and 13 (all install `cupy`). A cupy wheel
-for another CUDA major than the one that is asked for is found, too.
+wheels for CUDA 11, 12 and 13 (all install `cupy`). It also finds a cupy wheel for another CUDA
+major than the requested one.
 
 ## Why
 
-They write into the same folder. The one installed last wins in part, and taking one away breaks
-the other.
+They write into the same folder. The one installed last wins in part, and taking one away breaks the
+other.
 
 ## How to fix
 

@@ -3,14 +3,13 @@
 ## What it does
 
 Compares names that are not known with well-known ones: a letter added, lost or changed, two
-neighbours swapped, or a missing dash. Names of four
-letters are only compared for swapped letters and dashes, as many of them exist; long names for
-two slips. A known name is never questioned.
+neighbours swapped, or a missing dash. Names of four letters are only compared for swapped letters
+and dashes, as many of them exist; long names for two slips. A known name is never questioned.
 
 ## Why
 
-Such names are how wrong packages get in: a slip of the pen, or a package that was published
-under the misspelt name to be installed by mistake.
+Such names are how wrong packages get in: a slip of the pen, or a package that was published under
+the misspelt name to be installed by mistake.
 
 ## How to fix
 

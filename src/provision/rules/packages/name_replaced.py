@@ -2,14 +2,13 @@
 
 ## What it does
 
-Looks names up in a table of those that are often asked for and are not what they seem:
-`sklearn`, `pytorch`, `nvidia-ml-py3` and the like.
+Looks names up in a table of often requested names that are not what they seem: `sklearn`,
+`pytorch`, `nvidia-ml-py3` and the like.
 
 ## Why
 
 The name of a module, a project or an old release is not always the name of the package. Some of
-these refuse to install, some install nothing, some install
-the work of somebody else.
+these refuse to install, some install nothing, some install the work of somebody else.
 
 ## How to fix
 

@@ -1,18 +1,17 @@
-"""No release of a package that is asked for runs on the Python that is asked for.
+"""No possible release of a package runs on the requested Python.
 
 ## What it does
 
 Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others
-declare, and with the Pythons that NumPy, pandas, SciPy,
-scikit-learn, pyarrow, tokenizers, TensorFlow and others have wheels for; also with those of the
-tokenizers that transformers asks for. (torch has a rule of its
-own.)
+declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
+TensorFlow and others have wheels for; also with those of the tokenizers that transformers requires.
+(A separate rule checks torch.)
 
 ## Why
 
 Resolving finds nothing, or with looser bounds silently takes a release that is years older. A
-release from before a Python came out declares no upper bound,
-and has no wheel for it either; a lock holds wheels only.
+release from before a Python came out declares no upper bound, and has no wheel for it either; a
+lock contains wheels only.
 
 ## How to fix
 

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Speaks up, as a note, where at least three of torch, transformers, accelerate, datasets, peft and
-trl are listed and none has a version, and no `exclude_newer`
-says as of which day they are meant.
+Reports, as a note, that at least three of torch, transformers, accelerate, datasets, peft and trl
+are listed without a version, and that no `exclude_newer` sets a day.
 
 ## Why
 
-The lock pins them all, so that what was locked today is installed tomorrow. But locking anew,
-for whatever reason, then moves all of them to the newest release
-at once, over majors that remove arguments and classes.
+The lock pins them all, so that what was locked today is installed tomorrow. But locking anew, for
+whatever reason, then moves all of them to the newest release at once, over majors that remove
+arguments and classes.
 
 ## How to fix
 
@@ -28,7 +27,7 @@ from provision.rules.rule import Example, LintContext, Rule, examples, related_a
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
-"""Fewer without a bound are no habit. Our choice."""
+"""Fewer packages without a bound are not a habit. Our choice."""
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -3,8 +3,8 @@
 ## What it does
 
 Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0;
-Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes
-6.0 (7.0 and 7.5 for its binaries for CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
+Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes 6.0 (7.0 and 7.5 for its binaries for
+CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
 
 ## Why
 

@@ -2,17 +2,16 @@
 
 ## What it does
 
-Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12
-up to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes
-the newest release of the package that the listed packages let through, with the build of torch
-that the lock chooses for each card, and compares the two CUDA
-majors. It does the same with the versions in a lock.
+Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up
+to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes the newest release of the package that the
+listed packages let through, with the build of torch that the lock chooses for each card, and
+compares the two CUDA majors. It does the same with the versions in a lock.
 
 ## Why
 
-torch brings the CUDA libraries of its own build. The package loads those of another major:
-importing it ends in "ImportError: libcudart.so.13: cannot open
-shared object file". A resolver does not see it, because wheels do not declare their CUDA version.
+The dependencies of torch are the CUDA libraries of its build. The package loads those of another
+major: importing it ends in "ImportError: libcudart.so.13: cannot open shared object file". A
+resolver does not see it, because wheels do not declare their CUDA version.
 
 ## How to fix
 

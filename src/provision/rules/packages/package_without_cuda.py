@@ -1,10 +1,10 @@
-"""Something that needs an NVIDIA card is asked for where there is none.
+"""A package or setting needs an NVIDIA card, and the target has no such card.
 
 ## What it does
 
 Where no target has an NVIDIA card, looks for flash-attn, which is CUDA code alone; for `method:
-qlora` and 8-bit optimizers with a bitsandbytes that has them
-for CUDA only; and for `optimizer: adamw_torch_fused` with a torch that has it for CUDA only.
+qlora` and 8-bit optimizers with a bitsandbytes that has them for CUDA only; and for `optimizer:
+adamw_torch_fused` with a torch that has it for CUDA only.
 
 ## Why
 

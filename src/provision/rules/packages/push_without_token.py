@@ -6,8 +6,8 @@ Looks for `push_to_hub: true` under `training.arguments` without HF_TOKEN among 
 
 ## Why
 
-Trainer makes the repository when it starts: without a token that ends in "401 Unauthorized", or
-in the wrong account where somebody logged in on that machine.
+Trainer makes the repository when it starts: without a token that ends in "401 Unauthorized", or in
+the wrong account where somebody logged in on that machine.
 
 ## How to fix
 

@@ -1,19 +1,19 @@
-"""The facts do not know the release of torch or transformers that is asked for.
+"""The requested release of torch or transformers is not in the facts.
 
 ## What it does
 
-Speaks up, as unknown, when none of the releases in the fact tables satisfies the bounds of torch
-or transformers.
+Reports, as unknown, that no release in the fact tables satisfies the bounds of torch or
+transformers.
 
 ## Why
 
-Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer
-than the facts, or it may not exist: torch 2.1.5 never came out,
-and resolving ends in "no matching distribution".
+Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer than
+the facts, or it may not exist: torch 2.1.5 never came out, and resolving ends in "no matching
+distribution".
 
 ## How to fix
 
-Check the version. If it is newer than the facts, update provision; `==2.1.*` asks for the newest
+Check the version. If it is newer than the facts, update provision; `==2.1.*` requests the newest
 patch of a minor release.
 """
 

@@ -3,14 +3,13 @@
 ## What it does
 
 Looks packages up among those that have no wheel on the public index: flash-attn, causal-conv1d,
-mamba-ssm, deepspeed, gptqmodel.
-A release that is newer than the facts is a warning: it may have a wheel.
+mamba-ssm, deepspeed, gptqmodel. A release that is newer than the facts is a warning: it may have a
+wheel.
 
 ## Why
 
-Only wheels are installed unless a package says `build: true`: building runs its code at install
-time, takes minutes to hours, and needs what the finding
-names on the machine.
+Only wheels are installed unless a package has `build: true`: building runs its code at install
+time, takes minutes to hours, and needs what the finding names on the machine.
 
 ## How to fix
 

@@ -2,21 +2,19 @@
 
 ## What it does
 
-Looks up the torchvision and torchaudio releases made for the torch releases that are possible,
-and the triton that torch pins on Linux. torchaudio ends with
-2.11.0, which names no torch and goes with newer ones; from 0.29.1 on, torchvision goes with
-several.
+Looks up the torchvision and torchaudio releases made for the torch releases that are possible, and
+the triton that torch pins on Linux. torchaudio ends with 2.11.0, which names no torch and goes with
+newer ones; from 0.29.1 on, torchvision goes with several.
 
 ## Why
 
 They are compiled against one torch. Put together otherwise, importing ends in "operator
-torchvision::nms does not exist" or "undefined symbol"; a resolver
-finds no set of versions.
+torchvision::nms does not exist" or "undefined symbol"; a resolver finds no set of versions.
 
 ## How to fix
 
-Ask for the release that the finding gives, or leave the version out: resolving takes the one
-that fits.
+Ask for the release that the finding gives, or leave the version out: resolving takes the one that
+fits.
 """
 
 from __future__ import annotations

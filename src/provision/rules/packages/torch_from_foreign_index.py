@@ -8,14 +8,13 @@ PyTorch's own.
 ## Why
 
 The lock takes these from the PyTorch index of the right CUDA flavour by itself. Bound to another
-index they are whatever that index serves: in December 2022 a
-package named torchtriton on the public index ran on the machines of those who installed the
-nightly build.
+index they are whatever that index serves: in December 2022 a package named torchtriton on the
+public index ran on the machines of those who installed the nightly build.
 
 ## How to fix
 
-Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons
-and CUDA builds say nothing about what it serves.
+Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons and
+CUDA builds say nothing about what it serves.
 """
 
 from __future__ import annotations

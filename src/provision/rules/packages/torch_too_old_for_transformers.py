@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares the torch that the spec lets through with the release below which the allowed
-transformers releases refuse to use PyTorch.
+Compares the torch that the spec lets through with the release below which the allowed transformers
+releases refuse to use PyTorch.
 
 ## Why
 
-torch is only an extra of transformers, so an installer puts the two side by side without a word.
-At import transformers then says "Disabling PyTorch because
-PyTorch >= X is required but found Y", and the first model class ends in an error that says
-PyTorch was not found.
+torch is only an extra of transformers, so an installer installs both without any message. At import
+transformers then reports "Disabling PyTorch because PyTorch >= X is required but found Y", and the
+first model class fails with an error that PyTorch was not found.
 
 ## How to fix
 

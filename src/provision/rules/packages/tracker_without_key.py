@@ -2,16 +2,14 @@
 
 ## What it does
 
-Looks for wandb where training reports to it: `report_to` names it, or transformers before 5,
-which reports to every tracker that is installed when
-`report_to` is not given. WANDB_API_KEY must be among `secrets` (or `env`), or WANDB_MODE must
-say offline or disabled.
+Looks for wandb where training reports to it: `report_to` names it, or transformers before 5, which
+reports to every tracker that is installed when `report_to` is not given. WANDB_API_KEY must be
+among `secrets` (or `env`), or WANDB_MODE must say offline or disabled.
 
 ## Why
 
 Without a key and without a terminal, training ends at its first step: "api_key not configured
-(no-tty)". On a machine where somebody once logged in it works,
-and on the next one it does not.
+(no-tty)". On a machine where somebody once logged in it works, and on the next one it does not.
 
 ## How to fix
 
@@ -32,7 +30,7 @@ from provision.rules.rule import Example, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
-"""The transformers release from which on `report_to` is none unless it is given (warning in
+"""The first transformers release whose default of `report_to` is "none" (warning in
 training_args.py of 4.57.6).
 """
 

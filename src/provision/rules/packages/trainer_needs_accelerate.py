@@ -2,23 +2,21 @@
 
 ## What it does
 
-Where training goes through the Hugging Face Trainer, looks for accelerate: as a package of its
-own, through an extra such as `transformers[torch]`, or through
-a package that brings it (peft, trl, unsloth). Its version bounds must leave room for the floor
-that the allowed transformers releases enforce.
+If training uses the Hugging Face Trainer, looks for accelerate: as a listed package, through an
+extra such as `transformers[torch]`, or through a package that depends on it (peft, trl, unsloth).
+Its version bounds must admit the minimum that the allowed transformers releases enforce.
 
-In a spec with packages that the facts do not know, and that may bring it, this is a warning
-until the set is resolved. Without `training`, it keeps silent
-beside a package that uses transformers for something else: vllm, diffusers, sentence-transformers.
+In a spec with unknown packages, which may depend on it, this is a warning until the set is
+resolved. Without `training` there is no finding if a package uses transformers for another purpose:
+vllm, diffusers, sentence-transformers.
 
 ## Why
 
-transformers does not depend on accelerate, so an installer leaves it out without a word. The
-first `TrainingArguments(...)` then ends in "ImportError: Using
-the `Trainer` with `PyTorch` requires `accelerate>=...`". Some releases pass accelerate an
-argument that came after the floor they name: `Trainer` of 4.52.1
-and later ends in a TypeError ("unexpected keyword argument 'keep_torch_compile'") before
-accelerate 1.3.0. The floor here is the higher of the two. Colab has
+transformers does not depend on accelerate, so an installer leaves it out without a word. The first
+`TrainingArguments(...)` then ends in "ImportError: Using the `Trainer` with `PyTorch` requires
+`accelerate>=...`". Some releases pass accelerate an argument that came after the floor they name:
+`Trainer` of 4.52.1 and later ends in a TypeError ("unexpected keyword argument
+'keep_torch_compile'") before accelerate 1.3.0. The floor here is the higher of the two. Colab has
 accelerate preinstalled: the same notebook works there and fails elsewhere.
 
 ## How to fix

@@ -2,18 +2,16 @@
 
 ## What it does
 
-Compares packages with what their releases are known to need without saying so: names that they
-import from another package and that are gone there (datasets
-2.14 from pyarrow 21, peft 0.17 from transformers 5), and the floors and ceilings that
-transformers and trl check themselves when they use a package
-(bitsandbytes, torchao, kernels, gguf, liger-kernel). In a spec it also speaks when nothing keeps
-the other package below such a ceiling.
+Compares packages with what their releases are known to need without declaring it: names that they
+import from another package and that are gone there (datasets 2.14 from pyarrow 21, peft 0.17 from
+transformers 5), and the floors and ceilings that transformers and trl check themselves when they
+use a package (bitsandbytes, torchao, kernels, gguf, liger-kernel). For a spec, it also reports that
+nothing keeps the other package below such a ceiling.
 
 ## Why
 
-Installing succeeds, and importing or the first use fails. The newest release of everything is
-what an installer takes, so that old pins break by themselves
-when another package moves on.
+Installing succeeds, and importing or the first use fails. The newest release of everything is what
+an installer takes, so that old pins break by themselves when another package moves on.
 
 ## How to fix
 

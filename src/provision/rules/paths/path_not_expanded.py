@@ -1,4 +1,4 @@
-"""A folder's path holds a variable or a ~ that nobody replaces.
+"""A folder's path contains a variable or a ~ that nothing replaces.
 
 ## What it does
 
@@ -6,12 +6,12 @@ Looks through `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
 
 ## Why
 
-Shells replace them, programs do not: the path is handed over as it stands, and means a folder
-whose name begins with a dollar sign.
+Shells replace them, programs do not: the path is handed over as it stands, and means a folder whose
+name begins with a dollar sign.
 
 ## How to fix
 
-Write the path out. Where it differs between users or places, give targets `paths` of their own.
+Write the full path. If it differs between users or machines, set `paths` at the targets.
 """
 
 from __future__ import annotations

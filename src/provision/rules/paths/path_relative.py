@@ -7,13 +7,12 @@ Looks at `paths`, of the spec and of every target: each must start at the root o
 ## Why
 
 A relative path means another folder wherever the working directory is another one: a notebook
-starts in /content on Colab and in /home/jupyter on Workbench.
-`~` and `$HOME` are expanded by shells, not by Python's open(), and stand for different homes in
-a terminal, a kernel and a service.
+starts in /content on Colab and in /home/jupyter on Workbench. `~` and `$HOME` are expanded by
+shells, not by Python's open(), and stand for different homes in a terminal, a kernel and a service.
 
 ## How to fix
 
-Write the whole path. Where it differs between targets, give the target `paths` of its own.
+Write the whole path. If it differs between targets, set `paths` at the target.
 """
 
 from __future__ import annotations

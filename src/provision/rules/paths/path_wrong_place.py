@@ -3,13 +3,13 @@
 ## What it does
 
 Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on
-Colab. Targets may have `paths` of their own.
+Colab. Targets may have their own `paths`.
 
 ## Why
 
 /content is Colab's working directory. On Workbench and on other machines it does not exist, and
-only root may make a folder in /. /home/jupyter is the home on
-Workbench, where it lies on the data disk; on Colab it can be made, and is nothing that lasts.
+only root may make a folder in /. /home/jupyter is the home on Workbench, where it lies on the data
+disk; on Colab it can be made, and is nothing that lasts.
 
 ## How to fix
 

@@ -1,22 +1,21 @@
-"""A folder for results lies where it does not outlive the work.
+"""A folder for results is in a location that does not outlive the work.
 
 ## What it does
 
-Looks where folders lie whose name says that they hold results (output, checkpoints, models, logs
-...): in memory, where systems clean up, on a Colab runtime,
-outside /home/jupyter on Workbench.
+Finds folders whose name suggests results (output, checkpoints, models, logs ...) in locations that
+lose them: in memory, in folders that systems clean up, on a Colab runtime, outside /home/jupyter on
+Workbench.
 
 ## Why
 
-/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes
-with the runtime. A Workbench container keeps /home/jupyter and
-nothing else; on a Workbench machine what lies elsewhere is on the boot disk, which an upgrade
-replaces.
+/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes with
+the runtime. A Workbench container keeps /home/jupyter and nothing else; on a Workbench machine what
+lies elsewhere is on the boot disk, which an upgrade replaces.
 
 ## How to fix
 
-Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab.
-Where only copies lie there, nothing needs to be done.
+Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab. Where
+only copies lie there, nothing needs to be done.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The torch that is asked for has no wheel for the Python that is asked for.
+"""The requested torch has no wheel for the requested Python.
 
 ## What it does
 
@@ -6,9 +6,9 @@ Looks up the Pythons for which the allowed torch releases have wheels, on the pl
 
 ## Why
 
-torch is published as wheels only. Without one for this Python, resolving ends in "Could not find
-a version that satisfies the requirement", which names
-neither the Pythons that would do nor the torch that would.
+torch is published as wheels only. Without one for this Python, resolving ends in "Could not find a
+version that satisfies the requirement", which names neither the Pythons that would do nor the torch
+that would.
 
 ## How to fix
 

@@ -1,15 +1,14 @@
-"""The Python that is asked for is older than what verifies an environment needs.
+"""The requested Python is older than the verification of an environment needs.
 
 ## What it does
 
-Says so for every Python below 3.10.
+Reports every Python below 3.10.
 
 ## Why
 
 The programs that install from the lock, verify the environment and record what a run takes run
-inside it, and need Python 3.10. With an older one everything
-is installed, and the verification then ends without a verdict. The Python project maintains none
-of these versions any more.
+inside it, and need Python 3.10. With an older one everything is installed, and the verification
+then ends without a verdict. The Python project maintains none of these versions any more.
 
 ## How to fix
 

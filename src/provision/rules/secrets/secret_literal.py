@@ -3,21 +3,20 @@
 ## What it does
 
 Looks through `env`, `paths`, `training.arguments` and the addresses of indexes for values in the
-shape of a known token or private key, and for values whose
-name says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as
-`$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
-The value is never shown.
+shape of a known token or private key, and for values with the name of a secret (`HF_TOKEN`,
+`WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, placeholders, paths, numbers and
+booleans are accepted. The value is never shown.
 
 ## Why
 
-A spec lives in a repository. Whoever can read it, a copy of it or its history can use the
-secret, and taking the line out later does not help.
+A spec lives in a repository. Whoever can read it, a copy of it or its history can use the secret,
+and taking the line out later does not help.
 
 ## How to fix
 
-Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}`
-or `{colab: HF_TOKEN}`. It is then fetched where it is used.
-Revoke the one that was written.
+Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}` or
+`{colab: HF_TOKEN}`. It is then fetched by the target that uses it. Revoke the secret that was
+written.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _NAMES = frozenset(
 _KEYS = frozenset(
     {"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"}
 )
-"""What stands before KEY where the key is a secret; other keys (PARTITION_KEY) are only taken for
-one when they look random.
+"""Words before KEY that make it a secret; the value of another key (PARTITION_KEY) is a secret only
+if it looks random.
 """
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}")
 _HARMLESS = re.compile(

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read
-on this machine, by local targets; `{colab: ...}` by Colab;
-`{secret: projects/...}` by Workbench instances. A secret that only some of the targets can follow
-is a warning.
+Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read on
+this machine, by local targets; `{colab: ...}` by Colab; `{secret: projects/...}` by Workbench
+instances. A secret that only some of the targets can follow is a warning.
 
 ## Why
 
-A Workbench instance does not see the variables of your shell, and a laptop does not see the
-secrets stored in Colab. The variable would be missing there.
+A Workbench instance does not see the variables of your shell, and a laptop does not see the secrets
+stored in Colab. The variable would be missing there.
 
 ## How to fix
 

@@ -4,8 +4,8 @@
 
 Finds every field that `plan` or `lock` would refuse, judged from the text of the spec alone: a
 Jupyter kernel without ipykernel, conda packages without a target that conda makes, `cuda_toolkit`,
-requirements that only a card can meet at a target without one. A field of the whole spec that
-only some of its targets refuse is a warning.
+requirements that only a card can meet at a target without one. A field of the whole spec that only
+some of its targets refuse is a warning.
 
 ## Why
 

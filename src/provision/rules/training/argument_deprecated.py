@@ -1,4 +1,4 @@
-"""An argument of Trainer is deprecated in the transformers that is asked for.
+"""An argument of Trainer is deprecated in the requested transformers.
 
 ## What it does
 

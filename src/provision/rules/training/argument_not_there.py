@@ -1,4 +1,4 @@
-"""An argument of Trainer is not in the transformers that is asked for.
+"""The requested transformers has no such argument of Trainer.
 
 ## What it does
 
@@ -7,9 +7,9 @@ transformers 4.20 to the newest release in the facts.
 
 ## Why
 
-`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed
-some thirty names that tutorials use: evaluation_strategy,
-no_cuda, overwrite_output_dir, per_gpu_train_batch_size, warmup_ratio.
+`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed some
+thirty names that tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir,
+per_gpu_train_batch_size, warmup_ratio.
 
 ## How to fix
 

@@ -2,18 +2,18 @@
 
 ## What it does
 
-Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`,
-`gradient_checkpointing`, `dataloader_num_workers` and `torch_compile` under
-`training.arguments` with `precision`, `batch_size`, `optimizer` and the other fields of `training`.
+Compares `bf16`, `fp16`, `tf32`, `per_device_train_batch_size`, `optim`, `gradient_checkpointing`,
+`dataloader_num_workers` and `torch_compile` under `training.arguments` with `precision`,
+`batch_size`, `optimizer` and the other fields of `training`.
 
 ## Why
 
 The fields are what the rules, the memory estimate and the verification go by. With `bf16: true`
-among the arguments and no `precision: bf16`, they judge
-another training than the one that runs. With both `bf16` and `fp16`, TrainingArguments ends in
-"At most one of fp16 and bf16 can be True, but not both".
+among the arguments and no `precision: bf16`, they judge another training than the one that runs.
+With both `bf16` and `fp16`, TrainingArguments ends in "At most one of fp16 and bf16 can be True,
+but not both".
 
-`tf32` is let be beside bf16 and fp16: it is about what is left in 32 bits.
+`tf32` is accepted together with bf16 and fp16: it applies to the rest, in 32 bits.
 
 ## How to fix
 

@@ -12,14 +12,13 @@ made and the model loaded.
 
 ## How to fix
 
-Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the
-program: here stand those of TrainingArguments alone. One of
-these that the facts know is a warning. Beside trl, whose classes take many more, a name that
-resembles no argument of TrainingArguments is let be.
+Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong in the
+program: `training.arguments` takes those of TrainingArguments only. An argument of a known subclass
+is a warning. If trl is listed, whose classes take many more, a name that resembles no argument of
+TrainingArguments is accepted.
 
 `attn_implementation` may stand here, although it is an argument of the model: the model of the
-verification is built with it. Your program has to pass it to
-its own.
+verification is built with it. Your program has to pass it to its own.
 """
 
 from __future__ import annotations

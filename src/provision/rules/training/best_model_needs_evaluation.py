@@ -2,14 +2,14 @@
 
 ## What it does
 
-Compares `eval_strategy`, `save_strategy`, `eval_steps` and `save_steps` under
-`training.arguments` as TrainingArguments does.
+Compares `eval_strategy`, `save_strategy`, `eval_steps` and `save_steps` under `training.arguments`
+as TrainingArguments does.
 
 ## Why
 
 The best checkpoint is one that was both evaluated and saved. TrainingArguments ends in
-"--load_best_model_at_end requires the save and eval strategy to match":
-without further arguments saving goes by steps, and nothing is evaluated.
+"--load_best_model_at_end requires the save and eval strategy to match": without further arguments
+saving goes by steps, and nothing is evaluated.
 
 ## How to fix
 

@@ -1,15 +1,14 @@
-"""torch.compile does not run on that Python with the torch that is asked for.
+"""torch.compile of the requested torch does not run on the requested Python.
 
 ## What it does
 
 Where `torch_compile: true` is declared, looks up the first torch whose torch.compile runs on the
-Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for
-3.14.
+Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for 3.14.
 
 ## Why
 
-Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is
-not supported on Python 3.12+", or the like.
+Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is not
+supported on Python 3.12+", or the like.
 
 ## How to fix
 

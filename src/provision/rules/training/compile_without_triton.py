@@ -2,15 +2,15 @@
 
 ## What it does
 
-Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows
-among the platforms, for which triton has no wheels. `lock`
-also looks for torch among the resolved packages.
+Looks for `torch_compile: true` together with a card below compute capability 7.0, or with Windows
+among the platforms, for which triton has no wheels. `lock` also looks for torch among the resolved
+packages.
 
 ## Why
 
-torch.compile makes triton code for the card. On older cards it ends in "too old to be supported
-by the triton GPU compiler", on Windows in "Cannot find a
-working triton installation". Without torch there is nothing to compile with.
+torch.compile makes triton code for the card. On older cards it ends in "too old to be supported by
+the triton GPU compiler", on Windows in "Cannot find a working triton installation". Without torch
+there is nothing to compile with.
 
 ## How to fix
 

@@ -7,10 +7,10 @@ there: `cuda_toolkit`, or the one of a Colab runtime.
 
 ## Why
 
-Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam where the optimizer is offloaded)
-and its asynchronous I/O are no part of the package: they are
-built on the machine by nvcc, of the major version of torch's CUDA, with ninja and a host
-compiler. ZeRO with an optimizer of torch needs none of them.
+Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam if the optimizer is offloaded) and its
+asynchronous I/O are not part of the package: they are built on the machine by nvcc, of the major
+version of torch's CUDA, with ninja and a host compiler. ZeRO with an optimizer of torch needs none
+of them.
 
 ## How to fix
 

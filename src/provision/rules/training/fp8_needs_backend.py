@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks for torchao, transformer-engine or ms-amp beside `precision: fp8` where training goes
-through Trainer or accelerate.
+If `precision` is fp8 and training uses Trainer or accelerate, looks for torchao, transformer-engine
+or ms-amp.
 
 ## Why
 

@@ -1,16 +1,16 @@
-"""Several GPUs are asked for, and nothing spreads the work over them.
+"""Several GPUs are requested, and nothing spreads the work over them.
 
 ## What it does
 
-Looks for more than one card beside `strategy: none`, with one process (`launcher: auto` or
-`python`), or with several, which is then `ddp` in fact.
-Lightning spreads the work itself: beside it the rule is silent.
+Looks for more than one card with `strategy: none`, in one process (`launcher: auto` or `python`),
+or in several, which is `ddp` in fact. There is no finding with Lightning, which spreads the work
+itself.
 
 ## Why
 
 Trainer sees several cards in one process and takes DataParallel: slower than one process a card,
-uneven in memory, and the batch is multiplied without a word.
-A plain torch program uses the first card and leaves the others, which are paid for, idle.
+uneven in memory, and the batch is multiplied without a word. A plain torch program uses the first
+card and leaves the others, which are paid for, idle.
 
 ## How to fix
 

@@ -2,9 +2,8 @@
 
 ## What it does
 
-Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several
-cards. Lightning starts its processes itself: beside it
-the rule is silent.
+Looks for `launcher: python` with `strategy: ddp`, `fsdp` or ZeRO if a target has several cards.
+There is no finding with Lightning, which starts its processes itself.
 
 ## Why
 

@@ -2,10 +2,9 @@
 
 ## What it does
 
-Looks for peft beside `method: lora` and `qlora`, and for bitsandbytes beside `qlora`: listed, as
-an extra, or through a package that brings them (unsloth,
-axolotl). In a spec with packages that the facts do not know it keeps silent; the resolved set
-shows.
+For `method: lora` and `qlora`, looks for peft, and for `qlora` also for bitsandbytes: listed, as an
+extra, or through a package that depends on them (unsloth, axolotl). A spec with unknown packages
+gives no finding before it is resolved.
 
 ## Why
 
@@ -39,7 +38,7 @@ FRAMEWORKS = (
     "litgpt",
     "ms-swift",
 )
-"""Training frameworks that bring an implementation of their own, or these packages (their project
+"""Training frameworks that contain an implementation, or depend on these packages (their project
 pages).
 """
 

@@ -3,10 +3,9 @@
 ## What it does
 
 Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...):
-bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
-lomo-optim, schedulefree and others. A package that brings it (unsloth, axolotl) will do; in a
-spec with packages that the facts do not know, this is a warning
-until the set is resolved.
+bitsandbytes for the 8-bit and paged ones, torchao, galore-torch, lomo-optim, schedulefree and
+others. A package that brings it (unsloth, axolotl) will do; in a spec with packages that the facts
+do not know, this is a warning until the set is resolved.
 
 ## Why
 

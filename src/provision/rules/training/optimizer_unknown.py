@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks up `optimizer` in the names that transformers takes, release by release, where training
-goes through Trainer.
+Looks up `optimizer` in the names that transformers takes, release by release, where training goes
+through Trainer.
 
 ## Why
 

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks for the deepspeed package beside a ZeRO strategy, and for a torch that FSDP takes (2.2;
-accelerate from 0.25 on refuses it below 2.1).
+For a ZeRO strategy, looks for the deepspeed package, and for FSDP, for a torch that supports it
+(2.2; accelerate from 0.25 on refuses it below 2.1).
 
 ## Why
 

@@ -2,21 +2,19 @@
 
 ## What it does
 
-Looks for `deepspeed` (or `fsdp`) under `training.arguments` where `strategy` says ZeRO (or FSDP)
-and Trainer is not started by `accelerate launch`, whose
-configuration may say it.
+Looks for `deepspeed` (or `fsdp`) under `training.arguments` if `strategy` is ZeRO (or FSDP) and
+Trainer is not started by `accelerate launch`, whose configuration may set it.
 
 ## Why
 
 Trainer uses ZeRO only with a configuration, `deepspeed: zero2.json`, and FSDP only with `fsdp`.
-Without them it trains with plain ddp: every card then holds
-all of the model, and the memory estimate, which goes by `strategy`, is too low.
+Without them it trains with plain ddp: every card then has the whole model, and the memory estimate,
+which goes by `strategy`, is too low.
 
 ## How to fix
 
 Name the configuration under `training.arguments`, or write `launcher: accelerate` and keep it in
-accelerate's own. Where the program makes it in code, nothing
-needs to change.
+accelerate's own. Where the program makes it in code, nothing needs to change.
 """
 
 from __future__ import annotations

@@ -7,9 +7,8 @@ silicon.
 
 ## Why
 
-With one device there is nothing to spread: ddp and fsdp add communication and save no memory.
-ZeRO helps on one card only where it offloads to the CPU. On
-Apple silicon there is no backend for them.
+With one device there is nothing to spread: ddp and fsdp add communication and save no memory. ZeRO
+helps on one card only where it offloads to the CPU. On Apple silicon there is no backend for them.
 
 ## How to fix
 

@@ -23,7 +23,7 @@ from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, exampl
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
-"""What brings a tracker by its own declaration (METADATA of the tensorflow wheels)."""
+"""Packages that declare a tracker as a dependency (METADATA of the tensorflow wheels)."""
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -24,8 +24,8 @@ EQUIVALENT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "dataloader_num_workers": ("dataloader_workers", lambda value: value),
     "torch_compile": ("torch_compile", lambda value: value),
 }
-"""Each argument with the field that says the same, and what its value is there; None where it says
-nothing that the field could.
+"""Each argument with the field of the same meaning, and the conversion of its value to that of the
+field; None for a value that the field cannot have.
 """
 
 

@@ -6,9 +6,8 @@ Finds Workbench targets without `bucket`.
 
 ## Why
 
-The program that sets the instance up, its document and its report travel through a bucket of
-Cloud Storage: nothing is pasted into metadata, and no port is
-open. `plan` refuses a target without one.
+The program that sets the instance up, its document and its report travel through a bucket of Cloud
+Storage: nothing is pasted into metadata, and no port is open. `plan` refuses a target without one.
 
 ## How to fix
 

@@ -3,7 +3,7 @@
 ## What it does
 
 With `machine_type: auto`, looks for a machine type that Workbench can have with exactly the
-cards that are asked for.
+requested cards.
 
 ## Why
 
@@ -11,7 +11,7 @@ There is nothing that `auto` could choose.
 
 ## How to fix
 
-Ask for a number of cards that a machine type has, or name the reservation that holds the machine.
+Request a number of cards that a machine type has, or name the reservation of the machine.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks for the card among the accelerators of Workbench's API, and for cards that are no longer
-given to new machines.
+Looks for the card among the accelerators of Workbench's API, and for cards that are no longer given
+to new machines.
 
 ## Why
 

@@ -6,8 +6,8 @@ Finds `gpu_driver: false` on a target with a GPU.
 
 ## Why
 
-Workbench installs the NVIDIA driver only when it is told to. Without it, torch says "Found no
-NVIDIA driver on your system" and computes on the CPU.
+Workbench installs the NVIDIA driver only on request. Without it, torch reports "Found no NVIDIA
+driver on your system" and computes on the CPU.
 
 ## How to fix
 

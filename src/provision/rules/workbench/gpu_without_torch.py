@@ -2,16 +2,15 @@
 
 ## What it does
 
-At Workbench targets with a card, looks for torch: among the packages, among what is known to
-bring it, and in the resolved set. In a spec that is not
-resolved yet this is a warning, as a package that is not known may bring it.
+At Workbench targets with a card, looks for torch: among the packages, among what is known to bring
+it, and in the resolved set. In a spec that is not resolved yet this is a warning, as a package that
+is not known may bring it.
 
 ## Why
 
-The driver tells which card is there, how much memory it has and whether it is in order. Whether
-it computes, and computes right, only a program on it can
-show, and the verification computes with torch. Without it nothing would show that the card that
-is paid for works, so `plan` refuses.
+The driver reports the card, its memory and its health. Only a program on the card can show that it
+computes correctly, and the verification computes with torch. Without torch nothing would show that
+the card works, so `plan` refuses.
 
 ## How to fix
 

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and tells when
-work is started by torchrun or accelerate, outside a notebook.
+Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and reports work
+that is started by torchrun or accelerate, outside a notebook.
 
 ## Why
 
-Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a
-terminal is stopped in the middle when nobody touches a notebook.
+Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a terminal
+is stopped in the middle when nobody touches a notebook.
 
 ## How to fix
 
@@ -28,7 +28,7 @@ from provision.rules.rule import Example, LintContext, Rule, examples, related_a
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
-"""Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""
+"""Launchers that are started in a terminal, so that Jupyter does not count their activity."""
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -7,8 +7,8 @@ neither.
 
 ## Why
 
-A family is published anew about weekly, with other drivers and libraries. Two instances of one
-spec differ by the day they were made on.
+A family is published anew about weekly, with other drivers and libraries. Two instances of one spec
+differ by the day they were made on.
 
 ## How to fix
 

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds images that are no images of Workbench: container images, the host of containers, and Deep
+Finds images that are not Workbench images: container images, the host of containers, and Deep
 Learning VM images.
 
 ## Why

@@ -3,13 +3,13 @@
 ## What it does
 
 Looks at the family of the image: whether it is a legacy one, and whether its support or
-availability ended before the day of the table. The day on which you
-look does not matter, so that an unchanged spec does not turn yellow overnight.
+availability ended before the day of the table. The day on which you look does not matter, so that
+an unchanged spec does not turn yellow overnight.
 
 ## Why
 
-The family that most samples name carries an old system, Python and CUDA. Out of support, an
-image gets no security updates; out of availability, it is gone.
+The family that most samples name carries an old system, Python and CUDA. Out of support, an image
+gets no security updates; out of availability, it is gone.
 
 ## How to fix
 

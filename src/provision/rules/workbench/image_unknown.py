@@ -1,4 +1,4 @@
-"""The facts know no image of that name.
+"""The image is not in the facts.
 
 ## What it does
 
@@ -6,11 +6,11 @@ Takes the family out of the image's name and looks it up in the table of images.
 
 ## Why
 
-Its Python, C library, CUDA and driver are not known, so no rule can tell what runs on it.
+Its Python, C library, CUDA and driver are not known, so no rule can check what runs on it.
 
 ## How to fix
 
-Take the nearest family, if that is meant. The names that exist, `gcloud compute images list` tells.
+Take the nearest family, if that is meant. `gcloud compute images list` lists the names that exist.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ## What it does
 
-An instance is called by the names of spec and target, `NAME-TARGET`. Compute Engine wants a
-letter first and at most 63 characters.
+The name of an instance consists of the names of spec and target, `NAME-TARGET`. Compute Engine
+requires a letter first and at most 63 characters.
 
 ## Why
 

@@ -1,10 +1,10 @@
-"""A label is not written as Google Cloud wants it.
+"""Google Cloud does not accept a label.
 
 ## What it does
 
-Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that
-start with a letter, values of the same characters, 63 characters
-each, 64 labels together; and for labels that Workbench sets by itself.
+Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that start
+with a letter, values of the same characters, 63 characters each, 64 labels together; and for labels
+that Workbench sets by itself.
 
 ## Why
 

@@ -6,8 +6,8 @@ Finds Workbench targets with a GPU and without `max_lifetime`.
 
 ## Why
 
-An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end
-one whose kernel is busy, or whose notebook was left open.
+An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end one
+whose kernel is busy, or whose notebook was left open.
 
 ## How to fix
 

@@ -1,15 +1,15 @@
-"""The machine type does not carry the GPUs that are asked for.
+"""The machine type does not have the requested GPUs.
 
 ## What it does
 
 Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types carry a fixed number of one card;
-T4, V100 and P4 are attached to N1 types, up to a size of the
-machine for each number of cards; all other types take none.
+T4, V100 and P4 are attached to N1 types, up to a size of the machine for each number of cards; all
+other types take none.
 
 ## Why
 
-Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for
-and its card not used.
+Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for and
+its card not used.
 
 ## How to fix
 

@@ -1,19 +1,18 @@
-"""The facts know no machine type of that name.
+"""The machine type is not in the facts.
 
 ## What it does
 
 Looks the machine type up in the table of Compute Engine's machine types. Custom types
-(`n1-custom-8-30720`) are let be.
+(`n1-custom-8-30720`) are accepted.
 
 ## Why
 
-What it carries, how much memory it has and what it costs is not known, so no rule can tell what
-runs on it.
+Its cards, its memory and its price are not known, so no rule can check what runs on it.
 
 ## How to fix
 
-Take the nearest name, if that is meant, or `machine_type: auto`. Whether Google Cloud has the
-type, `gcloud compute machine-types list` tells.
+Take the nearest name, if that is meant, or `machine_type: auto`. `gcloud compute machine-types
+list` lists the types that exist.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
 ## What it does
 
-Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only
-where none is named, or with a share of a card.
+Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only if
+the target names none, or with a share of a card.
 
 ## Why
 
-Workbench has no Spot and no Flex-start: no field of its API asks for one. A share of a card
-needs the vGPU driver, which it does not install.
+Workbench has no Spot and no Flex-start: no field of its API requests them. A share of a card needs
+the vGPU driver, which it does not install.
 
 ## How to fix
 
-Name a `reservation` where one is needed, or take the machine type that is named.
+Name a `reservation` if the type needs it, or take the machine type of the finding.
 """
 
 from __future__ import annotations

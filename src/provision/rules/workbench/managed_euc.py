@@ -2,15 +2,14 @@
 
 ## What it does
 
-Finds `managed_euc: true` beside a `service_account`, beside startup scripts in `metadata`, and
-by itself.
+Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, and by
+itself.
 
 ## Why
 
-With managed end user credentials the machine runs as Google's own service account; one of yours
-is refused, and `startup-script` is not run. The script that
-makes and verifies the environment is dropped without a word in projects that Google has not
-allowed it for, so `plan` refuses it.
+With managed end user credentials the machine runs as Google's own service account; one of yours is
+refused, and `startup-script` is not run. The script that makes and verifies the environment is
+dropped without a word in projects that Google has not allowed it for, so `plan` refuses it.
 
 ## How to fix
 

@@ -2,9 +2,8 @@
 
 ## What it does
 
-Looks for keys that Workbench protects, for keys that provision writes by itself, for keys that
-can be set only when the instance is made, and at the form of
-keys and the size of all of them.
+Looks for keys that Workbench protects, for keys that provision writes by itself, for keys that can
+be set only when the instance is made, and at the form of keys and the size of all of them.
 
 ## Why
 
@@ -13,7 +12,7 @@ that provision sets too has two owners, and one of them loses.
 
 ## How to fix
 
-Leave the key out, and use the field that says the same where there is one.
+Leave the key out, and use the field of the same meaning if it exists.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""A target asks for what this version does not do on an instance.
+"""A target requests what this version does not do on an instance.
 
 ## What it does
 
-Finds `cuda_toolkit` in a spec with a Workbench target (a warning where there are targets of
-other kinds too), and images that are containers.
+Finds `cuda_toolkit` in a spec with a Workbench target (a warning if there are targets of other
+kinds too), and images that are containers.
 
 ## Why
 
-The spec language knows both, and nothing of this version makes them: `plan` refuses the target,
-so that no field is without effect.
+The spec language has both, and this version does not implement them: `plan` refuses the target, so
+that no field is without effect.
 
 ## How to fix
 
-Leave `cuda_toolkit` out: images of Workbench bring a toolkit of their own. Name an image of a
-virtual machine.
+Leave `cuda_toolkit` out: Workbench images include a toolkit. Name an image of a virtual machine.
 """
 
 from __future__ import annotations

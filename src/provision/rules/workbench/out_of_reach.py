@@ -1,23 +1,21 @@
-"""What an instance needs lies where it cannot reach it.
+"""An instance cannot reach something that it needs.
 
 ## What it does
 
 At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and
-secrets that only another kind of place can follow
-(`env`, `colab`). An index or a secret that serves another kind of target of the same spec is a
-warning.
+secrets that only another kind of place can follow (`env`, `colab`). An index or a secret that
+serves another kind of target of the same spec is a warning.
 
 ## Why
 
 The instance installs by itself, far from this machine: a folder here is not there, your own
-variables stay with you, and it fetches secrets from Secret
-Manager with its service account. `plan` refuses the target.
+variables stay with you, and it fetches secrets from Secret Manager with its service account. `plan`
+refuses the target.
 
 ## How to fix
 
-Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the
-secret into Secret Manager and write
-`{secret: projects/PROJECT/secrets/NAME/versions/1}`.
+Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the secret
+into Secret Manager and write `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""A subnet or a key lies in another region than the zones.
+"""A subnet or a key is not in the region of the zones.
 
 ## What it does
 
-Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of
-the zones. A `subnet` that is named without its region is
-compared too: the zones must lie in one region. Keys in `global` and in multi-regions are let be.
+Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the
+zones. A `subnet` that is named without its region is compared too: the zones must be in one region.
+Keys in `global` and in multi-regions are accepted.
 
 ## Why
 
-A subnet serves one region, and a disk is encrypted with a key of its own region. In any other
-zone the instance is refused.
+A subnet serves one region, and a disk is encrypted with a key of the same region. In any other zone
+the instance is refused.
 
 ## How to fix
 
@@ -30,8 +30,8 @@ from provision.rules.text import format_list
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
-"""A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS
-documentation, Locations).
+"""A region. Locations of keys may also be global, us, nam4 and so on (Cloud KMS documentation,
+Locations).
 """
 
 

@@ -1,9 +1,9 @@
-"""A name is not written as Google Cloud wants it.
+"""Google Cloud does not accept a name.
 
 ## What it does
 
-Looks at the form of the names of project, bucket, service account, network, subnet, reservation
-and keys.
+Looks at the form of the names of project, bucket, service account, network, subnet, reservation and
+keys.
 
 ## Why
 

@@ -2,14 +2,13 @@
 
 ## What it does
 
-Finds Workbench targets that name no service account, or name the default one of Compute Engine
-or App Engine.
+Finds Workbench targets that name no service account, or name the default one of Compute Engine or
+App Engine.
 
 ## Why
 
-The default service account is shared by all machines of a project, and in many projects it may
-edit everything. Whoever opens the notebook acts with its
-rights.
+The default service account is shared by all machines of a project, and in many projects it may edit
+everything. Whoever opens the notebook acts with its rights.
 
 ## How to fix
 

@@ -1,9 +1,9 @@
-"""A network tag is not written as Google Cloud wants it.
+"""Google Cloud does not accept a network tag.
 
 ## What it does
 
-Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no
-hyphen last, 63 characters.
+Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no hyphen
+last, 63 characters.
 
 ## Why
 

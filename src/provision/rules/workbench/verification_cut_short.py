@@ -6,8 +6,8 @@ Compares `idle_shutdown` and `max_lifetime` with `verify.timeout`.
 
 ## Why
 
-The verification runs as a startup script, which is no activity of a notebook. An instance that
-stops first gives no verdict.
+The verification runs as a startup script, which does not count as notebook activity. An instance
+that stops first gives no verdict.
 
 ## How to fix
 

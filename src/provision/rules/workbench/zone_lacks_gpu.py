@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone
-of the target has it, a warning when another one does.
+Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone of
+the target has it, a warning when another one does.
 
 ## Why
 
@@ -11,7 +11,7 @@ Creating the instance fails there, whatever the quota; only the next zone of the
 
 ## How to fix
 
-Take the zones that are named: in the same region where there are any, else the nearest.
+Take the zones of the finding: in the same region if possible, else the nearest.
 """
 
 from __future__ import annotations
