@@ -10,7 +10,7 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from provision.diagnostics import Applicability, Fix, Insert, Route
+from provision.diagnostics import Fix, Insert, Route
 from provision.facts import Facts, TransformersReleases
 from provision.facts.schema_packages import ReleaseRange
 from provision.facts.versions import (
@@ -23,7 +23,7 @@ from provision.facts.versions import (
     require_version,
     version_bounds,
 )
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import unsafe_fix, yaml_scalar
 from provision.rules.package_lines import (
     MAX_SPECIFIER_LENGTH,
     find_line,
@@ -198,19 +198,16 @@ def set_version_fix(context: LintContext, package: RequestedPackage, specifier: 
     """Return the fix that requests other versions of a package, on its line or on a new one."""
     if package.package is None:
         return add_package_fix(package.name, specifier)
-    return Fix(
+    return unsafe_fix(
         f"ask for {package.name}{specifier}",
-        (set_version_edit(context, package.route, package.package, specifier),),
-        Applicability.UNSAFE,
+        set_version_edit(context, package.route, package.package, specifier),
     )
 
 
 def add_package_fix(name: str, specifier: str) -> Fix:
     """Return the fix that adds a line for a package."""
-    return Fix(
-        f"add {name}{specifier}",
-        (Insert(("packages",), None, yaml_scalar(f"{name}{specifier}")),),
-        Applicability.UNSAFE,
+    return unsafe_fix(
+        f"add {name}{specifier}", Insert(("packages",), None, yaml_scalar(f"{name}{specifier}"))
     )
 
 

@@ -19,7 +19,7 @@ from provision.diagnostics import (
     RoutePart,
     Severity,
 )
-from provision.facts import Facts
+from provision.facts import Evidence, Facts
 from provision.kinds.base import GpuSettings, TargetFacts
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
@@ -99,7 +99,8 @@ class LintContext:
         return result
 
 
-Check = Callable[[LintContext], Iterator[Diagnostic]]
+Findings = Iterator[Diagnostic]
+Check = Callable[[LintContext], Findings]
 
 
 class Example(NamedTuple):
@@ -166,27 +167,45 @@ class Rule(NamedTuple):
         why: str,
         help: str,  # noqa: A002 (the name of the field of Diagnostic)
         severity: Severity | None = None,
+        evidence: Evidence | None = None,
         related: tuple[RelatedLocation, ...] = (),
         fix: Fix | None = None,
+        source: str = "",
     ) -> Diagnostic:
-        """Return a finding at a route; `severity` if it is lower than the rule's own."""
+        """Return a finding at a route.
+
+        Args:
+            message: what is wrong, with the values.
+            route: the field that the finding points at.
+            at: the part of the field.
+            why: the consequence.
+            help: the fix in words.
+            severity: a severity below the rule's own.
+            evidence: the fact that the finding rests on; a doubtful fact lowers an error.
+            related: further locations.
+            fix: the fix as an edit.
+            source: the source of the fact, if it is more exact than the rule's own.
+        """
+        severity = severity or self.severity
+        if evidence is not None:
+            severity = evidence.cap_severity(severity)
         return Diagnostic(
             self.id,
             self.name,
-            severity or self.severity,
+            severity,
             message,
             RouteLocation(route, at),
             why,
             help,
             related,
             fix,
-            "; ".join(self.sources),
+            source or "; ".join(self.sources),
         )
 
 
-def related_at(route: Route, text: str) -> RelatedLocation:
-    """Return a second location of a finding."""
-    return RelatedLocation(RouteLocation(route), text)
+def related_at(route: Route, text: str) -> tuple[RelatedLocation, ...]:
+    """Return a further location of a finding."""
+    return (RelatedLocation(RouteLocation(route), text),)
 
 
 def related_if_written(
@@ -194,7 +213,7 @@ def related_if_written(
 ) -> tuple[RelatedLocation, ...]:
     """Return a second location, or the name of its target if the field was left to its default."""
     if _is_written(context.spec, route):
-        return (related_at(route, text),)
+        return related_at(route, text)
     target = route[:2]
     if target[0] == "targets" and _is_written(context.spec, target):
         return (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),)

@@ -25,7 +25,7 @@ from provision.diagnostics import Diagnostic, Route, Severity
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
 from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
 from provision.rules.folders import DRIVE_MOUNTS, is_within
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 DRIVE_FOLDERS = tuple(
     f"{drive}/{name}"
@@ -34,8 +34,7 @@ DRIVE_FOLDERS = tuple(
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder on Drive at each Colab target."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         for route, path in _folders(context, colab):
             if is_within(path, *DRIVE_MOUNTS):
@@ -66,7 +65,7 @@ def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
         + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
         help="run drive.mount in the first cell, or write a folder below /content and copy what "
         "is to stay",
-        related=(related_at(colab.facts.route, "this runtime"),),
+        related=related_at(colab.facts.route, "this runtime"),
     )
 
 
@@ -75,7 +74,7 @@ RULE = Rule(
     name="drive-not-mounted",
     severity=Severity.WARNING,
     sources=("googlecolab/colabtools, google/colab/drive.py",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f"{EMPTY_SPEC}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB_TARGETS}",

@@ -17,13 +17,9 @@ requested one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
     Edit,
-    Fix,
     Insert,
     Replace,
     RouteLocation,
@@ -31,11 +27,11 @@ from provision.diagnostics import (
 )
 from provision.facts import Card
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known card that Colab does not offer; GPU001 finds unknown ones."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         card, kind = colab.facts.card, colab.facts.gpu_settings.gpu.type
         if kind == "mps" or (card is not None and not card.colab):
@@ -54,13 +50,13 @@ def _finding(context: LintContext, colab: ColabTargetFacts, card: Card | None) -
     return RULE.diagnostic(
         f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
         route if own else colab.facts.route,
-        severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
+        evidence=card.evidence if card else None,
         why=f"It offers {', '.join(other.name for other in offered)}.",
         help=f"write gpu: {name} at target {colab.name}",
-        related=() if own else (related_at(route, "card asked for here"),),
+        related=() if own else related_at(route, "card asked for here"),
         fix=None
         if own and context.source.text(route) is None
-        else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
+        else unsafe_fix(f"ask Colab for {name}", edit),
     )
 
 
@@ -69,7 +65,7 @@ RULE = Rule(
     name="colab-gpu-not-offered",
     severity=Severity.ERROR,
     sources=("googlecolab/google-colab-cli client.py", "googlecolab/colab-vscode api.ts"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -19,9 +19,7 @@ packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_platforms import ProtectedPackage
 from provision.rules.colab.runtimes import (
     BaseRuntime,
@@ -31,12 +29,12 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
     set_replaced_version_edit,
 )
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that is certain to end the kernel of a Colab target."""
+def _check(context: LintContext) -> Findings:
     deadly = {row.package: row for row in context.facts.protected.values() if row.kills}
     for system in base_runtimes(context):
         for change in replaced_packages(context, system, deadly):
@@ -53,12 +51,12 @@ def _finding(
         f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
         f"{change.installed} and keeps Colab's kernel from starting",
         change.route,
-        severity=row.evidence.cap_severity(Severity.ERROR),
+        evidence=row.evidence,
         why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
         "runtime helps then.",
         help=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
         related=system.related,
-        fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
+        fix=unsafe_fix(f"ask for {row.package}{safe}", edit),
     )
 
 
@@ -70,7 +68,7 @@ RULE = Rule(
         "googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0",
         "googlecolab/colabtools#5133",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{CPU_HEAD}packages: ["ipython>=9"]\n{COLAB_TARGETS}', '"ipython>=9"'),
         Example(f"{CPU_HEAD}packages: [ipython==9.4.0]\n{COLAB_TARGETS}", "ipython==9.4.0"),

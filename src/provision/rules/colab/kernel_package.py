@@ -21,9 +21,7 @@ venv`, where Colab's kernel keeps its own packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
@@ -32,12 +30,12 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
     set_replaced_version_edit,
 )
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package of the kernel that a Colab target replaces."""
+def _check(context: LintContext) -> Findings:
     names = [row.package for row in context.facts.protected.values() if row.critical]
     for system in base_runtimes(context):
         for change in replaced_packages(context, system, names):
@@ -53,13 +51,13 @@ def _finding(context: LintContext, system: BaseRuntime, change: PackageReplaceme
         f"target {name}: {change.requested} takes the place of {change.package} "
         f"{change.installed}, which Colab's kernel runs on",
         change.route,
-        severity=row.evidence.cap_severity(Severity.ERROR),
+        evidence=row.evidence,
         why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
         "starts; with another one the kernel may not come back.",
         help=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
         f"{name}",
         related=system.related,
-        fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
+        fix=unsafe_fix(f"ask for {pin}", edit),
     )
 
 
@@ -71,7 +69,7 @@ RULE = Rule(
         "googlecolab/colabtools at 3c07d776, setup.py and its kernel started with Colab's pins",
         "googlecolab/colabtools#5133",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{CPU_HEAD}packages: [ipykernel==6.29.5]\n{COLAB_TARGETS}", "ipykernel==6.29.5"),
         Example(f'{CPU_HEAD}packages: ["tornado>=6.6"]\n{COLAB_TARGETS}', '"tornado>=6.6"'),

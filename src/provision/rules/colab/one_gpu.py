@@ -16,24 +16,19 @@ Give the Colab target a `gpu` with one card, or take another place for the work 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
     Edit,
-    Fix,
     Insert,
     Replace,
     RouteLocation,
     Severity,
 )
 from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target with more than one card."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         device = colab.facts.gpu_settings
         if not device.is_nvidia or device.gpu.count <= 1:
@@ -58,7 +53,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             f"{device.gpu}",
             fix=None
             if own and context.source.text(device.gpu_route) is None
-            else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
+            else unsafe_fix("ask Colab for one", edit),
         )
 
 
@@ -69,7 +64,7 @@ RULE = Rule(
     sources=(
         "googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -16,15 +16,12 @@ Nothing, where the account has compute units. Else give the Colab target the fre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import colab_targets
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a note for each card that Colab offers, and not for free."""
+def _check(context: LintContext) -> Findings:
     free = context.facts.conditions["free GPU"].value
     for colab in colab_targets(context):
         card, device = colab.facts.card, colab.facts.gpu_settings
@@ -54,7 +51,7 @@ RULE = Rule(
         "googlecolab/google-colab-cli README, 2026-07-30",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

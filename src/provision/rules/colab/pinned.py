@@ -18,19 +18,16 @@ Leave the version to the runtime, or ask for the one that is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import base_runtimes, replaced_packages
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 MOST = 5
 """Packages named in one finding. Our choice."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one note for each Colab target."""
+def _check(context: LintContext) -> Findings:
     names = [
         row.package for row in context.facts.protected.values() if row.pinned and not row.critical
     ]
@@ -56,7 +53,7 @@ RULE = Rule(
     name="colab-pinned",
     severity=Severity.INFO,
     sources=("googlecolab/colabtools at 3c07d776, setup.py",),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{CPU_HEAD}packages: ["pandas>=3"]\n{COLAB_TARGETS}', '"pandas>=3"'),
         Example(

@@ -18,17 +18,14 @@ for a separate environment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import format_versions
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, pinnable_runtimes
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose runtime has another Python."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
         if (
@@ -44,24 +41,22 @@ def _finding(context: LintContext, colab: ColabTargetFacts, has: str) -> Diagnos
         fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
     else:
         fitting = []
-    isolated = Fix(
+    isolated = unsafe_fix(
         "make an environment of its own there",
-        (set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),),
-        Applicability.UNSAFE,
+        set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),
     )
     fix = isolated
     if fitting:
-        fix = Fix(
+        fix = unsafe_fix(
             f"take runtime {fitting[-1]}",
-            (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),),
-            Applicability.UNSAFE,
+            set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),
         )
     evidence = colab.facts.python.evidence if colab.facts.python else None
     return RULE.diagnostic(
         f"target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and "
         f'python: "{context.spec.python}" is asked for',
         colab.runtime_route,
-        severity=evidence.cap_severity(Severity.ERROR) if evidence else None,
+        evidence=evidence or None,
         why="What is locked for one Python cannot be installed for another.",
         help=(
             f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
@@ -70,7 +65,7 @@ def _finding(context: LintContext, colab: ColabTargetFacts, has: str) -> Diagnos
             else ""
         )
         + f'isolation: venv, or python: "{has}"',
-        related=(related_at(("python",), "Python asked for here"),),
+        related=related_at(("python",), "Python asked for here"),
         fix=fix,
     )
 
@@ -83,7 +78,7 @@ RULE = Rule(
         "googlecolab/backend-info README and pip-freeze of each runtime version",
         "googlecolab/colabtools#3716",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '

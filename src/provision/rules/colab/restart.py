@@ -19,9 +19,7 @@ others get it too. Or keep your version, and restart once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.rules.colab.runtimes import (
     BaseRuntime,
     PackageReplacement,
@@ -29,12 +27,12 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
     set_replaced_version_edit,
 )
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line that needs a restart, or one for all of a resolved set."""
+def _check(context: LintContext) -> Findings:
     names = [row.package for row in context.facts.protected.values() if row.restart]
     for system in base_runtimes(context):
         changes = tuple(replaced_packages(context, system, names))
@@ -61,7 +59,7 @@ def _finding(
         "numpy.dtype size changed and the like. A restart cuts off Run all.",
         help=f"ask for {pins}, the runtime's own; or restart once after the installation",
         related=system.related,
-        fix=Fix(f"ask for {pins}", edits, Applicability.UNSAFE),
+        fix=unsafe_fix(f"ask for {pins}", *edits),
     )
 
 
@@ -74,7 +72,7 @@ RULE = Rule(
         "googlecolab/colabtools#5204",
         "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{CPU_HEAD}packages: ["numpy>=2.1"]\n{COLAB_TARGETS}', '"numpy>=2.1"'),
         Example(

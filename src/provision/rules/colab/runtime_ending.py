@@ -18,10 +18,9 @@ Move to a newer version: the finding names the newest with the spec's Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.rules.colab.runtimes import (
     ColabTargetFacts,
     add_months,
@@ -31,8 +30,8 @@ from provision.rules.colab.runtimes import (
     pinnable_runtimes,
     runtime_end_date,
 )
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 NOTICE_MONTHS = 3
 """Months before the end: a new version comes out every quarter, so another one is there to move to.
@@ -40,8 +39,7 @@ Our choice.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each runtime version within NOTICE_MONTHS of its end, or past it."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
         if runtime is None or colab.target.runtime == "latest" or colab.target.via != "browser":
@@ -72,10 +70,9 @@ def _finding(context: LintContext, colab: ColabTargetFacts, end: date) -> Diagno
         if newer
         else f"no newer version has Python {context.spec.python}: plan for python: "
         f'"{named_runtimes(context)[-1].minor}", or isolation: venv',
-        fix=Fix(
+        fix=unsafe_fix(
             f"take runtime {newer}",
-            (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),),
-            Applicability.UNSAFE,
+            set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),
         )
         if newer
         else None,
@@ -90,7 +87,7 @@ RULE = Rule(
         "conda-incubator/condacolab#79",
         "googlecolab/backend-info README: runtime versions with their days",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -18,16 +18,13 @@ Name the version: it is written into the notebook, which Colab then opens on tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that could name a runtime version and does not."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
         own = colab.target.isolation == "venv"
@@ -47,10 +44,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
             help=f'write runtime: "{newest}"',
-            fix=Fix(
+            fix=unsafe_fix(
                 f"name runtime {newest}",
-                (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newest}"'),),
-                Applicability.UNSAFE,
+                set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newest}"'),
             ),
         )
 
@@ -63,7 +59,7 @@ RULE = Rule(
         "googlecolab/backend-info, 698 lists of packages from 2022-09 to 2026-08",
         "googlecolab/colabtools#6081",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -17,16 +17,13 @@ shows the list under Runtime, Change runtime type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import colab_targets, named_runtimes
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each runtime version without a row."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         if colab.facts.runtime is not None:
             continue
@@ -44,10 +41,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             else "No version of that name was published, or it is gone.",
             help=f"write one of {', '.join(known)}"
             + (", or keep it if Colab's list shows it" if newer else ""),
-            fix=Fix(
+            fix=unsafe_fix(
                 f"take runtime {near}",
-                (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{near}"'),),
-                Applicability.UNSAFE,
+                set_field_edit(context, (*colab.facts.route, "runtime"), f'"{near}"'),
             ),
         )
 
@@ -65,7 +61,7 @@ RULE = Rule(
         "googlecolab/backend-info README: runtime versions",
         "googlecolab/colab-vscode: runtime_version_names",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

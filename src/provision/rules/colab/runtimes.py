@@ -47,7 +47,7 @@ class BaseRuntime(NamedTuple):
     @property
     def related(self) -> tuple[RelatedLocation, ...]:
         """The second location of a finding about its packages."""
-        return (related_at(self.colab.facts.route, "on top of this runtime's packages"),)
+        return related_at(self.colab.facts.route, "on top of this runtime's packages")
 
 
 class PackageReplacement(NamedTuple):

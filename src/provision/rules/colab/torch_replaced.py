@@ -21,12 +21,11 @@ runtime's torch, take a runtime with the requested torch, or write `isolation: v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
+from provision.diagnostics import Diagnostic, Insert, Route, Severity
 from provision.facts import cuda_of
 from provision.rules.colab.runtimes import (
     BaseRuntime,
@@ -35,9 +34,10 @@ from provision.rules.colab.runtimes import (
     pinnable_runtimes,
     replaced_packages,
 )
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS
 from provision.rules.package_lines import version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
 class TorchReplacement(NamedTuple):
@@ -49,8 +49,7 @@ class TorchReplacement(NamedTuple):
     back: str
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose torch is replaced, graver if companions stay."""
+def _check(context: LintContext) -> Findings:
     for system in base_runtimes(context):
         if (
             "torch" in system.packages
@@ -134,7 +133,7 @@ def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) 
         )
         + swap.back,
         related=system.related,
-        fix=Fix(f"add {' and '.join(left)}", edits, Applicability.UNSAFE) if left else None,
+        fix=unsafe_fix(f"add {' and '.join(left)}", *edits) if left else None,
     )
 
 
@@ -185,7 +184,7 @@ RULE = Rule(
         "torchvision/extension.py",
         "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB_TARGETS}', "torch==2.13.0"

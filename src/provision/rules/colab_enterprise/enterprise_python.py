@@ -18,16 +18,13 @@ Say `isolation: venv`, take one of the Pythons that are known, or look what a ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabEnterpriseTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab Enterprise target whose Python is not among the known ones."""
+def _check(context: LintContext) -> Findings:
     known = context.facts.conditions["enterprise Pythons"].value.split()
     for target in context.targets:
         if (
@@ -42,11 +39,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             ("python",),
             why="Colab Enterprise publishes no list of what its runtimes hold.",
             help=f"isolation: venv at target {target.name}, or look in a cell: !python3 --version",
-            related=(related_at(target.route, "on top of this runtime's packages"),),
-            fix=Fix(
+            related=related_at(target.route, "on top of this runtime's packages"),
+            fix=unsafe_fix(
                 "make an environment of its own there",
-                (set_field_edit(context, (*target.route, "isolation"), "venv"),),
-                Applicability.UNSAFE,
+                set_field_edit(context, (*target.route, "isolation"), "venv"),
             ),
         )
 
@@ -57,7 +53,7 @@ RULE = Rule(
     name="enterprise-python",
     severity=Severity.UNKNOWN,
     sources=("hashicorp/terraform-provider-google resource_colab_runtime_template.go",),
-    check=check,
+    check=_check,
     bad=(
         Example(f'gpu: none\npython: "3.13"\npackages: []\n{TEAM}', '"3.13"'),
         Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', other_ids=("PYT002",)),

@@ -19,7 +19,6 @@ Take the region or machine type that is named, or raise the limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.machines import (
@@ -30,13 +29,12 @@ from provision.facts.machines import (
     region_of,
 )
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target whose price is above the limit, or not known."""
+def _check(context: LintContext) -> Findings:
     if context.spec.cost is None:
         return
     limit = context.spec.cost.limit_per_hour
@@ -88,7 +86,7 @@ def _over_limit_finding(
         + ("" if every else " Other zones of this target are within the limit."),
         help=f"{_cheaper_alternative(context, instance, offer, limit)}raise the limit to "
         f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
-        related=(related_at(instance.route("zones"), "zones asked for here"),),
+        related=related_at(instance.route("zones"), "zones asked for here"),
     )
 
 
@@ -134,7 +132,7 @@ def _unknown_price_finding(instance: Instance, regions: str) -> Diagnostic:
         why="Whether it is within the limit is not known.",
         help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
         "provision facts list prices",
-        related=(related_at(instance.route("zones"), "zones asked for here"),),
+        related=related_at(instance.route("zones"), "zones asked for here"),
     )
 
 
@@ -146,7 +144,7 @@ RULE = Rule(
         "Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
         Example(

@@ -19,19 +19,16 @@ of Windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, RelatedLocation, Route, Severity
 from provision.facts import Card
 from provision.kinds.base import TargetFacts
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
 
 MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each local target whose platform does not go with its accelerator."""
+def _check(context: LintContext) -> Findings:
     reported: set[Route] = set()
     for target in context.targets:
         route = target.gpu_settings.gpu_route
@@ -46,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             yield from _cuda_findings(context, target)
 
 
-def _mps_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
+def _mps_findings(context: LintContext, target: TargetFacts) -> Findings:
     if MAC in target.platforms:
         return
     local = isinstance(target.target, LocalTarget)
@@ -60,7 +57,7 @@ def _mps_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnos
     )
 
 
-def _cuda_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
+def _cuda_findings(context: LintContext, target: TargetFacts) -> Findings:
     host = target.card.host if target.card is not None else ""
     if target.card is not None and host and host not in target.platforms:
         yield _other_host_finding(context, target, target.card)
@@ -106,7 +103,7 @@ def _other_host_finding(context: LintContext, target: TargetFacts, card: Card) -
         f"{card.name} sits in machines of {card.host}, and the platforms are "
         f"{', '.join(target.platforms)}",
         target.gpu_settings.gpu_route,
-        severity=card.evidence.cap_severity(Severity.ERROR),
+        evidence=card.evidence,
         why="Wheels for another processor cannot be installed there.",
         help=f"write platforms: [{card.host}]",
         related=_related_platforms(context),
@@ -115,7 +112,7 @@ def _other_host_finding(context: LintContext, target: TargetFacts, card: Card) -
 
 def _related_platforms(context: LintContext) -> tuple[RelatedLocation, ...]:
     if "platforms" in context.spec.model_fields_set:
-        return (related_at(("platforms",), "platforms are listed here"),)
+        return related_at(("platforms",), "platforms are listed here")
     return ()
 
 
@@ -130,7 +127,7 @@ RULE = Rule(
         ),
         "PyTorch documentation, MPS backend",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: RTX-4090\npython: "3.12"\npackages: [torch]\nplatforms: [windows-x86_64]\n',

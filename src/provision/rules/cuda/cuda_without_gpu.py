@@ -18,8 +18,6 @@ card leave it idle while it is paid for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
@@ -31,11 +29,10 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.kinds.base import GpuSettings
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each pair of gpu and cuda that cannot both be meant."""
+def _check(context: LintContext) -> Findings:
     for device in context.devices:
         if not device.is_nvidia and device.cuda not in ("auto", "none"):
             message = (
@@ -68,7 +65,7 @@ def _finding(device: GpuSettings, message: str, why: str) -> Diagnostic:
         inner,
         why=why,
         help=f"write cuda: {right}{at}, or correct gpu",
-        related=(related_at(outer, f"{outer[-1]} asked for here"),),
+        related=related_at(outer, f"{outer[-1]} asked for here"),
         # The intent is clear if a target overrides only gpu, but not if both values are written.
         fix=Fix(
             f"write cuda: {right}{at}",
@@ -83,7 +80,7 @@ RULE = Rule(
     name="cuda-without-gpu",
     severity=Severity.ERROR,
     sources=("the spec language: `gpu: none` implies `cuda: none`",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\n', '"12.8"'),
         Example('gpu: L4\ncuda: none\npython: "3.11"\npackages: [torch]\n', "none"),

@@ -18,18 +18,24 @@ Leave cuDNN to torch, or bound it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
+from provision.diagnostics import Fix, Route, Severity
 from provision.facts.versions import lower_bound, require_version
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 MAJORS = ("11", "12", "13")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card below what the cuDNN runs on."""
+def _check(context: LintContext) -> Findings:
     cards = {
         target.gpu_settings.gpu_route: target.card
         for target in context.targets
@@ -52,7 +58,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="Convolutions and cuDNN's attention fail at run time on that card.",
             help=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
             f"nvidia-cudnn-cu{major}<{row.first}",
-            related=(related_at(gpu, "card asked for here"),),
+            related=related_at(gpu, "card asked for here"),
             fix=_fix(context, f"nvidia-cudnn-cu{major}", row.first),
         )
 
@@ -76,11 +82,7 @@ def _fix(context: LintContext, name: str, below: str) -> Fix | None:
     line = find_line(context, name)
     if line is None:
         return None
-    return Fix(
-        f"write {name}<{below}",
-        (set_version_edit(context, *line, f"<{below}"),),
-        Applicability.UNSAFE,
-    )
+    return unsafe_fix(f"write {name}<{below}", set_version_edit(context, *line, f"<{below}"))
 
 
 RULE = Rule(
@@ -92,7 +94,7 @@ RULE = Rule(
         "immich-app/immich#23110",
         "conda-forge/cudnn-feedstock#124",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '

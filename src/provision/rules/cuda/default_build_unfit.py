@@ -19,10 +19,7 @@ Say `cuda`: then the build is settled, and with it the newest torch that has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
     Edit,
     Fix,
@@ -32,8 +29,9 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts import TorchRelease, cuda_of
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildQuery,
     build_queries,
@@ -43,8 +41,7 @@ from provision.rules.torch_builds import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target on which another build runs and the default one does not."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None:
         return
     for query in build_queries(context):
@@ -102,7 +99,7 @@ def _finding(
             f'write cuda: "{version}", which has torch {release}'
             for version, release in list(cudas.items())[:2]
         ),
-        related=(related_at(query.releases.route, "torch comes from here"),),
+        related=related_at(query.releases.route, "torch comes from here"),
         fix=_fix(context, query, cuda),
     )
 
@@ -116,7 +113,7 @@ def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:
     edit: Edit = (
         Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
     )
-    return Fix(f'write cuda: "{cuda}"', (edit,), Applicability.UNSAFE)
+    return unsafe_fix(f'write cuda: "{cuda}"', edit)
 
 
 RULE = Rule(
@@ -129,7 +126,7 @@ RULE = Rule(
         "Kaggle/docker-python#1546",
         "pytorch/pytorch#168065",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),
         Example('gpu: P100\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n', "P100"),

@@ -18,14 +18,12 @@ Ask for a driver of the branches that know the card.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
 from provision.facts.schema_platforms import split_image_name
 from provision.facts.versions import lower_bound, require_version
 from provision.kinds.base import TargetFacts
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import (
     DriverBranches,
@@ -33,13 +31,12 @@ from provision.rules.machine_requirements import (
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each driver that a card does not work with."""
+def _check(context: LintContext) -> Findings:
     for target in context.targets:
         if target.card is None:
             continue
@@ -54,7 +51,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _provided_driver_findings(
     context: LintContext, target: TargetFacts, card: Card, known: DriverBranches
-) -> Iterator[Diagnostic]:
+) -> Findings:
     driver = target.driver
     if driver is None:
         return
@@ -66,16 +63,15 @@ def _provided_driver_findings(
             f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
             f"{card.name} ({card.arch}) {known}",
             driver.route,
-            severity=driver.evidence.cap_severity(_severity(context, card)),
+            severity=_severity(context, card),
+            evidence=driver.evidence,
             why=WHY,
             help=f"take an image with a driver {known}, or another card",
-            related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
+            related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
         )
 
 
-def _early_image_findings(
-    context: LintContext, target: TargetFacts, card: Card
-) -> Iterator[Diagnostic]:
+def _early_image_findings(context: LintContext, target: TargetFacts, card: Card) -> Findings:
     """Look for an image of a day before its family had a driver for such old cards."""
     family, day = split_image_name(getattr(target.target, "image", None) or "")
     for change in context.facts.image_changes:
@@ -90,10 +86,11 @@ def _early_image_findings(
                 f"images of {family} have a driver that works for {card.name} ({card.cc}) "
                 f"since {change.since}, and this one is of {day}",
                 (*target.route, "image"),
-                severity=change.evidence.cap_severity(_severity(context, card)),
+                severity=_severity(context, card),
+                evidence=change.evidence,
                 why="Before that day the driver there knew no card older than Turing.",
                 help=f"take an image of {change.since} or later, or another card",
-                related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
+                related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
             )
 
 
@@ -103,7 +100,7 @@ def _required_driver_findings(
     card: Card,
     known: DriverBranches,
     requirement: MachineRequirement,
-) -> Iterator[Diagnostic]:
+) -> Findings:
     specifiers = requirement.specifiers
     if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
         return
@@ -119,12 +116,8 @@ def _required_driver_findings(
         severity=_severity(context, card),
         why=WHY,
         help=f'write driver: "{right}", or take another card',
-        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
-        fix=Fix(
-            f'write driver: "{right}"',
-            (Replace(RouteLocation(requirement.route), yaml_scalar(right)),),
-            Applicability.UNSAFE,
-        ),
+        related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
+        fix=replace_fix(f'write driver: "{right}"', requirement.route, yaml_scalar(right)),
     )
 
 
@@ -153,7 +146,7 @@ RULE = Rule(
             "capability, and its driver"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '

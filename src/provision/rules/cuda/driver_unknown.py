@@ -18,22 +18,27 @@ image whose driver is published.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.schema_platforms import ImageFamily
 from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, possible_builds
 
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image whose driver may be too old for every possible build."""
+def _check(context: LintContext) -> Findings:
     for query in build_queries(context):
         image = query.target.image
         option = None
@@ -50,7 +55,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="If it is older, torch says that the NVIDIA driver on your system is too old, "
             "and runs on the CPU.",
             help=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
-            related=(related_at(query.cuda_route, "the CUDA version is decided here"),),
+            related=related_at(query.cuda_route, "the CUDA version is decided here"),
         )
 
 
@@ -94,7 +99,7 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench image versioning and Deep Learning VM images",
         "NVIDIA, CUDA Compatibility, minor version compatibility",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '

@@ -20,7 +20,6 @@ meant.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from provision.diagnostics import (
     Diagnostic,
@@ -35,14 +34,13 @@ from provision.diagnostics import (
 from provision.facts import cuda_of
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines, set_version_edit, without_local
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import Package
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line with a build tag; the first fix also sets the CUDA version."""
+def _check(context: LintContext) -> Findings:
     tagged = [
         (route, package, match[1])
         for route, package in package_lines(context)
@@ -80,7 +78,7 @@ def _finding(
         help=right
         if fixable
         else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
-        related=(related_at(("cuda",), "the CUDA version is said here"),)
+        related=related_at(("cuda",), "the CUDA version is said here")
         if note and "cuda" in context.spec.model_fields_set
         else (),
         fix=Fix(right, edits) if fixable else None,
@@ -111,7 +109,7 @@ RULE = Rule(
     name="local-version-tag",
     severity=Severity.ERROR,
     sources=("PEP 440, local version identifiers", "https://download.pytorch.org/whl/"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.11"\npackages: [psutil, torch==2.0.1+cu118]\n',

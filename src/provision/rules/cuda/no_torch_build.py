@@ -17,18 +17,23 @@ take a torch release that was built for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease, cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
 from provision.kinds.base import GpuSettings
 from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version that no admitted torch release was built for."""
+def _check(context: LintContext) -> Findings:
     releases = torch_releases(context)
     if releases:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -72,7 +77,7 @@ def _finding(
         + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
         help=f'write cuda: "{built[-1]}" or cuda: auto'
         + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
-        related=(related_at(releases.route, "torch asked for here"),),
+        related=related_at(releases.route, "torch asked for here"),
     )
 
 
@@ -85,7 +90,7 @@ RULE = Rule(
         "replicate/cog torch_compatibility.json",
         "torch wheels on PyPI",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n', '"12.8"'),
         Example('gpu: L4\ncuda: "11.7"\npython: "3.11"\npackages: ["torch>=2.2,<2.7"]\n', '"11.7"'),

@@ -25,15 +25,21 @@ Take a CUDA version that the driver runs, or an image with a newer driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
 from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import (
     BuildOption,
     BuildQuery,
@@ -47,8 +53,7 @@ from provision.rules.torch_builds import (
 _OLD = (IncompatibilityKind.DRIVER_TOO_OLD, IncompatibilityKind.PTX_NEEDS_DRIVER)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that is too old for every torch that may come."""
+def _check(context: LintContext) -> Findings:
     yield from _glibc_findings(context)
     for query in build_queries(context):
         driver = query.target.driver
@@ -59,7 +64,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             yield _finding(context, query, driver, *newest)
 
 
-def _glibc_findings(context: LintContext) -> Iterator[Diagnostic]:
+def _glibc_findings(context: LintContext) -> Findings:
     releases = possible_torch_releases(context)
     if releases:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -86,10 +91,10 @@ def _glibc_findings(context: LintContext) -> Iterator[Diagnostic]:
             f"{releases.requested} needs glibc {rows[-1].glibc}, and that of "
             f"{have.provider} is {have.value}",
             have.route,
-            severity=have.evidence.cap_severity(Severity.ERROR),
+            evidence=have.evidence,
             why="The installer finds no wheel that runs on that system.",
             help="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
-            related=(related_at(releases.route, "torch comes from here"),),
+            related=related_at(releases.route, "torch comes from here"),
         )
 
 
@@ -134,10 +139,8 @@ def _finding(
             describe_image_with_driver(context, query.target, obstacle.required)
             or "take a machine with a newer driver",
         ),
-        related=(
-            related_at(driver.route, f"driver {driver.value} comes from here"),
-            related_at(query.releases.route, "torch comes from here"),
-        ),
+        related=related_at(driver.route, f"driver {driver.value} comes from here")
+        + related_at(query.releases.route, "torch comes from here"),
     )
 
 
@@ -150,7 +153,7 @@ RULE = Rule(
         "PEP 600 and the wheel tags of torch",
         "pytorch/pytorch#162531",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'

@@ -18,18 +18,15 @@ applies to that target only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import has_version_in_range
 from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target whose driver does not satisfy `requires.driver`."""
+def _check(context: LintContext) -> Findings:
     for target in context.targets:
         requirement, driver = find_machine_requirement(context, target, "driver"), target.driver
         specifiers = requirement.specifiers if requirement else None
@@ -44,14 +41,14 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             f"requires.driver: {requirement.text} is asked for, and the driver of "
             f"{driver.provider} is {driver.value}",
             requirement.route,
-            severity=driver.evidence.cap_severity(Severity.ERROR),
+            evidence=driver.evidence,
             why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, "
             "so the check on the device would fail.",
             help="take an image that brings such a driver, or ask for less"
             if target.image
             else f"ask for less at this target, as in requires: {{driver: "
             f'">={driver.value.split(".")[0]}"}}',
-            related=(related_at(driver.route, f"driver {driver.value} comes from here"),),
+            related=related_at(driver.route, f"driver {driver.value} comes from here"),
         )
 
 
@@ -70,7 +67,7 @@ RULE = Rule(
         "googlecolab/backend-info 66982a15",
         "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '

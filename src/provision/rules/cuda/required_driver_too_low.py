@@ -20,24 +20,29 @@ Ask for the floor, or leave `driver` out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.facts import cuda_of
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range, lower_bound, require_version
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.machine_requirements import (
     MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import BuildQuery, build_queries
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each `requires.driver` that admits drivers below the minimum."""
+def _check(context: LintContext) -> Findings:
     reported = set()
     for query in build_queries(context):
         requirement = None
@@ -65,11 +70,7 @@ def _finding(
     if possible and (low is None or is_driver_at_least(low, floor)):
         return None
     help_text = f'write driver: ">={floor}"'
-    fix: Fix | None = Fix(
-        help_text,
-        (Replace(RouteLocation(requirement.route), yaml_scalar(f">={floor}")),),
-        Applicability.UNSAFE,
-    )
+    fix: Fix | None = replace_fix(help_text, requirement.route, yaml_scalar(f">={floor}"))
     first_unsupported = known.first_unsupported
     if first_unsupported and require_version(floor) >= require_version(first_unsupported):
         fix = None
@@ -83,7 +84,7 @@ def _finding(
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
         help=help_text,
-        related=(related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
+        related=related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here")
         if query.target.gpu_settings.cuda != "auto"
         else (),
         fix=fix,
@@ -95,7 +96,7 @@ RULE = Rule(
     name="required-driver-too-low",
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA Compatibility, minor version compatibility",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '

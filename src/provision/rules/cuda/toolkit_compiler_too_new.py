@@ -18,12 +18,11 @@ Take a newer toolkit of the same major version, or install an older gcc and say 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import require_version
+from provision.rules.edits import replace_fix
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import (
     major_version,
     operating_system_at,
@@ -32,8 +31,7 @@ from provision.rules.source_builds import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target whose gcc the toolkit does not take."""
+def _check(context: LintContext) -> Findings:
     requested = context.spec.cuda_toolkit
     toolkit = None
     if requested and source_built_packages(context):
@@ -55,21 +53,16 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and "
             f"{system.os} has gcc {system.gcc}",
             ("cuda_toolkit",),
-            severity=system.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)),
+            severity=toolkit.evidence.cap_severity(Severity.ERROR),
+            evidence=system.evidence,
             why="nvcc stops at a newer host compiler: unsupported GNU version.",
             help=(f'write cuda_toolkit: "{right}", or ' if right else "")
             + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
-            related=(
-                related_at(
-                    (*target.route, "image" if target.image else "runtime"),
-                    f"{system.os} comes from here",
-                ),
+            related=related_at(
+                (*target.route, "image" if target.image else "runtime"),
+                f"{system.os} comes from here",
             ),
-            fix=Fix(
-                f'write cuda_toolkit: "{right}"',
-                (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),),
-                Applicability.UNSAFE,
-            )
+            fix=replace_fix(f'write cuda_toolkit: "{right}"', ("cuda_toolkit",), f'"{right}"')
             if right
             else None,
         )
@@ -84,7 +77,7 @@ RULE = Rule(
         "package lists of the distributions (gcc)",
         "pytorch/pytorch#136556",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '

@@ -18,19 +18,22 @@ Take a toolkit of the same major version, best of the same minor one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
-    Fix,
-    Replace,
     Route,
-    RouteLocation,
     Severity,
 )
 from provision.kinds.base import TargetFacts
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.edits import replace_fix
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.source_builds import (
     Nvcc,
     major_version,
@@ -42,8 +45,7 @@ from provision.rules.source_builds import (
 from provision.spec import Package
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each compiler whose CUDA major version is not that of the wheels."""
+def _check(context: LintContext) -> Findings:
     sure, reported = torch_extensions(context), set()
     packages = sure or source_built_packages(context)
     for target in context.targets if packages else ():
@@ -77,17 +79,9 @@ def _finding(
         "version mismatches the version that was used to compile PyTorch.",
         help=f'write cuda_toolkit: "{cuda}"'
         + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
-        related=(
-            (related_at(target.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ()
-        )
-        + (related_at(package[0], "compiled against torch"),),
-        fix=Fix(
-            f'write cuda_toolkit: "{cuda}"',
-            (Replace(RouteLocation(nvcc.route), f'"{cuda}"'),),
-            Applicability.UNSAFE,
-        )
-        if own
-        else None,
+        related=(related_at(target.gpu_settings.cuda_route, "CUDA of the wheels") if said else ())
+        + related_at(package[0], "compiled against torch"),
+        fix=replace_fix(f'write cuda_toolkit: "{cuda}"', nvcc.route, f'"{cuda}"') if own else None,
     )
 
 
@@ -99,7 +93,7 @@ RULE = Rule(
         "_check_cuda_version in torch/utils/cpp_extension.py of torch 2.13.0",
         "lm-sys/FastChat#1203",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '

@@ -18,16 +18,14 @@ wheel for this torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Insert, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that needs nvcc on a target with a card and without nvcc."""
+def _check(context: LintContext) -> Findings:
     if context.spec.cuda_toolkit is not None:
         return
     packages = []
@@ -50,9 +48,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="The wheels of torch bring no compiler; without one the build ends in: "
             "CUDA_HOME environment variable is not set.",
             help=f"say {right}",
-            fix=Fix(
-                f"say {right}", (Insert((), "cuda_toolkit", f'"{cuda}"'),), Applicability.UNSAFE
-            )
+            fix=unsafe_fix(f"say {right}", Insert((), "cuda_toolkit", f'"{cuda}"'))
             if cuda and number == 0
             else None,
         )
@@ -67,7 +63,7 @@ RULE = Rule(
         "Dao-AILab/flash-attention setup.py",
         "file lists of the packages on PyPI",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: A100\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '

@@ -15,15 +15,13 @@ Take the nearest released version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import replace_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for an unknown toolkit: an error if it is between two known versions."""
+def _check(context: LintContext) -> Findings:
     requested = context.spec.cuda_toolkit
     if requested is None or requested in context.facts.toolkits:
         return
@@ -46,11 +44,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         help=f"write {' or '.join([*below, *above])}"
         if gap
         else "check the version with `nvcc --version` where it is installed",
-        fix=Fix(
-            f'write "{nearest}"',
-            (Replace(RouteLocation(("cuda_toolkit",)), f'"{nearest}"'),),
-            Applicability.UNSAFE,
-        )
+        fix=replace_fix(f'write "{nearest}"', ("cuda_toolkit",), f'"{nearest}"')
         if gap and nearest
         else None,
     )
@@ -64,7 +58,7 @@ RULE = Rule(
         "releases of nvidia-cuda-nvcc on PyPI",
         "NVIDIA runfile names, by spack-packages cuda/package.py",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.7"\npython: "3.12"\npackages: '

@@ -18,19 +18,17 @@ Take a toolkit that supports the card.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
 from provision.facts.compatibility import runs_machine_code
 from provision.facts.schema_torch import CudaToolkit
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import replace_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import major_version, source_built_packages, wheel_cuda_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that the toolkit has dropped, or does not support yet."""
+def _check(context: LintContext) -> Findings:
     requested = context.spec.cuda_toolkit
     toolkit = None
     if requested and source_built_packages(context):
@@ -70,12 +68,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             help=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
             if right
             else "take another card",
-            related=(related_at(route, "card asked for here"),),
-            fix=Fix(
-                f'write cuda_toolkit: "{right}"',
-                (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),),
-                Applicability.UNSAFE,
-            )
+            related=related_at(route, "card asked for here"),
+            fix=replace_fix(f'write cuda_toolkit: "{right}"', ("cuda_toolkit",), f'"{right}"')
             if right
             else None,
         )
@@ -99,7 +93,7 @@ RULE = Rule(
     name="toolkit-without-card",
     severity=Severity.ERROR,
     sources=("ptxas --help of the nvidia-cuda-nvcc wheels", "pytorch/pytorch#10201"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, '

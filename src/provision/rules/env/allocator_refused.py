@@ -19,18 +19,16 @@ Write it as in `expandable_segments:True,max_split_size_mb:128`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_variables import AllocatorOption
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each part of it that torch refuses, or does not know."""
+def _check(context: LintContext) -> Findings:
     for name in NAMES:
         for part in re.split(r",(?![^\[]*\])", context.spec.env.get(name, "")):
             if (found := _find_problem(context, part.strip())) is not None:
@@ -95,7 +93,7 @@ RULE = Rule(
         "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "expandable_segments:true"}}\n',

@@ -18,16 +18,13 @@ choose a card on a shared machine, set the variable when you start the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 NAME = "CUDA_VISIBLE_DEVICES"
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the variable is set and a card is requested."""
+def _check(context: LintContext) -> Findings:
     devices = [device for device in context.devices if device.is_nvidia]
     if NAME not in context.spec.env or not devices or context.resolved is not None:
         return
@@ -56,7 +53,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if not shown
         else "What it names depends on the machine; gpu says how many cards there are.",
         help=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
-        related=(related_at(most.gpu_route, "cards asked for here"),),
+        related=related_at(most.gpu_route, "cards asked for here"),
     )
 
 
@@ -75,7 +72,7 @@ RULE = Rule(
     name="devices-hidden",
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n', '""'

@@ -20,16 +20,13 @@ Write the whole path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_variables import FolderVariable
 from provision.rules.examples import EMPTY_SPEC
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such variable."""
+def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         row = context.facts.folders.get(name)
         if row is None or not value or (problem := _problem(row, value)) is None:
@@ -67,7 +64,7 @@ RULE = Rule(
         "datasets 5.2.0 config.py",
         "CPython, Lib/tempfile.py",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
         Example(f"{EMPTY_SPEC}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),

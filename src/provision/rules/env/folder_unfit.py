@@ -19,8 +19,6 @@ applies to all targets: if they differ, leave the variable out, and each target 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_variables import FolderVariable
 from provision.kinds.base import TargetFacts
@@ -33,12 +31,11 @@ from provision.rules.folders import (
     is_in_memory,
     is_within,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable and the first target on which its folder is unfit."""
+def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         row = context.facts.folders.get(name)
         if row is None or not row.big or not value.startswith("/"):
@@ -84,7 +81,7 @@ def _finding(
         severity=severity,
         why=f"It is where {row.holds} go, gigabytes of them.",
         help=f"write {proposed}, or leave it out: the home of each place is used then",
-        related=(related_at(target.route, "used here"),),
+        related=related_at(target.route, "used here"),
     )
 
 
@@ -105,7 +102,7 @@ RULE = Rule(
         "Filesystem Hierarchy Standard 3.0",
         "shm_overview(7)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
         Example(

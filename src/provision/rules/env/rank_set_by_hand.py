@@ -18,10 +18,8 @@ Take the variable out, and say `strategy` and `launcher` under `training`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 SINGLE_PROCESS_VALUES = {
     "LOCAL_RANK": "-1",
@@ -32,8 +30,7 @@ SINGLE_PROCESS_VALUES = {
 """Each variable with the value that stands for one process alone (accelerate/state.py)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such variable."""
+def _check(context: LintContext) -> Findings:
     for name in (
         SINGLE_PROCESS_VALUES.keys() & context.spec.env.keys() if context.resolved is None else ()
     ):
@@ -58,7 +55,7 @@ RULE = Rule(
         "PyTorch documentation, torchrun, environment variables",
         "meta-llama/llama-cookbook#59",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n', "LOCAL_RANK"

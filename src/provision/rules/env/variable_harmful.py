@@ -21,25 +21,21 @@ spec.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
-    Fix,
     Replace,
     RouteLocation,
     RoutePart,
     Severity,
 )
 from provision.facts.schema_variables import VariableEffect
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable whose value has an effect that matters to this spec."""
+def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         for row in context.facts.variables.get(name, ()):
             if row.applies_to(value) and _applies(context, row) and _has_effect(context, row):
@@ -84,15 +80,14 @@ def _finding(row: VariableEffect, value: str) -> Diagnostic:
     cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
     rename = None
     if row.instead:
-        rename = Fix(
-            f"write {row.instead}",
-            (Replace(RouteLocation(route, RoutePart.KEY), row.instead),),
-            Applicability.UNSAFE,
+        rename = unsafe_fix(
+            f"write {row.instead}", Replace(RouteLocation(route, RoutePart.KEY), row.instead)
         )
     finding = RULE.diagnostic(
         f"{shown}: {row.effect}",
         route,
-        severity=row.evidence.cap_severity(Severity(row.severity)),
+        severity=Severity(row.severity),
+        evidence=row.evidence,
         why="Written here it holds for every run at every target, and no log says so.",
         help=cure,
         fix=rename,
@@ -110,7 +105,7 @@ RULE = Rule(
         "NVIDIA NCCL and DCGM documentation",
         "the wheels that read them: `provision facts list variable`",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "1"}}\n', '"1"'),
         Example(

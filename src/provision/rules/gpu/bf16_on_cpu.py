@@ -19,15 +19,13 @@ must not say `use_cpu`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Fix, Insert, Severity
+from provision.rules.edits import unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target without an accelerator; a note if Trainer accepts it."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
@@ -49,7 +47,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             help="say arguments: {use_cpu: true} under training, or write precision: fp32"
             if refused
             else "nothing needs to change; fp32 may be faster",
-            related=(related_at(route, "no accelerator here"),),
+            related=related_at(route, "no accelerator here"),
             fix=_fix(context) if refused else None,
         )
 
@@ -63,7 +61,7 @@ def _fix(context: LintContext) -> Fix | None:
         edit = Insert(("training", "arguments"), "use_cpu", "true")
     else:
         edit = Insert(("training",), "arguments", "{use_cpu: true}")
-    return Fix("say use_cpu: true", (edit,), Applicability.UNSAFE)
+    return unsafe_fix("say use_cpu: true", edit)
 
 
 RULE = Rule(
@@ -74,7 +72,7 @@ RULE = Rule(
         "TrainingArguments.__post_init__ in transformers 5.23.0, tried on a CPU",
         "oneDNN, bfloat16 training on CPUs",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '

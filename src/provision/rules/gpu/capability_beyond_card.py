@@ -15,17 +15,14 @@ Require less, or request another card; `requires` under a target applies to that
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
 from provision.kinds.base import TargetFacts
 from provision.rules.machine_requirements import find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each need that a known card does not meet."""
+def _check(context: LintContext) -> Findings:
     reported = set()
     for target in context.targets:
         card, requirement = (
@@ -48,10 +45,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             f"requires.compute_capability: {requirement.text} is asked for, and {card.name} has "
             f"{card.cc}",
             requirement.route,
-            severity=card.evidence.cap_severity(Severity.ERROR),
+            evidence=card.evidence,
             why="The check on the device would fail, whatever the machine.",
             help=f"ask for less, or for another card{f', as {other.name}' if other else ''}",
-            related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
+            related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
         )
 
 
@@ -71,7 +68,7 @@ RULE = Rule(
     name="capability-beyond-card",
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA GPU Compute Capability",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\n',

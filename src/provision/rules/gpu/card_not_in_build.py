@@ -21,25 +21,29 @@ is CUDA 12.6, up to torch 2.14.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
     Fix,
     RelatedLocation,
-    Replace,
     Route,
-    RouteLocation,
     Severity,
 )
 from provision.facts import TorchBuild
 from provision.facts.compatibility import CodeForm, runs_machine_code
 from provision.facts.versions import require_version
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import replace_fix, unsafe_fix, yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import (
     BuildOption,
     BuildQuery,
@@ -61,8 +65,7 @@ class _MissingCode(NamedTuple):
     ptx: BuildOption | None = None
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that none of the possible builds has machine code for."""
+def _check(context: LintContext) -> Findings:
     reported = set()
     for query in build_queries(context):
         key = (query.gpu_route, query.cuda_route, query.platform)
@@ -121,7 +124,7 @@ def _missing_code_finding(
         help=describe_alternatives(context, query),
         related=_related(query)
         if bound is None
-        else (related_at(query.gpu_route, "card asked for here"),),
+        else related_at(query.gpu_route, "card asked for here"),
         fix=_fix(context, query) if bound is None else bound[1],
     )
 
@@ -149,21 +152,17 @@ def _is_dropped_for_good(context: LintContext, query: BuildQuery, option: BuildO
 
 
 def _related(query: BuildQuery) -> tuple[RelatedLocation, ...]:
-    related = [related_at(query.releases.route, "torch comes from here")]
-    if query.cuda_route != query.gpu_route:
-        related.insert(0, related_at(query.gpu_route, "card asked for here"))
-    return tuple(related)
+    torch = related_at(query.releases.route, "torch comes from here")
+    if query.cuda_route == query.gpu_route:
+        return torch
+    return related_at(query.gpu_route, "card asked for here") + torch
 
 
 def _fix(context: LintContext, query: BuildQuery) -> Fix | None:
     cuda = next(iter(runnable_cudas(context, query)), None)
     if cuda is None or query.target.gpu_settings.cuda == "auto" or context.resolved is not None:
         return None
-    return Fix(
-        f'write cuda: "{cuda}"',
-        (Replace(RouteLocation(query.cuda_route), yaml_scalar(cuda)),),
-        Applicability.UNSAFE,
-    )
+    return replace_fix(f'write cuda: "{cuda}"', query.cuda_route, yaml_scalar(cuda))
 
 
 def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
@@ -191,10 +190,8 @@ def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | N
     ):
         return None
     version = f"{line[1].version}," if line[1].version else ""
-    return line[0], Fix(
-        f"ask for torch<{after}",
-        (set_version_edit(context, *line, f"{version}<{after}"),),
-        Applicability.UNSAFE,
+    return line[0], unsafe_fix(
+        f"ask for torch<{after}", set_version_edit(context, *line, f"{version}<{after}")
     )
 
 
@@ -235,7 +232,7 @@ RULE = Rule(
         "CUDA C++ Programming Guide, binary and PTX compatibility",
         "pytorch/pytorch#172352",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),
         Example('gpu: RTX-5090\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', '"12.6"'),

@@ -19,16 +19,13 @@ fp16 may stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such card; a note if fp16 is faster than fp32 all the same."""
+def _check(context: LintContext) -> Findings:
     if context.spec.training.precision is not Precision.FP16:
         return
     for route, card in {
@@ -46,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             help="write precision: fp32, or take a card with tensor cores"
             if slower or "tensor_cores" in card.lacks
             else "nothing needs to change",
-            related=(related_at(route, "card asked for here"),),
+            related=related_at(route, "card asked for here"),
         )
 
 
@@ -73,7 +70,7 @@ RULE = Rule(
         "NVIDIA/apex#76",
         "pytorch/pytorch#58123",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '

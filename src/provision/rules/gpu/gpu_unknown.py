@@ -18,25 +18,18 @@ but is not listed can be used: the device will show what it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
     Fix,
-    Replace,
     Route,
-    RouteLocation,
     Severity,
 )
-from provision.rules.edits import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import replace_fix, yaml_scalar
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Gpu
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target with an unknown card."""
+def _check(context: LintContext) -> Findings:
     for route, gpu in {
         device.gpu_route: device.gpu for device in context.devices if device.is_nvidia
     }.items():
@@ -74,10 +67,8 @@ def _fix(context: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix
         return None
     short = where[-1] == "gpu"
     text = f"{meant}:{gpu.count}" if short and gpu.count != 1 else meant
-    return Fix(
-        f"write {meant}",
-        (Replace(RouteLocation(where), yaml_scalar(text, plain=context.source.is_plain(where))),),
-        Applicability.UNSAFE,
+    return replace_fix(
+        f"write {meant}", where, yaml_scalar(text, plain=context.source.is_plain(where))
     )
 
 
@@ -90,7 +81,7 @@ RULE = Rule(
         "google-cloud-aiplatform accelerator_type.py",
         "NVIDIA, compute capability of CUDA GPUs",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n', "A100-80BG:2"),
         Example('gpu: {type: Z999, count: 1}\npython: "3.11"\npackages: [torch]\n', "Z999"),

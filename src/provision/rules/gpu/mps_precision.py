@@ -18,18 +18,23 @@ Declare fp32, or raise the bound of torch or accelerate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_torch import MpsPrecision
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import possible_torch_releases
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each MPS target that lacks the precision, or needs a newer macOS."""
+def _check(context: LintContext) -> Findings:
     precision = context.spec.training.precision
     for route in dict.fromkeys(
         device.gpu_route for device in context.devices if device.gpu.type == "mps"
@@ -47,7 +52,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 severity=severity,
                 why=why,
                 help=help_text,
-                related=(related_at(route, "MPS asked for here"),),
+                related=related_at(route, "MPS asked for here"),
             )
 
 
@@ -131,7 +136,7 @@ RULE = Rule(
         "accelerator.py and utils/modeling.py of accelerate 0.29.3 to 1.15.0",
         "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: '

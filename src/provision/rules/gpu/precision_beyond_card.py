@@ -19,13 +19,20 @@ Declare fp16 on cards before Ampere, or take a newer card.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
+from provision.rules.edits import replace_fix
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
@@ -33,16 +40,11 @@ NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
 arithmetic throughput and feature tables).
 """
 
-_FIX = Fix(
-    "write precision: fp16",
-    (Replace(RouteLocation(("training", "precision")), "fp16"),),
-    Applicability.UNSAFE,
-)
+_FIX = replace_fix("write precision: fp16", ("training", "precision"), "fp16")
 _EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known card that is below what the precision needs."""
+def _check(context: LintContext) -> Findings:
     precision = context.spec.training.precision
     needed = NEEDS.get(precision)
     if needed is None:
@@ -63,7 +65,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             if precision is Precision.BF16
             else "It does not run on that card.",
             help="write precision: fp16, or take a newer card",
-            related=(related_at(route, "card asked for here"),),
+            related=related_at(route, "card asked for here"),
             fix=None if any(device.gpu.is_none for device in context.devices) else _FIX,
         )
 
@@ -101,7 +103,7 @@ RULE = Rule(
         "lm-sys/FastChat#1191",
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '

@@ -17,10 +17,8 @@ Declare `precision: fp32` for CPU targets, or bf16, which a CPU computes in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 _WHY = {
@@ -32,8 +30,7 @@ _WHY = {
 }
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that goes without an accelerator."""
+def _check(context: LintContext) -> Findings:
     precision = context.spec.training.precision
     if precision not in _WHY or context.spec.training.method == "inference":
         return
@@ -48,7 +45,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             severity=Severity.WARNING if slow_only else None,
             why=_WHY[precision],
             help="write precision: fp32 or bf16, or ask for a GPU",
-            related=(related_at(route, "no accelerator here"),),
+            related=related_at(route, "no accelerator here"),
         )
 
 
@@ -67,7 +64,7 @@ RULE = Rule(
         ),
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '

@@ -18,15 +18,13 @@ start of the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Insert, Severity
+from provision.rules.edits import unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding if tf32 is declared for a card that has it and nothing switches it on."""
+def _check(context: LintContext) -> Findings:
     training, framework = context.spec.training, context.spec.framework()
     if (
         training.precision is not Precision.TF32
@@ -53,7 +51,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         help="say arguments: {tf32: true} under training"
         if trainer
         else 'call torch.set_float32_matmul_precision("high") in the program',
-        fix=Fix("say tf32: true", (edit,), Applicability.UNSAFE)
+        fix=unsafe_fix("say tf32: true", edit)
         if trainer and "tf32" not in training.arguments
         else None,
     )
@@ -68,7 +66,7 @@ RULE = Rule(
         "PyTorch 1.12 release notes",
         "TrainingArguments of transformers 5.23.0 (tf32)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: tf32}\n', "tf32"

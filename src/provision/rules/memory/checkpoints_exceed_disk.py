@@ -20,7 +20,7 @@ disk larger.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
@@ -28,11 +28,10 @@ from provision.facts.memory import checkpoint_bytes
 from provision.kinds.base import Capacity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, format_size, training_workload
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each disk that is too small."""
+def _check(context: LintContext) -> Findings:
     if (
         context.spec.training.model is None
         or context.spec.framework() != "hf-trainer"
@@ -118,7 +117,7 @@ RULE = Rule(
         ),
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(

@@ -16,17 +16,14 @@ Make the data disk larger, or require what the work needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, unmet_sizes
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each requirement that a disk does not meet."""
+def _check(context: LintContext) -> Findings:
     for target, required, disk in unmet_sizes(context, "disk", disk_capacity):
         disk_gb = f"{disk.bytes / 10**9:.0f}"
         alternative = ""
@@ -35,7 +32,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"disk: {required.text} of free disk is required, and {disk.provider} has {disk_gb} GB",
             required.route,
-            severity=disk.at_most(Severity.ERROR),
+            evidence=disk.evidence,
             why="The verification would fail on the device.",
             help=f"{alternative}require less than {disk_gb}GB",
             related=related_if_written(context, disk.route, "disk of this place"),
@@ -55,7 +52,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
         Example(

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.memory import (
     MemoryEstimate,
     MemorySaving,
@@ -38,7 +38,7 @@ from provision.kinds import LocalTarget, WorkbenchTarget
 from provision.kinds.base import Capacity, TargetFacts
 from provision.rules.memory.capacity import format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import available_gpu_counts
 
 _ELSEWHERE = ("deepspeed", "fsdp", "fsdp_config")
@@ -51,8 +51,7 @@ _SEVERAL = (2, 4, 8)
 """Cards of one machine to propose for an unknown target. Our choice."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each kind of card that the training does not fit."""
+def _check(context: LintContext) -> Findings:
     if context.spec.training.model is None or _is_offloaded(context):
         return
     for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
@@ -63,7 +62,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _target_findings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
-) -> Iterator[Diagnostic]:
+) -> Findings:
     least, estimate = (
         minimum_memory(workload, context.facts),
         estimate_memory(workload, context.facts),
@@ -95,7 +94,7 @@ def _target_findings(
         severity=severity,
         why=why,
         help=_help(context, target, workload, vram),
-        related=(related_at(vram.route, "card asked for here"),),
+        related=related_at(vram.route, "card asked for here"),
     )
 
 
@@ -254,7 +253,7 @@ RULE = Rule(
             "documentation, Quantization"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n',

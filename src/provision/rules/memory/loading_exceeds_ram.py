@@ -19,12 +19,10 @@ Take a machine type or shape with more RAM, or load the weights in 16 bits and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, ram_capacity, training_workload
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
 """Bytes per parameter read into RAM: fp32 for full training, 16 bits for frozen weights."""
@@ -34,8 +32,7 @@ only with cpu_ram_efficient_loading, off by default).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each machine that is too small."""
+def _check(context: LintContext) -> Findings:
     if (
         context.spec.training.model is None
         or context.spec.training.method not in BYTES_PER_PARAMETER
@@ -84,7 +81,7 @@ RULE = Rule(
             "(cpu_ram_efficient_loading)"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(

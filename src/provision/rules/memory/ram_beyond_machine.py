@@ -16,9 +16,9 @@ Take the machine type or the shape that is named, or require what the work needs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from provision.diagnostics import Diagnostic, Fix, Severity
+from provision.diagnostics import Fix, Severity
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
 from provision.kinds import ColabTarget, WorkbenchTarget
@@ -32,14 +32,13 @@ from provision.rules.memory.capacity import (
     ram_capacity,
     unmet_sizes,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 USABLE_RAM_SHARE = 0.95
 """Share of the required RAM that is enough, as check H05 has it on the device (a test compares)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each requirement that a machine does not meet."""
+def _check(context: LintContext) -> Findings:
     for target, required, ram in unmet_sizes(
         context, "ram", ram_capacity, usable_share=USABLE_RAM_SHARE
     ):
@@ -50,7 +49,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"ram: {required.text} is required, and {ram.provider} has {available}",
             required.route,
-            severity=ram.at_most(Severity.ERROR),
+            evidence=ram.evidence,
             why="The verification would fail on the device.",
             help=f"{alternative}require at most {available}",
             related=related_if_written(context, ram.route, "machine asked for here"),
@@ -104,7 +103,7 @@ RULE = Rule(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "googlecolab/google-colab-cli#105",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {ram: 64GiB}\n"), "64GiB"),
         Example(example_spec("gpu: L4\nrequires: {ram: 300GiB}\n", machine_type="auto"), "300GiB"),

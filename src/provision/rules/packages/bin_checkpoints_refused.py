@@ -18,9 +18,7 @@ Nothing, where all models come as safetensors. Otherwise take torch 2.6 or newer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers
 from provision.rules.package_requirements import (
     is_certainly_within,
@@ -28,11 +26,18 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when torch is surely too old for that, and not too old altogether."""
+def _check(context: LintContext) -> Findings:
     package, torch = requested_package(context, "transformers"), requested_package(context, "torch")
     releases = transformers_releases(context) if package and torch else None
     if package is None or torch is None or releases is None or not releases.known:
@@ -57,7 +62,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 why=f"Otherwise {need.effect}.",
                 help="nothing, where models come as safetensors; else ask for "
                 f"torch{need.specifier}",
-                related=(related_at(package.route, "transformers asked for here"),)
+                related=related_at(package.route, "transformers asked for here")
                 if package.package
                 else (),
             )
@@ -68,7 +73,7 @@ RULE = Rule(
     name="bin-checkpoints-refused",
     severity=Severity.INFO,
     sources=("check_torch_load_is_safe in utils/import_utils.py of the transformers wheels",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.57.6"]\n',

@@ -17,9 +17,7 @@ Take a bitsandbytes release that has the binary, or a CUDA version that it was b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import cuda_of
 from provision.facts.schema_packages import BitsandbytesBinaries
 from provision.facts.versions import (
@@ -35,11 +33,18 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version without a binary in any admitted release."""
+def _check(context: LintContext) -> Findings:
     package = requested_package(context, "bitsandbytes")
     rows = _possible_rows(context, package) if package is not None else ()
     for device in (
@@ -69,7 +74,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
             "optimizer or quantized layer without it.",
             help=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
-            related=(related_at(device.cuda_route, "CUDA asked for here"),)
+            related=related_at(device.cuda_route, "CUDA asked for here")
             if context.resolved is None
             else (),
             fix=set_version_fix(context, package, f">={having[0].version}") if fitting else None,
@@ -132,7 +137,7 @@ RULE = Rule(
         "libbitsandbytes_cudaNNN.so inside the Linux x86_64 wheels on PyPI",
         "bitsandbytes-foundation/bitsandbytes#631",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '

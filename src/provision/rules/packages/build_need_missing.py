@@ -20,15 +20,13 @@ Add what is missing to `packages`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Insert, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each source package without the packages that its build needs."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is None:
         return
     for route, package in package_lines(context):
@@ -44,14 +42,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             f"{package.key} {context.resolved.versions[package.key]} is built from source, "
             f"and {names} {'is' if len(missing) == 1 else 'are'} not there for it",
             route,
-            severity=known.evidence.cap_severity(Severity.ERROR),
+            evidence=known.evidence,
             why="It is built in the environment that it is for, with nothing but the packages "
             "of the lock.",
             help=f"add {names} to the packages",
-            fix=Fix(
-                f"add {names}",
-                tuple(Insert(("packages",), None, name) for name in missing),
-                Applicability.UNSAFE,
+            fix=unsafe_fix(
+                f"add {names}", *tuple(Insert(("packages",), None, name) for name in missing)
             ),
         )
         yield finding._replace(source=known.evidence.source)
@@ -67,7 +63,7 @@ RULE = Rule(
         "setup.py and pyproject.toml of the source distributions on PyPI",
         "PEP 517, Build environment",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             _SPEC + "{name: deepspeed, build: true}]\n",

@@ -19,9 +19,7 @@ Add `numpy<2`, or take the release that the finding gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_packages import NumpyFloor, UndeclaredRequirement
 from provision.facts.versions import (
     has_version_in_range,
@@ -37,14 +35,13 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that was built for NumPy 1 if NumPy may be 2."""
+def _check(context: LintContext) -> Findings:
     names = context.package_names
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
@@ -98,7 +95,7 @@ RULE = Rule(
         "libtorch_python.so of the torch wheels",
         "pyg-team/pytorch-frame#525",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"

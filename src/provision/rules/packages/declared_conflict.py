@@ -21,9 +21,8 @@ Widen one of the two bounds to the one that the finding gives.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import is_satisfiable
 from provision.rules.package_requirements import (
     PossibleReleases,
@@ -35,7 +34,15 @@ from provision.rules.package_requirements import (
     set_version_fix,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 MOST_ROWS = 8
 """Packages with more admitted rows are not compared about a package that is not listed, because a
@@ -43,8 +50,7 @@ resolver can choose among them. Our choice.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each pair of a spec; a resolver has checked resolved sets."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None or len(context.spec.packages) < 2:
         return
     listed = requested_packages(context)
@@ -71,7 +77,7 @@ def _pair_conflicts(
     package: RequestedPackage,
     own_releases: PossibleReleases,
     other: RequestedPackage,
-) -> Iterator[Diagnostic]:
+) -> Findings:
     declared = [
         declared_specifier(row, other.name, package.package.extras if package.package else ())
         for row in own_releases.rows
@@ -89,7 +95,7 @@ def _pair_conflicts(
         why=f"No {package.name} that is asked for takes it, so that no set of versions can be "
         "found.",
         help=f"ask for {other.name}{wanted}" + (f", or for {package.name}=={fits}" if fits else ""),
-        related=(related_at(package.route, f"{package.name} asked for here"),),
+        related=related_at(package.route, f"{package.name} asked for here"),
         fix=set_version_fix(context, other, wanted),
     )
 
@@ -112,7 +118,7 @@ def _common_dependency_conflicts(
     listed: dict[str, RequestedPackage],
     left: tuple[RequestedPackage, PossibleReleases],
     right: tuple[RequestedPackage, PossibleReleases],
-) -> Iterator[Diagnostic]:
+) -> Findings:
     (package, releases), (two, other) = left, right
     for name in sorted(
         releases.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()
@@ -134,7 +140,7 @@ def _common_dependency_conflicts(
             severity=None if releases.is_complete and other.is_complete else Severity.WARNING,
             why=f"No {name} satisfies both, so that no set of versions can be found.",
             help=_compatible_releases(context, name, (package, releases), (two, other)),
-            related=(related_at(package.route, f"{package.name} asked for here"),),
+            related=related_at(package.route, f"{package.name} asked for here"),
         )
 
 
@@ -169,7 +175,7 @@ RULE = Rule(
         "hiyouga/EasyR1#27",
         "YanWenKun/Hunyuan3D-2-WinPortable#104",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '

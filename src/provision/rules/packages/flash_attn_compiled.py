@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_packages import FlashAttentionWheels
 from provision.facts.versions import (
     has_version_in_range,
@@ -29,11 +29,18 @@ from provision.facts.versions import (
 )
 from provision.rules.package_requirements import RequestedPackage, requested_package
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
+def _check(context: LintContext) -> Findings:
     package = requested_package(context, "flash-attn")
     wanted = (
         package is not None
@@ -64,7 +71,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         help=f"take torch {wheels.torch_last}.* on Python "
         f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or leave "
         "flash-attn out",
-        related=(related_at(releases.route, "torch asked for here"),),
+        related=related_at(releases.route, "torch asked for here"),
     )
 
 
@@ -115,7 +122,7 @@ RULE = Rule(
         ),
         "Dao-AILab/flash-attention#1717",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch==2.9.1, {name: flash-attn, version: '

@@ -19,11 +19,10 @@ XLA_PYTHON_CLIENT_PREALLOCATE=false.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Diagnostic, Insert, Severity
 from provision.facts import cuda_of
 from provision.facts.versions import is_satisfiable
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import (
     RequestedPackage,
     declared_specifier,
@@ -31,7 +30,15 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 PREALLOCATION_VARIABLES = {
     "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
@@ -47,8 +54,7 @@ allocation).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such framework."""
+def _check(context: LintContext) -> Findings:
     if not any(device.is_nvidia for device in context.devices):
         return
     torch = requested_package(context, "torch")
@@ -126,7 +132,7 @@ def _cudnn_finding(
         severity=None if all(device.flavour for device in context.devices) else Severity.WARNING,
         why="No cuDNN satisfies both, so that no set of versions can be found.",
         help=f"make an environment for {framework.name} of its own, or leave its CUDA extra out",
-        related=(related_at(torch.route, "torch asked for here"),),
+        related=related_at(torch.route, "torch asked for here"),
     )
 
 
@@ -150,8 +156,8 @@ def _memory_finding(
         why="torch then runs out of memory in the same process, and on the same card in "
         "another one.",
         help=f"keep them in environments of their own, or set {variable}={value}",
-        related=(related_at(torch.route, "torch asked for here"),),
-        fix=Fix(f"set {variable}={value}", (edit,), Applicability.UNSAFE),
+        related=related_at(torch.route, "torch asked for here"),
+        fix=unsafe_fix(f"set {variable}={value}", edit),
     )
 
 
@@ -165,7 +171,7 @@ RULE = Rule(
         "JAX documentation, GPU memory allocation",
         "apple/axlearn#858",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, '

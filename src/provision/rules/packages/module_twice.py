@@ -18,16 +18,21 @@ Keep one: on a server without a screen opencv-python-headless; for CUDA 12.x cup
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import cuda_of
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each further package with the module, except those with a marker."""
+def _check(context: LintContext) -> Findings:
     names = context.package_names
     groups = [group for group in context.facts.one_of if not names.isdisjoint(group.packages)]
     requested = requested_packages(context) if groups else {}
@@ -47,11 +52,11 @@ def _finding(
         origin_route(context, other, first.route),
         why="They write into the same folder: the one installed last wins in part.",
         help=f"keep one of {first.name} and {other.name}",
-        related=(related_at(first.route, f"{first.name} asked for here"),) if other.package else (),
+        related=related_at(first.route, f"{first.name} asked for here") if other.package else (),
     )
 
 
-def _other_major(context: LintContext, package: RequestedPackage) -> Iterator[Diagnostic]:
+def _other_major(context: LintContext, package: RequestedPackage) -> Findings:
     major = package.name.removeprefix("cupy-cuda").rstrip("x")
     for device in context.devices:
         flavour = context.resolved.flavour if context.resolved else device.flavour
@@ -64,7 +69,7 @@ def _other_major(context: LintContext, package: RequestedPackage) -> Iterator[Di
                 why="It looks for CUDA libraries of its own major, which torch's wheels then "
                 "do not bring.",
                 help=f"write {wanted}",
-                related=(related_at(device.cuda_route, "CUDA asked for here"),)
+                related=related_at(device.cuda_route, "CUDA asked for here")
                 if context.resolved is None
                 else (),
             )
@@ -80,7 +85,7 @@ RULE = Rule(
         "opencv/opencv-python#467",
         "cupy, the warning about multiple CuPy packages",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [opencv-python, opencv-python-headless]\n',

@@ -18,13 +18,13 @@ Correct the name. If the package is really called that, nothing needs to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.facts import Facts
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spelling import edit_distance
 
 SHORT = 5
@@ -37,8 +37,7 @@ are both real; no other name in Colab's lists is near one.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each unknown name that is nearly a popular one."""
+def _check(context: LintContext) -> Findings:
     unknown = [
         (route, package)
         for route, package in package_lines(context)
@@ -54,11 +53,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="Packages are published under misspelt names to be installed by mistake; "
             "whoever wrote one runs on your machine.",
             help=f"write {meant}, or leave the line as it is when {package.key} is what you want",
-            fix=Fix(
-                f"write {meant}",
-                (rename_edit(context, route, package, meant),),
-                Applicability.UNSAFE,
-            ),
+            fix=unsafe_fix(f"write {meant}", rename_edit(context, route, package, meant)),
         )
 
 
@@ -100,7 +95,7 @@ RULE = Rule(
     name="name-lookalike",
     severity=Severity.WARNING,
     sources=("names on the public package index", "pytorch/pytorch#92226"),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, pstuil>=5]\n', "pstuil>=5"),
         Example(

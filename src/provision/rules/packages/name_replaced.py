@@ -17,18 +17,15 @@ Write the name that the finding gives. Its versions are others: bounds are not t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
+from provision.diagnostics import Applicability, Fix, Route, Severity
 from provision.facts import ReplacedPackage
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name in the table."""
+def _check(context: LintContext) -> Findings:
     for route, package in package_lines(context):
         replaced = context.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
@@ -74,7 +71,7 @@ RULE = Rule(
     name="name-replaced",
     severity=Severity.ERROR,
     sources=("project pages on the public package index", "pytorch/pytorch#92226"),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
         Example(

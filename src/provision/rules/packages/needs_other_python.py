@@ -20,8 +20,6 @@ Take the Python or the release that the finding gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
 from provision.rules.package_lines import find_line
@@ -35,11 +33,18 @@ from provision.rules.package_requirements import (
     requested_packages,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package of a spec; a resolver has checked resolved sets."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None:
         return
     for name, package in requested_packages(context).items():
@@ -93,7 +98,7 @@ def _finding(
             else "take another release"
         )
         + others,
-        related=(related_at(("python",), "Python asked for here"),),
+        related=related_at(("python",), "Python asked for here"),
     )
 
 
@@ -118,7 +123,7 @@ def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
 
 def _tokenizers_findings(
     context: LintContext, package: RequestedPackage, releases: PossibleReleases
-) -> Iterator[Diagnostic]:
+) -> Findings:
     """Yield a finding if no tokenizers that transformers admits has a wheel for the Python."""
     if find_line(context, "tokenizers") is None:
         windows = [declared_specifier(row, "tokenizers") for row in releases.rows]
@@ -167,10 +172,10 @@ def _no_wheel_finding(
             f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""
         ),
         package.route,
-        severity=table[0].evidence.cap_severity(Severity.ERROR),
+        evidence=table[0].evidence,
         why="A lock holds wheels only: nothing is built from source.",
         help=", or ".join(ways) or "take another release",
-        related=(related_at(("python",), "Python asked for here"),),
+        related=related_at(("python",), "Python asked for here"),
     )
 
 
@@ -189,7 +194,7 @@ RULE = Rule(
         "Requires-Python in the METADATA of the wheels on PyPI",
         "tags in the file names of the wheels on PyPI",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n',

@@ -19,19 +19,16 @@ Give the one that the code is written for a bound, as in `transformers>=5,<6`, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
 """Fewer packages without a bound are not a habit. Our choice."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding, at the first such package."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None or context.spec.exclude_newer is not None:
         return
     unbounded = {
@@ -55,7 +52,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         route,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
         help=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
-        related=tuple(related_at(other, f"{key} has none either") for key, (other, _) in others),
+        related=tuple(
+            location
+            for key, (other, _) in others
+            for location in related_at(other, f"{key} has none either")
+        ),
     )
 
 
@@ -64,7 +65,7 @@ RULE = Rule(
     name="nothing-pinned",
     severity=Severity.INFO,
     sources=("the lock: one version of each package, until it is made anew",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n', "torch"

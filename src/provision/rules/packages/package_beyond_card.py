@@ -18,8 +18,6 @@ Take a newer card, or leave the package out for that target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, cuda_of
 from provision.facts.schema_packages import CapabilityFloor
@@ -32,14 +30,21 @@ from provision.facts.versions import (
 from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and each card that it does not run on."""
+def _check(context: LintContext) -> Findings:
     cards = {
         target.gpu_settings.gpu_route: (target, target.card)
         for target in context.targets
@@ -110,11 +115,11 @@ def _finding(
         f"{package.description} needs compute capability {wanted}{on}, and "
         f"{target.gpu_settings.gpu.type} has {card.cc}",
         origin_route(context, package, target.gpu_settings.gpu_route),
-        severity=floor.evidence.cap_severity(Severity.ERROR),
+        evidence=floor.evidence,
         why="It installs and imports, and fails when it is used"
         + (f" ({floor.what})." if floor.what else "."),
         help=f"take {_newer_card(context, floor)}, or leave {package.name} out",
-        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
+        related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
     )
 
 
@@ -139,7 +144,7 @@ RULE = Rule(
         "Dao-AILab/flash-attention#762",
         "huggingface/transformers#28188",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',

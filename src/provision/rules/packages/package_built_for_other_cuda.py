@@ -24,14 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Fix, Severity
 from provision.errors import LockError
 from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
 from provision.kinds.base import TargetFacts
 from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
-from provision.rules.edits import set_field_edit
+from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.package_requirements import (
     ReleaseRow,
     RequestedPackage,
@@ -45,6 +45,7 @@ from provision.rules.package_requirements import (
 )
 from provision.rules.rule import (
     Example,
+    Findings,
     LintContext,
     ResolvedSet,
     Rule,
@@ -62,8 +63,7 @@ class PackageWithTorch(NamedTuple):
     flavour: str
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and card if torch has another CUDA major version."""
+def _check(context: LintContext) -> Findings:
     for name, table in context.facts.cuda_wheels.items():
         package = requested_package(context, name)
         if package is None:
@@ -244,10 +244,9 @@ def _fixes(
 
 
 def _set_cuda_fix(context: LintContext, target: TargetFacts, cuda: str) -> Fix:
-    return Fix(
+    return unsafe_fix(
         f'write cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)',
-        (set_field_edit(context, target.gpu_settings.cuda_route, f'"{cuda}"'),),
-        Applicability.UNSAFE,
+        set_field_edit(context, target.gpu_settings.cuda_route, f'"{cuda}"'),
     )
 
 
@@ -296,7 +295,7 @@ RULE = Rule(
         "vllm-project/vllm#44335",
         "vllm-project/vllm#43435",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n', "vllm"),
         Example(

@@ -17,17 +17,22 @@ Leave the package out, ask for the release that the finding names, or ask for a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.schema_packages import CudaOnlyUse
 from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each use of a package that needs CUDA if no target has a card."""
+def _check(context: LintContext) -> Findings:
     kinds = {device.gpu.type: device.gpu_route for device in context.devices}
     if not kinds.keys() <= {"none", "mps"}:
         return
@@ -111,7 +116,7 @@ def _finding(
         severity=severity,
         why=why,
         help=help_text,
-        related=(related_at(gpu_route, "gpu asked for here"),)
+        related=related_at(gpu_route, "gpu asked for here")
         if "gpu" in context.spec.model_fields_set
         else (),
     )
@@ -126,7 +131,7 @@ RULE = Rule(
         "backends/ in the bitsandbytes wheels, 0.45.5 to 0.50.2",
         "torch/utils/_foreach_utils.py in the torch wheels, 2.3.1 to 2.5.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, {name: flash-attn, '

@@ -19,17 +19,15 @@ patch of a minor release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Fix, Severity
 from provision.facts.versions import format_versions, named_versions, require_version
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.releases import AdmittedReleases, torch_releases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for torch and for transformers when no known release is possible."""
+def _check(context: LintContext) -> Findings:
     facts = context.facts
     yield from _unknown_release(
         context, "torch", torch_releases(context), tuple(row.release for row in facts.torch)
@@ -44,7 +42,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _unknown_release(
     context: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]
-) -> Iterator[Diagnostic]:
+) -> Findings:
     if releases is None or releases.known:
         return
     fix, near = _nearest(context, name, table)
@@ -81,7 +79,7 @@ def _nearest(context: LintContext, name: str, table: tuple[str, ...]) -> tuple[F
         return None, ""
     minor = ".".join(near[0].split(".")[:2])
     edit = set_version_edit(context, *line, f"=={minor}.*")
-    return Fix(f"take the newest {minor} release", (edit,), Applicability.UNSAFE), ", ".join(near)
+    return unsafe_fix(f"take the newest {minor} release", edit), ", ".join(near)
 
 
 RULE = Rule(
@@ -89,7 +87,7 @@ RULE = Rule(
     name="release-unknown",
     severity=Severity.UNKNOWN,
     sources=("release lists of torch and transformers on the public package index",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.1.5]\n', "torch==2.1.5"),
         Example('gpu: none\npython: "3.11"\npackages: [torch==99.0]\n', "torch==99.0"),

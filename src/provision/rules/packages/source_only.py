@@ -20,13 +20,9 @@ wheels of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
     Edit,
-    Fix,
     Insert,
     Replace,
     Route,
@@ -34,13 +30,13 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts.versions import is_satisfiable
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package without `build: true`."""
+def _check(context: LintContext) -> Findings:
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
         if (
@@ -65,11 +61,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
             help="write build: true, or bind it to an index that has wheels of it",
-            fix=Fix(
-                "allow building it",
-                (_allow_build_edit(context, route, package),),
-                Applicability.UNSAFE,
-            ),
+            fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 
 
@@ -89,7 +81,7 @@ RULE = Rule(
     name="source-only",
     severity=Severity.ERROR,
     sources=("PyPI file lists, 2026-11-21", "Dao-AILab/flash-attention#1421"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==2.8.3]\n', "flash-attn==2.8.3"

@@ -19,8 +19,6 @@ fits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import is_satisfiable, require_version
@@ -30,11 +28,18 @@ from provision.rules.package_requirements import (
     set_version_fix,
 )
 from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each companion that fits none of the torch releases that are possible."""
+def _check(context: LintContext) -> Findings:
     companions = [
         companion
         for name in ("torchvision", "torchaudio", "triton")
@@ -98,7 +103,7 @@ def _finding(
         why="It is compiled against one torch; with another, importing fails or no set of "
         "versions is found.",
         help=f"ask for {companion.name}{wanted}, or leave its version out",
-        related=(related_at(releases.route, "torch asked for here"),),
+        related=related_at(releases.route, "torch asked for here"),
         fix=set_version_fix(context, companion, wanted),
     )
 
@@ -112,7 +117,7 @@ RULE = Rule(
         "pytorch/vision#8985",
         "pytorch/pytorch#157648",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.21.0]\n',

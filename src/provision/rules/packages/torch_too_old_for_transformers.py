@@ -18,20 +18,25 @@ Raise torch to the floor, or stay with a transformers release that still takes t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from packaging.specifiers import SpecifierSet
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range
 from provision.rules.package_lines import find_line, version_specifiers
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding if no admitted torch is new enough for any admitted transformers."""
+def _check(context: LintContext) -> Findings:
     releases, torch = transformers_releases(context), find_line(context, "torch")
     floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
     allowed = _torch_specifiers(context)
@@ -52,7 +57,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         "found; no installer checks this.",
         help=f"ask for torch>={floor.version}"
         + (f", or for transformers<={older}" if older else ""),
-        related=(related_at(releases.route, "transformers asked for here"),) if torch else (),
+        related=related_at(releases.route, "transformers asked for here") if torch else (),
     )
 
 
@@ -84,7 +89,7 @@ RULE = Rule(
     name="torch-too-old-for-transformers",
     severity=Severity.ERROR,
     sources=("is_torch_available in utils/import_utils.py of the transformers wheels",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers==5.20.2, '

@@ -19,14 +19,12 @@ Add `secrets: {WANDB_API_KEY: {env: WANDB_API_KEY}}`, or `env: {WANDB_MODE: offl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.facts.versions import require_version
 from provision.rules.package_lines import find_line
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
@@ -35,8 +33,7 @@ training_args.py of 4.57.6).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when training would ask for the key."""
+def _check(context: LintContext) -> Findings:
     if (
         context.resolved is not None
         or declares_variable(context, "WANDB_API_KEY")
@@ -98,7 +95,7 @@ RULE = Rule(
         "report_to in training_args.py of transformers 4.57.6 and 5.23.0",
         "unslothai/unsloth#1914",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '

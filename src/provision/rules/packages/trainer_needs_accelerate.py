@@ -26,16 +26,22 @@ Add `accelerate>=FLOOR` to the packages, or write `transformers[torch]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
+from provision.diagnostics import Diagnostic, Fix, Insert, Route, Severity
 from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range, require_version
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import unsafe_fix, yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.package_requirements import has_unknown_packages, is_known_dependency
 from provision.rules.releases import AdmittedReleases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.spec import Package
 
 WHY = (
@@ -44,8 +50,7 @@ WHY = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when accelerate is missing or too old for Trainer."""
+def _check(context: LintContext) -> Findings:
     releases = transformers_releases(context)
     if (
         releases is None
@@ -62,7 +67,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield from _excluded_findings(context, releases, *line)
 
 
-def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
+def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findings:
     floor = context.facts.accelerate_floor(releases.known[-1]) if releases.known else None
     if _is_required_by_listed(context) or not (
         floor or (releases.includes_newer and not releases.known)
@@ -95,16 +100,15 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Itera
 
 def _excluded_findings(
     context: LintContext, releases: AdmittedReleases, route: Route, package: Package
-) -> Iterator[Diagnostic]:
+) -> Findings:
     floor = context.facts.accelerate_floor(releases.known[0]) if releases.known else None
     specifiers = version_specifiers(package)
     if floor is None or specifiers is None or has_version_in_range(specifiers, floor.version):
         return
     sure = floor.certain is not None and not has_version_in_range(specifiers, floor.certain)
-    fix = Fix(
+    fix = unsafe_fix(
         f"ask for accelerate>={floor.version}",
-        (set_version_edit(context, route, package, f">={floor.version}"),),
-        Applicability.UNSAFE,
+        set_version_edit(context, route, package, f">={floor.version}"),
     )
     yield _too_old_finding(
         f"{package.requirement} excludes",
@@ -118,7 +122,7 @@ def _excluded_findings(
 
 def _resolved_findings(
     context: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
-) -> Iterator[Diagnostic]:
+) -> Findings:
     floor = context.facts.accelerate_floor(resolved.versions["transformers"])
     installed = resolved.versions.get("accelerate")
     if floor is None or (
@@ -160,7 +164,7 @@ def _too_old_finding(
         severity=severity,
         why=WHY,
         help=f"ask for accelerate>={floor.version}",
-        related=(related_at(releases.route, "transformers asked for here"),),
+        related=related_at(releases.route, "transformers asked for here"),
         fix=fix,
     )
 
@@ -192,7 +196,7 @@ RULE = Rule(
         "huggingface/transformers#24147",
         "huggingface/transformers#28294",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n',

@@ -32,11 +32,10 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
+def _check(context: LintContext) -> Findings:
     names = context.package_names
     findings: dict[tuple[str, str], Diagnostic] = {}
     for need in sorted(
@@ -90,7 +89,7 @@ RULE = Rule(
         "huggingface/datasets#7742",
         "huggingface/peft#3333",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==21.0.0]\n',

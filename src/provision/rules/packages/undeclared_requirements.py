@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_packages import UndeclaredRequirement
 from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers
@@ -17,7 +15,7 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.rule import LintContext, Rule, related_at
+from provision.rules.rule import Findings, LintContext, Rule, related_at
 
 
 def check_undeclared(
@@ -27,7 +25,7 @@ def check_undeclared(
     need: UndeclaredRequirement,
     *,
     declared: bool = False,
-) -> Iterator[Diagnostic]:
+) -> Findings:
     """Yield the finding of a rule about a requirement of a package that is not ensured.
 
     An installer ensures a declared requirement, as long as it can be met.
@@ -89,7 +87,7 @@ def _unmet_finding(
         severity=Severity.ERROR if used else severity,
         why=f"{need.effect[0].upper()}{need.effect[1:]}.",
         help=f"ask for {need.of}{need.specifier}" + _newer_release_help(need),
-        related=(related_at(package.route, f"{package.name} let in here"),)
+        related=related_at(package.route, f"{package.name} let in here")
         if other.package and package.package
         else (),
         fix=set_version_fix(context, other, need.specifier),
@@ -110,7 +108,7 @@ def _open_finding(
         severity=Severity.WARNING,
         why=f"Resolving takes the newest {need.of} that it may; then {need.effect}.",
         help=f"add {need.of}{need.specifier}" + _newer_release_help(need),
-        related=(related_at(package.route, f"{package.name} asked for here"),) if other else (),
+        related=related_at(package.route, f"{package.name} asked for here") if other else (),
         fix=set_version_fix(context, other, need.specifier)
         if other
         else add_package_fix(need.of, need.specifier),

@@ -20,15 +20,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Route, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Platform
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder that depends on the working directory or the user."""
+def _check(context: LintContext) -> Findings:
     windows = Platform.WINDOWS_X86_64 in context.spec.platforms
     for route, path in _paths(context):
         if path.startswith("/") or (windows and _WINDOWS.fullmatch(path)):
@@ -62,7 +61,7 @@ RULE = Rule(
         "the spec language: `paths` are absolute",
         "Colab and Workbench, working directory of a notebook",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\npaths: {data: data/train}\n', "data/train"

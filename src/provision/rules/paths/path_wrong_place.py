@@ -18,9 +18,8 @@ Give the target `paths` with the folder as it is called there; the finding propo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
@@ -31,12 +30,11 @@ from provision.rules.folders import (
     override_edit,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder and target that do not go together."""
+def _check(context: LintContext) -> Findings:
     for folder in declared_folders(context):
         match folder.target.target:
             case ColabTarget() if (
@@ -81,10 +79,8 @@ def _finding(
     path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
     fix = None
     if path and shared:
-        fix = Fix(
-            f"write {path} at target {folder.target.name}",
-            (override_edit(context, folder, path),),
-            Applicability.UNSAFE,
+        fix = unsafe_fix(
+            f"write {path} at target {folder.target.name}", override_edit(context, folder, path)
         )
     return RULE.diagnostic(
         f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {system}",
@@ -93,7 +89,7 @@ def _finding(
         why=why,
         help=f"give target {folder.target.name} its own: paths: {{{folder.key}: "
         f"{path or 'a folder that you may write to'}}}",
-        related=(related_at(folder.target.route, "used here"),),
+        related=related_at(folder.target.route, "used here"),
         fix=fix,
     )
 
@@ -106,7 +102,7 @@ RULE = Rule(
         "googlecolab/colabtools: a notebook's working directory is /content",
         "docs.cloud.google.com, Workbench instances: /home/jupyter",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "

@@ -20,9 +20,8 @@ only copies lie there, nothing needs to be done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
@@ -37,12 +36,11 @@ from provision.rules.folders import (
     override_edit,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder of results at each target that does not keep it."""
+def _check(context: LintContext) -> Findings:
     for folder in declared_folders(context):
         if (
             folder.holds_results
@@ -98,11 +96,10 @@ def _finding(
         severity=severity,
         why="Its name says that it holds results, and they do not outlive the work there.",
         help=f"write {stays}" if stays else "write a folder on a disk that stays",
-        related=(related_at(folder.target.route, "used here"),),
-        fix=Fix(
+        related=related_at(folder.target.route, "used here"),
+        fix=unsafe_fix(
             f"write {proposed} at target {folder.target.name}",
-            (override_edit(context, folder, proposed),),
-            Applicability.UNSAFE,
+            override_edit(context, folder, proposed),
         )
         if proposed
         else None,
@@ -125,7 +122,7 @@ RULE = Rule(
         "Colab FAQ, research.google.com/colaboratory/faq.html",
         "Filesystem Hierarchy Standard 3.0: /tmp, /run",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
         Example(f"{EMPTY_SPEC}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108

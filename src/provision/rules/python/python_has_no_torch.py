@@ -18,18 +18,23 @@ has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import format_versions
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.spec import LocalTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for the first platform without a torch wheel for the Python."""
+def _check(context: LintContext) -> Findings:
     releases = torch_releases(context)
     if releases:
         rows = [row for row in map(context.facts.torch_release, releases.known) if row]
@@ -54,7 +59,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
         help=f"use Python {newest.pythons_on(missing[0])[-1]}"
         + (f", or torch {format_versions(fitting)}, which has Python {python}" if fitting else ""),
-        related=(related_at(releases.route, "torch asked for here"),),
+        related=related_at(releases.route, "torch asked for here"),
     )
 
 
@@ -80,7 +85,7 @@ RULE = Rule(
     name="python-has-no-torch",
     severity=Severity.ERROR,
     sources=("wheel tags of torch on the public package index",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
         Example(

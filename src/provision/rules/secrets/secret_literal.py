@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from provision.agent.core.redact import is_secret_like
-from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Route, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 _NAMES = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
@@ -50,12 +50,11 @@ switches. Our choice.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each value that is a secret by its form or its name."""
+def _check(context: LintContext) -> Findings:
     yield from _findings(_values(context))
 
 
-def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def check_data(data: Mapping[str, Any]) -> Findings:
     """Yield the same findings for data that does not match the schema of a spec."""
     yield from _findings(
         text
@@ -68,7 +67,7 @@ def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
             yield from _findings(_texts(("targets", name, "paths"), target.get("paths")))
 
 
-def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
+def _findings(values: Iterable[tuple[Route, str]]) -> Findings:
     for route, value in values:
         if is_secret_like(value) or (
             len(value) >= _SHORTEST
@@ -124,7 +123,7 @@ RULE = Rule(
     name="secret-literal",
     severity=Severity.ERROR,
     sources=("token formats that the services publish", "skypilot-org/skypilot#10741"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\nenv: {GREETING: '

@@ -16,11 +16,9 @@ Write the name that takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     EQUIVALENT_FIELDS,
@@ -31,8 +29,7 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each deprecated argument that another one can stand for."""
+def _check(context: LintContext) -> Findings:
     known = trainer_releases(context)
     for name in context.spec.training.arguments if known else ():
         row = context.facts.arguments.get(name)
@@ -62,7 +59,7 @@ RULE = Rule(
     name="argument-deprecated",
     severity=Severity.INFO,
     sources=("training_args.py in the transformers wheels on PyPI",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: '

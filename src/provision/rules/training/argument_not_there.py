@@ -18,12 +18,18 @@ Write the name that took its place, or stay with a transformers release that has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import TrainingArgument
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     find_successor,
@@ -33,8 +39,7 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known argument that the newest possible release does not have."""
+def _check(context: LintContext) -> Findings:
     known = trainer_releases(context)
     for name in context.spec.training.arguments if known else ():
         row = context.facts.arguments.get(name)
@@ -61,7 +66,7 @@ def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]
         else Severity.WARNING,
         why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
         help=_help(row, instead, later=later, renamed=renamed),
-        related=(related_at(transformers.route, "transformers asked for here"),)
+        related=related_at(transformers.route, "transformers asked for here")
         if transformers and transformers.package
         else (),
         fix=rename_argument_fix(context, row.argument, instead) if instead and renamed else None,
@@ -87,7 +92,7 @@ RULE = Rule(
         "huggingface/course#987",
         "ROCm/MAD#136",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

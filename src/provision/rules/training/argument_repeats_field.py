@@ -22,12 +22,11 @@ Say it in the field, and leave the argument out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
-from provision.rules.edits import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Diagnostic, Insert, RoutePart, Severity
+from provision.rules.edits import unsafe_fix, yaml_scalar
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE, EQUIVALENT_FIELDS
 
 HALVES = ("bf16", "fp16")
@@ -37,8 +36,7 @@ AT_MOST_ONE = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such argument."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     if context.resolved is not None:
         return
@@ -85,10 +83,9 @@ def _finding(
     if given or same:
         fix = None
     else:
-        fix = Fix(
+        fix = unsafe_fix(
             f"write {field}: {text}",
-            (Insert(("training",), field, yaml_scalar(text) if isinstance(value, str) else text),),
-            Applicability.UNSAFE,
+            Insert(("training",), field, yaml_scalar(text) if isinstance(value, str) else text),
         )
     if given and value in HALVES and declared in HALVES and not same:
         return _other_precision_finding(context, name, declared)
@@ -103,7 +100,7 @@ def _finding(
         else Severity.WARNING,
         why="The rules, the memory estimate and the verification go by the field.",
         help=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
-        related=(related_at(("training", field), "said here"),) if given else (),
+        related=related_at(("training", field), "said here") if given else (),
         fix=fix,
     )
 
@@ -116,7 +113,7 @@ def _other_precision_finding(context: LintContext, name: str, declared: str) -> 
         severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
         why=AT_MOST_ONE,
         help=f"leave {name} out, or write precision: {name} in its place",
-        related=(related_at(("training", "precision"), "said here"),),
+        related=related_at(("training", "precision"), "said here"),
     )
 
 
@@ -128,7 +125,7 @@ RULE = Rule(
         "the spec language: training",
         "training_args.py in the wheels of transformers 4.57.6 and 5.23.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -23,13 +23,11 @@ verification is built with it. Your program has to pass it to its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_packages import SubclassArgument
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     is_in_release,
@@ -38,8 +36,7 @@ from provision.rules.training.trainer_arguments import (
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name that the facts do not know."""
+def _check(context: LintContext) -> Findings:
     unknown = [
         name for name in context.spec.training.arguments if name not in context.facts.arguments
     ]
@@ -124,7 +121,7 @@ RULE = Rule(
     name="argument-unknown",
     severity=Severity.ERROR,
     sources=("training_args.py in the transformers wheels on PyPI",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: '

@@ -18,20 +18,18 @@ Give `eval_strategy` the value of `save_strategy`, and make `save_steps` a multi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
     Edit,
-    Fix,
     Insert,
     Replace,
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 STEPS = 500
@@ -40,8 +38,7 @@ of 4.57.6 and 5.23.0).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the two do not match."""
+def _check(context: LintContext) -> Findings:
     arguments = context.spec.training.arguments
     if (
         arguments.get("load_best_model_at_end") is not True
@@ -88,10 +85,8 @@ def _strategies_differ(
         why="TrainingArguments refuses that: the best checkpoint is one that was both "
         "evaluated and saved.",
         help=f"write {name}: {value}",
-        related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),)
-        if key
-        else (),
-        fix=Fix(f"write {name}: {value}", (edit,), Applicability.UNSAFE),
+        related=related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here") if key else (),
+        fix=unsafe_fix(f"write {name}: {value}", edit),
     )
 
 
@@ -115,7 +110,7 @@ RULE = Rule(
         "zjunlp/DeepKE#394",
         "hiyouga/LlamaFactory#8133",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -17,18 +17,24 @@ Ask for the torch that the finding names, take an older Python, or write `torch_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import require_version
+from provision.rules.edits import replace_fix
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 ROUTE = ("training", "torch_compile")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding if no admitted torch supports torch.compile on the Python."""
+def _check(context: LintContext) -> Findings:
     row = None
     if context.spec.training.torch_compile:
         row = context.facts.compile_pythons.get(context.python)
@@ -45,19 +51,13 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
         f"{releases.requested} admits {releases.known[-1]} at most",
         ROUTE,
-        severity=row.evidence.cap_severity(Severity.ERROR),
+        evidence=row.evidence,
         why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
         f"on Python {row.python}.",
         help=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
-        related=(
-            related_at(releases.route, "torch asked for here"),
-            related_at(("python",), "Python asked for here"),
-        ),
-        fix=Fix(
-            "write torch_compile: false",
-            (Replace(RouteLocation(ROUTE), "false"),),
-            Applicability.UNSAFE,
-        ),
+        related=related_at(releases.route, "torch asked for here")
+        + related_at(("python",), "Python asked for here"),
+        fix=replace_fix("write torch_compile: false", ROUTE, "false"),
     )
 
 
@@ -69,7 +69,7 @@ RULE = Rule(
         "check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels",
         "pytorch/pytorch#120233",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n',

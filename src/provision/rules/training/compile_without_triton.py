@@ -19,20 +19,24 @@ Write `torch_compile: false`, add torch, take a newer card, or use WSL2 in place
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
-
-ROUTE = ("training", "torch_compile")
-_FIX = Fix(
-    "write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE
+from provision.rules.edits import replace_fix
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
 )
 
+ROUTE = ("training", "torch_compile")
+_FIX = replace_fix("write torch_compile: false", ROUTE, "false")
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a set without torch, and for each card that triton does not support."""
+
+def _check(context: LintContext) -> Findings:
     if not context.spec.training.torch_compile:
         return
     if context.resolved is None:
@@ -49,7 +53,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _old_card_findings(context: LintContext) -> Iterator[Diagnostic]:
+def _old_card_findings(context: LintContext) -> Findings:
     floors = [
         row
         for row in context.facts.capability_floors
@@ -67,15 +71,15 @@ def _old_card_findings(context: LintContext) -> Iterator[Diagnostic]:
                 f"torch_compile: true needs compute capability {floor.cc_min}, and "
                 f"{gpu} has {card.cc}",
                 ROUTE,
-                severity=floor.evidence.cap_severity(Severity.ERROR),
+                evidence=floor.evidence,
                 why="torch.compile makes triton code, and triton refuses older cards.",
                 help="write torch_compile: false, or take a newer card",
-                related=(related_at(route, "card asked for here"),),
+                related=related_at(route, "card asked for here"),
                 fix=_FIX,
             )
 
 
-def _windows_findings(context: LintContext) -> Iterator[Diagnostic]:
+def _windows_findings(context: LintContext) -> Findings:
     triton = context.facts.platforms.get("triton")
     is_local = any(target.target.kind == "local" for target in context.targets)
     has_card = any(target.gpu_settings.is_nvidia for target in context.targets)
@@ -91,7 +95,7 @@ def _windows_findings(context: LintContext) -> Iterator[Diagnostic]:
             severity=Severity.WARNING,
             why='torch.compile ends in "Cannot find a working triton installation" there.',
             help="write torch_compile: false, or take Windows out of platforms and use WSL2",
-            related=(related_at(("platforms",), "platforms of the lock"),),
+            related=related_at(("platforms",), "platforms of the lock"),
             fix=_FIX,
         )
 
@@ -105,7 +109,7 @@ RULE = Rule(
         "wheel tags of triton 3.9.0 on PyPI",
         "pytorch/pytorch#136361",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '

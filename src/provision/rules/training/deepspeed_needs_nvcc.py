@@ -20,15 +20,12 @@ Ask for `cuda_toolkit` of the wheels' CUDA version, or keep to an optimizer of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding if a target with a card has no known nvcc."""
+def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if context.resolved is not None or not strategy.startswith("deepspeed"):
         return
@@ -66,7 +63,7 @@ RULE = Rule(
     name="deepspeed-needs-nvcc",
     severity=Severity.INFO,
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\ncuda: "12.8"\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'

@@ -17,11 +17,9 @@ Add torchao.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 BACKENDS = (
@@ -35,8 +33,7 @@ BACKENDS = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when none of the backends is there."""
+def _check(context: LintContext) -> Findings:
     if context.resolved:
         names = set(context.resolved.versions)
     else:
@@ -69,7 +66,7 @@ RULE = Rule(
             "installed)"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -19,10 +19,7 @@ Write `strategy: ddp` (or `fsdp`, `deepspeed-zero2`), or ask for one card.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
     Diagnostic,
     Fix,
     Insert,
@@ -31,12 +28,12 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.kinds.base import GpuSettings
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each number of cards above one."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     given = {"deepspeed", "fsdp"} & training.arguments.keys()
     if (
@@ -68,7 +65,7 @@ def _several_processes(context: LintContext, device: GpuSettings) -> Diagnostic:
         severity=Severity.INFO,
         why="That is ddp in fact; the memory estimate and the rules go by strategy.",
         help="write strategy: ddp",
-        related=(related_at(device.gpu_route, "cards asked for here"),),
+        related=related_at(device.gpu_route, "cards asked for here"),
         fix=_set_ddp_fix(context),
     )
 
@@ -95,7 +92,7 @@ def _set_ddp_fix(context: LintContext) -> Fix:
         edit = Insert(("training",), "strategy", "ddp")
     else:
         edit = Insert((), "training", "{strategy: ddp}")
-    return Fix("write strategy: ddp", (edit,), Applicability.UNSAFE)
+    return unsafe_fix("write strategy: ddp", edit)
 
 
 RULE = Rule(
@@ -106,7 +103,7 @@ RULE = Rule(
         "trainer.py of transformers 5.23.0 (nn.DataParallel where n_gpu > 1)",
         "PyTorch documentation, torch.nn.DataParallel",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',

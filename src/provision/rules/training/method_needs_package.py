@@ -18,15 +18,13 @@ Add the package that the finding names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_requirements import (
     add_package_fix,
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
 FRAMEWORKS = (
@@ -43,8 +41,7 @@ pages).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that a method lacks."""
+def _check(context: LintContext) -> Findings:
     method = context.spec.training.method
     if (
         method not in NEEDS
@@ -86,7 +83,7 @@ RULE = Rule(
         "quantizers/quantizer_bnb_4bit.py of the transformers wheels",
         "peft documentation, quickstart",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

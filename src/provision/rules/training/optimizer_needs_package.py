@@ -18,23 +18,20 @@ Add the package that the finding names, or take an optimizer of torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     add_package_fix,
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 NOT_ON_INDEX = ("apex", "torchdistx")
 """The packages of these names on the public index are others, or old (project pages)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the package of the declared optimizer is missing."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     row = context.facts.optimizer_names.get(training.optimizer)
     if (
@@ -73,7 +70,7 @@ RULE = Rule(
     name="optimizer-needs-package",
     severity=Severity.ERROR,
     sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

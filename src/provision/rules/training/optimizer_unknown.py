@@ -17,20 +17,26 @@ Write the name that the finding gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_packages import OptimizerName
+from provision.rules.edits import replace_fix
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.training.trainer_arguments import is_in_release
 from provision.spelling import nearest_word
 
 ROUTE = ("training", "optimizer")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the newest transformers that is possible does not take the optimizer."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     if "optimizer" not in training.model_fields_set or context.spec.framework() != "hf-trainer":
         return
@@ -59,10 +65,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         help=f"write {meant}"
         if meant
         else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
-        related=(related_at(releases.route, "transformers asked for here"),),
-        fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE)
-        if meant
-        else None,
+        related=related_at(releases.route, "transformers asked for here"),
+        fix=replace_fix(f"write {meant}", ROUTE, meant) if meant else None,
     )
 
 
@@ -86,7 +90,7 @@ RULE = Rule(
     name="optimizer-unknown",
     severity=Severity.ERROR,
     sources=("OptimizerNames in training_args.py of the transformers wheels",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

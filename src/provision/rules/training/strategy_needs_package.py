@@ -16,19 +16,25 @@ Add `{name: deepspeed, build: true}` (it comes as source alone), or raise torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Insert, Severity
 from provision.facts.versions import has_version_in_range, parse_specifiers
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import origin_route, requested_package, set_version_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 STRATEGY = ("training", "strategy")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for what a strategy lacks."""
+def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
@@ -37,10 +43,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             STRATEGY,
             why="Training ends when it starts, as DeepSpeed is not installed.",
             help="add {name: deepspeed, build: true} to the packages",
-            fix=Fix(
-                "add deepspeed",
-                (Insert(("packages",), None, "{name: deepspeed, build: true}"),),
-                Applicability.UNSAFE,
+            fix=unsafe_fix(
+                "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
             ),
         )
     for floor in context.facts.strategy_floors if strategy != "none" else ():
@@ -65,7 +69,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 if refused
                 else f"It is refused below {floor.refused_below} only, but not supported.",
                 help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
-                related=(related_at(STRATEGY, "strategy asked for here"),),
+                related=related_at(STRATEGY, "strategy asked for here"),
                 fix=set_version_fix(context, torch, f">={floor.version}"),
             )
 
@@ -87,7 +91,7 @@ RULE = Rule(
         "accelerate/utils/constants.py and accelerator.py in the wheel of accelerate 1.15.0",
         "integrations/deepspeed.py of transformers 5.23.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '

@@ -19,16 +19,13 @@ accelerate's own. Where the program makes it in code, nothing needs to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 ROUTE = ("training", "strategy")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the argument that turns a strategy on is not there."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(
         training.strategy
@@ -60,7 +57,7 @@ RULE = Rule(
     name="strategy-without-configuration",
     severity=Severity.INFO,
     sources=("deepspeed and fsdp in training_args.py of transformers 4.57.6 and 5.23.0",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

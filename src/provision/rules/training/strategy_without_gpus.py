@@ -17,14 +17,12 @@ Write `strategy: none`, or ask for more cards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from provision.diagnostics import Severity
+from provision.rules.edits import replace_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
-
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when no target has more than one card."""
+def _check(context: LintContext) -> Findings:
     strategy, devices = context.spec.training.strategy, context.devices
     if (
         strategy == "none"
@@ -47,12 +45,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         if offloads and device.is_nvidia
         else "There is nothing to spread, and no memory to save.",
         help="write strategy: none, or ask for more cards",
-        related=(related_at(device.gpu_route, "asked for here"),),
-        fix=Fix(
-            "write strategy: none",
-            (Replace(RouteLocation(("training", "strategy")), "none"),),
-            Applicability.UNSAFE,
-        ),
+        related=related_at(device.gpu_route, "asked for here"),
+        fix=replace_fix("write strategy: none", ("training", "strategy"), "none"),
     )
 
 
@@ -64,7 +58,7 @@ RULE = Rule(
         "PyTorch documentation, distributed communication",
         "DeepSpeed documentation, ZeRO-Offload",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -15,19 +15,16 @@ Add the package, or take the tracker out of `report_to`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
 """Packages that declare a tracker as a dependency (METADATA of the tensorflow wheels)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such tracker."""
+def _check(context: LintContext) -> Findings:
     report_to = context.spec.training.arguments.get("report_to")
     if isinstance(report_to, str):
         trackers = [report_to]
@@ -64,7 +61,7 @@ RULE = Rule(
     name="tracker-not-listed",
     severity=Severity.ERROR,
     sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from provision.diagnostics import Applicability, Fix, Replace, Route, RouteLocation, RoutePart
+from provision.diagnostics import Fix, Replace, Route, RouteLocation, RoutePart
 from provision.facts import Facts
 from provision.facts.schema_packages import OptimizerName, TrainingArgument
 from provision.facts.versions import require_version
+from provision.rules.edits import unsafe_fix
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import LintContext
 
@@ -73,8 +74,6 @@ def rename_argument_fix(context: LintContext, old: str, new: str) -> Fix | None:
     """Return the fix that gives an argument its new name; None when that is there already."""
     if new in context.spec.training.arguments:
         return None
-    return Fix(
-        f"write {new}",
-        (Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new),),
-        Applicability.UNSAFE,
+    return unsafe_fix(
+        f"write {new}", Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new)
     )

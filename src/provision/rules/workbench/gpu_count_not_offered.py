@@ -16,12 +16,10 @@ Request a number of cards that a machine type has, or name the reservation of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.machines import find_machines
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import (
     UNAVAILABLE_STATUS,
     available_gpu_counts,
@@ -29,8 +27,7 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that no machine type fits."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
         if (
@@ -56,10 +53,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             f"no machine type gives Workbench {count} x {card.name}"
             + (" without a reservation" if count in kept else ""),
             instance.facts.gpu_settings.gpu_route,
-            severity=card.evidence.cap_severity(Severity.ERROR),
+            evidence=card.evidence,
             why="There is nothing that machine_type: auto could choose.",
             help=", or ".join(filter(None, (reserve, fewer))) or "take another card",
-            related=(related_at(instance.route("kind"), "kind of place"),),
+            related=related_at(instance.route("kind"), "kind of place"),
         )
 
 
@@ -75,7 +72,7 @@ RULE = Rule(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),
         Example(example_spec("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),

@@ -16,18 +16,15 @@ Take the nearest card that is offered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card, Facts
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that cannot be had."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         near: tuple[str, ...] = ()
         card, device = instance.facts.card, instance.facts.gpu_settings
@@ -46,12 +43,12 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             problem,
             device.gpu_route,
-            severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
+            evidence=card.evidence if card else None,
             why="The instance cannot be made, in any zone.",
             help=f"take {format_list(near)}"
             if near
             else "give this target a gpu of its own, or none",
-            related=(related_at(instance.route("kind"), "kind of place"),),
+            related=related_at(instance.route("kind"), "kind of place"),
         )
 
 
@@ -78,7 +75,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, revision 20261006, AcceleratorConfig",
         "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"),

@@ -19,9 +19,7 @@ Add torch to `packages`, or write `gpu: none`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
@@ -29,14 +27,21 @@ from provision.rules.package_requirements import (
     is_known_dependency,
     release_rows,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.workbench_instances import workbench_instances
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that nothing would compute on."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         device = instance.facts.gpu_settings
         if instance.facts.card is None or _has_torch(context):
@@ -52,7 +57,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="The driver names the card; that it computes is shown by torch only, and plan "
             "refuses a card that nothing computes on.",
             help="add torch to packages, or write gpu: none",
-            related=(related_at(instance.route("kind"), "kind of place"),),
+            related=related_at(instance.route("kind"), "kind of place"),
         )
 
 
@@ -83,7 +88,7 @@ RULE = Rule(
     name="gpu-without-torch",
     severity=Severity.ERROR,
     sources=("provision's own verification: the checks of what a card computes run through torch",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec().replace("packages: [torch]", "packages: []"), "L4"),
         Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4"),

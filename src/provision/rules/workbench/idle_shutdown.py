@@ -18,21 +18,18 @@ Make `idle_shutdown` longer than the longest run, or leave it out and bound the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.field_types import parse_duration
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 """Launchers that are started in a terminal, so that Jupyter does not count their activity."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each idle shutdown that is out of range or cuts work short."""
+def _check(context: LintContext) -> Findings:
     least, most = context.facts.limits["shortest idle"], context.facts.limits["longest idle"]
     for instance in workbench_instances(context):
         if instance.target.idle_shutdown is None:
@@ -69,7 +66,7 @@ def _interrupted_finding(context: LintContext, instance: Instance) -> Diagnostic
         why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
         help="make it longer than the longest run, or leave it out and bound the cost by "
         "max_lifetime",
-        related=(related_at(("training", "launcher"), "started here"),),
+        related=related_at(("training", "launcher"), "started here"),
     )
 
 
@@ -78,7 +75,7 @@ RULE = Rule(
     name="idle-shutdown",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown and manage metadata",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
         Example(example_spec(idle_shutdown="2d"), "2d"),

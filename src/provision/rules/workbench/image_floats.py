@@ -18,17 +18,14 @@ describe-from-family`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image that moves."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         name, image = instance.target.image, instance.facts.image
         if name is None:
@@ -69,7 +66,7 @@ RULE = Rule(
     name="image-floats",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
         Example(example_spec(image=None), "wb"),

@@ -18,17 +18,14 @@ Take an image of the newest family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_platforms import ImageFamily
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image that has had its day."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         image = instance.facts.image
         state = _support_state(image) if image else None
@@ -48,7 +45,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{image.family} {problem}",
             instance.route("image"),
-            severity=image.evidence.cap_severity(severity),
+            severity=severity,
+            evidence=image.evidence,
             why=f"It carries {carries}."
             if severity is Severity.WARNING
             else "An image that is gone cannot be started.",
@@ -76,7 +74,7 @@ RULE = Rule(
     name="image-legacy",
     severity=Severity.ERROR,
     sources=("docs.cloud.google.com, Workbench instances, image versioning and support policy",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(image="workbench-instances-20260713-2130-rc0"),

@@ -16,11 +16,9 @@ Give the spec a `name` that starts with a letter, or shorten the name of the spe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RelatedLocation, RouteLocation, RoutePart, Severity
+from provision.diagnostics import RelatedLocation, RouteLocation, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 LONGEST = 63
@@ -29,8 +27,7 @@ LONGEST = 63
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name that cannot be."""
+def _check(context: LintContext) -> Findings:
     for number, instance in enumerate(workbench_instances(context)):
         name = f"{context.spec.name}-{instance.facts.name}"
         if name[0].isdigit() and number == 0:
@@ -71,7 +68,7 @@ RULE = Rule(
         "compute.v1 discovery document, Instance.name",
         "docs.cloud.google.com, Workbench instances, create an instance",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
         Example(example_spec(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),

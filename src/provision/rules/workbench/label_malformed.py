@@ -18,11 +18,10 @@ Write it as it is proposed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -36,8 +35,7 @@ KEY, VALUE = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each label that is refused or not the author's."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
@@ -51,9 +49,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _label_findings(
-    context: LintContext, instance: Instance, key: str, value: str
-) -> Iterator[Diagnostic]:
+def _label_findings(context: LintContext, instance: Instance, key: str, value: str) -> Findings:
     route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
     if not KEY.fullmatch(_to_latin(key)):
         if re.match(r"[A-Za-z]", key):
@@ -102,7 +98,7 @@ RULE = Rule(
     name="label-malformed",
     severity=Severity.ERROR,
     sources=("Google Cloud documentation, Requirements for labels",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(labels="{Team: research}"), "Team"),
         Example(example_spec(labels="{team: Research Group}"), "Research Group"),

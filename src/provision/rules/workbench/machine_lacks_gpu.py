@@ -18,20 +18,17 @@ Take the machine type that is named, or `machine_type: auto`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, nearest_machine, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known machine type that does not fit its cards."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         machine, device = (
             context.facts.machines.get(instance.target.machine_type),
@@ -88,12 +85,12 @@ def _finding(
         f"{machine.name} {problem}; {_format_cards(count, card.name)} "
         f"{'is' if count == 1 else 'are'} asked for",
         route,
-        severity=machine.evidence.cap_severity(Severity.ERROR),
+        evidence=machine.evidence,
         why="Google Cloud refuses to make such a machine.",
         help=f"write machine_type: {near.name}, or auto"
         if near
         else "no machine type of Workbench's has that number of that card: ask for another",
-        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+        related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
         fix=set_field_fix(context, route, near.name) if near else None,
     )
 
@@ -106,7 +103,7 @@ def _idle_gpu_finding(instance: Instance, machine: MachineType) -> Diagnostic:
         severity=Severity.WARNING,
         why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
         help=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
-        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),),
+        related=related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),
     )
 
 
@@ -118,7 +115,7 @@ RULE = Rule(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py (N1 limits)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4:2\n"), "g2-standard-8", other_ids=("TRN006",)),
         Example(example_spec("gpu: T4\n", machine_type="e2-standard-4"), "e2-standard-4"),

@@ -17,18 +17,15 @@ list` lists the types that exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each machine type without a row."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         name, route = instance.target.machine_type, instance.route("machine_type")
         if name == "auto" or name in context.facts.machines or "custom-" in name:
@@ -54,7 +51,7 @@ RULE = Rule(
     name="machine-type-unknown",
     severity=Severity.UNKNOWN,
     sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(machine_type="g2-standart-8"), "g2-standart-8"),
         Example(example_spec("gpu: none\n", machine_type="z9-standard-4"), "z9-standard-4"),

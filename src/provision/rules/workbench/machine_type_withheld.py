@@ -17,18 +17,15 @@ Name a `reservation` if the type needs it, or take the machine type of the findi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.machines import find_machines, unavailability_reason
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import available_gpu_counts, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each machine type that is withheld."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         machine = context.facts.machines.get(instance.target.machine_type)
         why = unavailability_reason(machine, reserved=instance.reserved) if machine else ""
@@ -51,7 +48,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"{machine.name} is to be had {why}",
             instance.route("machine_type"),
-            severity=machine.evidence.cap_severity(Severity.ERROR),
+            evidence=machine.evidence,
             why="Google Cloud refuses to make such a Workbench instance.",
             help=f"{reserve}take {format_list(others)}"
             if others
@@ -68,7 +65,7 @@ RULE = Rule(
         "dstackai/gpuhunt providers/gcp.py",
         "Compute Engine documentation, reservation-bound VMs",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
         Example(

@@ -18,12 +18,11 @@ Leave the key out, and use the field of the same meaning if it exists.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, RoutePart, Severity
 from provision.facts.schema_platforms import MetadataKey
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -40,8 +39,7 @@ _WHY = {
 }
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each key that is not the author's, or not one."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         metadata = instance.target.metadata
         for key in metadata:
@@ -101,7 +99,7 @@ RULE = Rule(
         "hashicorp/terraform-provider-google#19342",
         "compute.v1 discovery document, Metadata",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(metadata='{proxy-mode: "service_account"}'), "proxy-mode"),
         Example(example_spec(metadata='{idle-timeout-seconds: "3600"}'), "idle-timeout-seconds"),

@@ -17,17 +17,14 @@ Leave `cuda_toolkit` out: Workbench images include a toolkit. Name an image of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each thing that is not done."""
+def _check(context: LintContext) -> Findings:
     softer = None
     if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
         softer = Severity.WARNING
@@ -40,7 +37,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 severity=softer,
                 why="plan refuses what would be without effect.",
                 help="leave it out: the image brings its own toolkit",
-                related=(related_at(instance.route("kind"), "kind of place"),),
+                related=related_at(instance.route("kind"), "kind of place"),
             )
         if (image := instance.target.image) is not None and ("/" in image or ":" in image):
             yield RULE.diagnostic(
@@ -57,7 +54,7 @@ RULE = Rule(
     name="not-done-yet",
     severity=Severity.ERROR,
     sources=("the spec language: what is modelled and not made is refused",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', other_ids=("CUD012",)),
         Example(

@@ -22,16 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import Instance, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each index, mirror and secret that an instance cannot reach."""
+def _check(context: LintContext) -> Findings:
     softer = None
     if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
         softer = Severity.WARNING
@@ -44,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 severity=softer if route[0] == "indexes" else None,
                 why="An instance cannot reach the folders of this machine; plan refuses it.",
                 help="name an address that begins with https://, or one under mirrors",
-                related=(related_at(instance.route("kind"), "kind of place"),),
+                related=related_at(instance.route("kind"), "kind of place"),
             )
         for name, reference in context.spec.secrets.items():
             if reference.secret is None:
@@ -57,7 +56,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                     "identity; plan refuses any other reference.",
                     help="name it in Secret Manager: {secret: "
                     "projects/PROJECT/secrets/NAME/versions/1}",
-                    related=(related_at(instance.route("kind"), "kind of place"),),
+                    related=related_at(instance.route("kind"), "kind of place"),
                 )
 
 
@@ -82,7 +81,7 @@ RULE = Rule(
         "the spec language: kinds of secret references",
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
         Example(

@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import Instance, workbench_instances
 
@@ -35,8 +35,7 @@ Locations).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each zone out of reach."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         for route, value, what in _regional_resources(instance):
             match = _REGION.search(value)
@@ -53,7 +52,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 yield _finding(instance, route, what, match[1], tuple(away))
 
 
-def _zones_in_several_regions(instance: Instance, route: Route) -> Iterator[Diagnostic]:
+def _zones_in_several_regions(instance: Instance, route: Route) -> Findings:
     """Return a finding for a subnet without a region if the zones are in several regions."""
     regions = tuple(
         dict.fromkeys(
@@ -72,7 +71,7 @@ def _zones_in_several_regions(instance: Instance, route: Route) -> Iterator[Diag
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
         help=f"name zones of one region only, as in {regions[0]}",
-        related=(related_at(instance.route("zones", other), "a zone of another region"),),
+        related=related_at(instance.route("zones", other), "a zone of another region"),
     )
 
 
@@ -101,7 +100,7 @@ def _finding(
         route,
         why="It serves its own region only; elsewhere the instance is refused.",
         help=f"name zones of {region} only, or one of {region_of(away[0])} here",
-        related=(related_at(instance.route("zones", first), "a zone of another region"),),
+        related=related_at(instance.route("zones", first), "a zone of another region"),
     )
 
 
@@ -113,7 +112,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey",
         "Cloud KMS documentation, Locations",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(subnet="projects/my-project/regions/us-east1/subnetworks/ml"),

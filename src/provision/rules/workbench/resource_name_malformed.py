@@ -19,9 +19,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, workbench_instances
 
@@ -62,8 +62,7 @@ NAME_PATTERNS = {
 }
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name of a wrong form."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         for route, form, value in _resource_names(instance):
             pattern, description = NAME_PATTERNS[form]
@@ -101,7 +100,7 @@ RULE = Rule(
         "compute.v1 discovery document, Network.name",
         "Cloud Storage documentation, Bucket names",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(project="My Project"), "My Project"),
         Example(example_spec(project="proj1"), "proj1"),

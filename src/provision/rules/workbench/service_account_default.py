@@ -19,11 +19,10 @@ service-accounts create NAME`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 DEFAULT_ACCOUNT_PATTERN = re.compile(
@@ -31,8 +30,7 @@ DEFAULT_ACCOUNT_PATTERN = re.compile(
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance that runs as a default account."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         account = instance.target.service_account
         if instance.target.managed_euc or (
@@ -61,7 +59,7 @@ RULE = Rule(
         "Google Cloud IAM documentation, Default service accounts",
         "Compute Engine documentation, Service accounts",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(service_account=None), "wb"),
         Example(

@@ -16,20 +16,17 @@ Take the zones of the finding: in the same region if possible, else the nearest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each zone without the card."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         card = instance.facts.card
         if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
@@ -64,7 +61,7 @@ def _finding(
         why="Creating the instance fails there, whatever the quota."
         + ("" if every else " Only the next zone of the list is tried."),
         help=f"take {format_list(_nearest_zones(zone, rows))}",
-        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+        related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
     )
 
 
@@ -92,7 +89,7 @@ RULE = Rule(
         "Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),
         Example(example_spec(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),

@@ -15,20 +15,17 @@ Name zones of the region, in the order in which they are to be tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import format_list, json_quote
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each zone that cannot be one."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         for index, zone in enumerate(instance.target.zones):
             if ZONE_PATTERN.fullmatch(zone):
@@ -58,7 +55,7 @@ RULE = Rule(
     name="zone-malformed",
     severity=Severity.ERROR,
     sources=("Compute Engine documentation, Regions and zones",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(zones="[us-central1]"), "us-central1"),
         Example(example_spec(zones="[us-central1-a, US-Central1-B]"), "US-Central1-B"),
