@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
 from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
 from provision.rules.folders import DRIVE_MOUNTS, is_within
@@ -38,7 +38,30 @@ def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         for route, path in _folders(context, colab):
             if is_within(path, *DRIVE_MOUNTS):
-                yield _finding(colab, route, path)
+                driven, outside = (
+                    colab.target.via == "colab-cli",
+                    not is_within(path, *DRIVE_FOLDERS),
+                )
+                yield RULE.diagnostic(
+                    f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} "
+                    "has only after it was mounted",
+                    route,
+                    severity=None if driven or outside or route[0] == "env" else Severity.INFO,
+                    why=(
+                        "Colab's command line has no browser to agree in."
+                        if driven
+                        else "What is made before lies on the machine's own disk, and mounting "
+                        "then fails: Mountpoint must not already contain files."
+                    )
+                    + (
+                        " Files of a Drive lie in MyDrive or Shareddrives below the mount."
+                        if outside
+                        else ""
+                    ),
+                    help="run drive.mount in the first cell, or write a folder below /content and "
+                    "copy what is to stay",
+                    related=related_at(colab.facts.route, "this runtime"),
+                )
 
 
 def _folders(context: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route, str]]:
@@ -47,26 +70,6 @@ def _folders(context: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Ro
     for name, value in context.spec.env.items():
         if name in context.facts.folders:
             yield ("env", name), value
-
-
-def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
-    driven, outside = colab.target.via == "colab-cli", not is_within(path, *DRIVE_FOLDERS)
-    return RULE.diagnostic(
-        f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has "
-        "only after it was mounted",
-        route,
-        severity=None if driven or outside or route[0] == "env" else Severity.INFO,
-        why=(
-            "Colab's command line has no browser to agree in."
-            if driven
-            else "What is made before lies on the machine's own disk, and mounting then fails: "
-            "Mountpoint must not already contain files."
-        )
-        + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
-        help="run drive.mount in the first cell, or write a folder below /content and copy what "
-        "is to stay",
-        related=related_at(colab.facts.route, "this runtime"),
-    )
 
 
 RULE = Rule(

@@ -18,15 +18,13 @@ requested one.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Diagnostic,
     Edit,
     Insert,
     Replace,
     RouteLocation,
     Severity,
 )
-from provision.facts import Card
-from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, smallest_sufficient_card
+from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
 from provision.rules.edits import unsafe_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
@@ -35,29 +33,28 @@ def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         card, kind = colab.facts.card, colab.facts.gpu_settings.gpu.type
         if kind == "mps" or (card is not None and not card.colab):
-            yield _finding(context, colab, card)
-
-
-def _finding(context: LintContext, colab: ColabTargetFacts, card: Card | None) -> Diagnostic:
-    offered = [other for other in context.facts.cards if other.colab]
-    name, route = smallest_sufficient_card(context, card).name, colab.facts.gpu_settings.gpu_route
-    own = route == (*colab.facts.route, "gpu")
-    edit: Edit
-    if not own:
-        edit = Insert(colab.facts.route, "gpu", name)
-    else:
-        edit = Replace(RouteLocation(route), name)
-    return RULE.diagnostic(
-        f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
-        route if own else colab.facts.route,
-        evidence=card.evidence if card else None,
-        why=f"It offers {', '.join(other.name for other in offered)}.",
-        help=f"write gpu: {name} at target {colab.name}",
-        related=() if own else related_at(route, "card asked for here"),
-        fix=None
-        if own and context.source.text(route) is None
-        else unsafe_fix(f"ask Colab for {name}", edit),
-    )
+            offered = [other for other in context.facts.cards if other.colab]
+            name, route = (
+                smallest_sufficient_card(context, card).name,
+                colab.facts.gpu_settings.gpu_route,
+            )
+            own = route == (*colab.facts.route, "gpu")
+            edit: Edit
+            if not own:
+                edit = Insert(colab.facts.route, "gpu", name)
+            else:
+                edit = Replace(RouteLocation(route), name)
+            yield RULE.diagnostic(
+                f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
+                route if own else colab.facts.route,
+                evidence=card.evidence if card else None,
+                why=f"It offers {', '.join(other.name for other in offered)}.",
+                help=f"write gpu: {name} at target {colab.name}",
+                related=() if own else related_at(route, "card asked for here"),
+                fix=None
+                if own and context.source.text(route) is None
+                else unsafe_fix(f"ask Colab for {name}", edit),
+            )
 
 
 RULE = Rule(

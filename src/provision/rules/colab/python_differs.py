@@ -18,9 +18,9 @@ for a separate environment.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import format_versions
-from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, pinnable_runtimes
+from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
 from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
@@ -33,41 +33,37 @@ def _check(context: LintContext) -> Findings:
             and colab.target.isolation == "system"
             and runtime.minor != context.spec.python
         ):
-            yield _finding(context, colab, runtime.minor)
-
-
-def _finding(context: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
-    if colab.target.via == "browser":
-        fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
-    else:
-        fitting = []
-    isolated = unsafe_fix(
-        "make an environment of its own there",
-        set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),
-    )
-    fix = isolated
-    if fitting:
-        fix = unsafe_fix(
-            f"take runtime {fitting[-1]}",
-            set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),
-        )
-    evidence = colab.facts.python.evidence if colab.facts.python else None
-    return RULE.diagnostic(
-        f"target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and "
-        f'python: "{context.spec.python}" is asked for',
-        colab.runtime_route,
-        evidence=evidence or None,
-        why="What is locked for one Python cannot be installed for another.",
-        help=(
-            f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
-            f"{format_versions(fitting)}), "
-            if fitting
-            else ""
-        )
-        + f'isolation: venv, or python: "{has}"',
-        related=related_at(("python",), "Python asked for here"),
-        fix=fix,
-    )
+            if colab.target.via == "browser":
+                fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
+            else:
+                fitting = []
+            isolated = unsafe_fix(
+                "make an environment of its own there",
+                set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),
+            )
+            fix = isolated
+            if fitting:
+                fix = unsafe_fix(
+                    f"take runtime {fitting[-1]}",
+                    set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),
+                )
+            evidence = colab.facts.python.evidence if colab.facts.python else None
+            yield RULE.diagnostic(
+                f"target {colab.name}: Colab runtime {colab.target.runtime} has Python "
+                f'{runtime.minor}, and python: "{context.spec.python}" is asked for',
+                colab.runtime_route,
+                evidence=evidence or None,
+                why="What is locked for one Python cannot be installed for another.",
+                help=(
+                    f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
+                    f"{format_versions(fitting)}), "
+                    if fitting
+                    else ""
+                )
+                + f'isolation: venv, or python: "{runtime.minor}"',
+                related=related_at(("python",), "Python asked for here"),
+                fix=fix,
+            )
 
 
 RULE = Rule(

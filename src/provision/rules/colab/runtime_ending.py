@@ -18,11 +18,8 @@ Move to a newer version: the finding names the newest with the spec's Python.
 
 from __future__ import annotations
 
-from datetime import date
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    ColabTargetFacts,
     add_months,
     colab_targets,
     facts_date,
@@ -46,37 +43,33 @@ def _check(context: LintContext) -> Findings:
             continue
         end = runtime_end_date(context, runtime)
         if add_months(facts_date(context), NOTICE_MONTHS) >= end:
-            yield _finding(context, colab, end)
-
-
-def _finding(context: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
-    versions = pinnable_runtimes(
-        context, context.spec.python if colab.target.isolation == "system" else None
-    )
-    newer = None
-    if versions and versions[-1].runtime > colab.target.runtime:
-        newer = versions[-1].runtime
-    if end <= facts_date(context):
-        when = f"may be gone since about {end:%Y-%m}"
-    else:
-        when = f"is offered until about {end:%Y-%m}"
-    return RULE.diagnostic(
-        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
-        f"{facts_date(context)})",
-        colab.runtime_route,
-        why="A runtime version can be chosen for about a year. After that the notebook opens "
-        "on the newest one.",
-        help=f'write runtime: "{newer}"'
-        if newer
-        else f"no newer version has Python {context.spec.python}: plan for python: "
-        f'"{named_runtimes(context)[-1].minor}", or isolation: venv',
-        fix=unsafe_fix(
-            f"take runtime {newer}",
-            set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),
-        )
-        if newer
-        else None,
-    )
+            versions = pinnable_runtimes(
+                context, context.spec.python if colab.target.isolation == "system" else None
+            )
+            newer = None
+            if versions and versions[-1].runtime > colab.target.runtime:
+                newer = versions[-1].runtime
+            if end <= facts_date(context):
+                when = f"may be gone since about {end:%Y-%m}"
+            else:
+                when = f"is offered until about {end:%Y-%m}"
+            yield RULE.diagnostic(
+                f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
+                f"{facts_date(context)})",
+                colab.runtime_route,
+                why="A runtime version can be chosen for about a year. After that the notebook "
+                "opens on the newest one.",
+                help=f'write runtime: "{newer}"'
+                if newer
+                else f"no newer version has Python {context.spec.python}: plan for python: "
+                f'"{named_runtimes(context)[-1].minor}", or isolation: venv',
+                fix=unsafe_fix(
+                    f"take runtime {newer}",
+                    set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),
+                )
+                if newer
+                else None,
+            )
 
 
 RULE = Rule(

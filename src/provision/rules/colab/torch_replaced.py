@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.diagnostics import Diagnostic, Insert, Route, Severity
+from provision.diagnostics import Insert, Route, Severity
 from provision.facts import cuda_of
 from provision.rules.colab.runtimes import (
     BaseRuntime,
@@ -58,7 +58,33 @@ def _check(context: LintContext) -> Findings:
             )
             is not None
         ):
-            yield _finding(context, system, swap)
+            left = _mismatched_companions(context, system, swap)
+            behind = ""
+            if left:
+                behind = (
+                    " and leaves "
+                    + " and ".join(f"{name} {system.packages[name]}" for name in left)
+                    + " behind"
+                )
+            edits = tuple(Insert(("packages",), None, name) for name in left)
+            yield RULE.diagnostic(
+                f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
+                f"{system.packages['torch']}{behind}",
+                swap.route,
+                severity=None if left else Severity.INFO,
+                why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} "
+                "built for its torch: importing fails with another one."
+                if left
+                else "That is a download of gigabytes on every new runtime.",
+                help=(
+                    f"add {' and '.join(left)} to the packages, or "
+                    if left
+                    else "nothing, where that is meant, or "
+                )
+                + swap.back,
+                related=system.related,
+                fix=unsafe_fix(f"add {' and '.join(left)}", *edits) if left else None,
+            )
 
 
 def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
@@ -104,36 +130,6 @@ def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplac
         back = "leave torch out of the packages there"
     return TorchReplacement(
         f"torch of the build {wanted}", route, None, f"{back}, the runtime's own"
-    )
-
-
-def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
-    left = _mismatched_companions(context, system, swap)
-    behind = ""
-    if left:
-        behind = (
-            " and leaves "
-            + " and ".join(f"{name} {system.packages[name]}" for name in left)
-            + " behind"
-        )
-    edits = tuple(Insert(("packages",), None, name) for name in left)
-    return RULE.diagnostic(
-        f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
-        f"{system.packages['torch']}{behind}",
-        swap.route,
-        severity=None if left else Severity.INFO,
-        why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} built "
-        "for its torch: importing fails with another one."
-        if left
-        else "That is a download of gigabytes on every new runtime.",
-        help=(
-            f"add {' and '.join(left)} to the packages, or "
-            if left
-            else "nothing, where that is meant, or "
-        )
-        + swap.back,
-        related=system.related,
-        fix=unsafe_fix(f"add {' and '.join(left)}", *edits) if left else None,
     )
 
 

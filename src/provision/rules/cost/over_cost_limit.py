@@ -55,7 +55,20 @@ def _check(context: LintContext) -> Findings:
             for zone, offer in zip(instance.target.zones, here, strict=True)
             if offer is None
         ]:
-            yield _unknown_price_finding(instance, format_list(tuple(dict.fromkeys(unknown))))
+            if instance.target.machine_type == "auto":
+                machine = "a machine that fits"
+            else:
+                machine = instance.target.machine_type
+            yield RULE.diagnostic(
+                f"the tables have no price of {machine} in "
+                f"{format_list(tuple(dict.fromkeys(unknown)))}",
+                ("cost", "limit_per_hour"),
+                severity=Severity.UNKNOWN,
+                why="Whether it is within the limit is not known.",
+                help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
+                "provision facts list prices",
+                related=related_at(instance.route("zones"), "zones asked for here"),
+            )
 
 
 def _machine_offers(
@@ -118,22 +131,6 @@ def _describe_machine(offer: MachineOffer, instance: Instance) -> str:
     if instance.facts.card is not None and not offer.machine.gpus:
         return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
     return offer.machine.name
-
-
-def _unknown_price_finding(instance: Instance, regions: str) -> Diagnostic:
-    if instance.target.machine_type == "auto":
-        machine = "a machine that fits"
-    else:
-        machine = instance.target.machine_type
-    return RULE.diagnostic(
-        f"the tables have no price of {machine} in {regions}",
-        ("cost", "limit_per_hour"),
-        severity=Severity.UNKNOWN,
-        why="Whether it is within the limit is not known.",
-        help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
-        "provision facts list prices",
-        related=related_at(instance.route("zones"), "zones asked for here"),
-    )
 
 
 RULE = Rule(

@@ -19,8 +19,7 @@ of Windows.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, RelatedLocation, Route, Severity
-from provision.facts import Card
+from provision.diagnostics import RelatedLocation, Route, Severity
 from provision.kinds.base import TargetFacts
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
@@ -60,54 +59,43 @@ def _mps_findings(context: LintContext, target: TargetFacts) -> Findings:
 def _cuda_findings(context: LintContext, target: TargetFacts) -> Findings:
     host = target.card.host if target.card is not None else ""
     if target.card is not None and host and host not in target.platforms:
-        yield _other_host_finding(context, target, target.card)
+        card = target.card
+        yield RULE.diagnostic(
+            f"{card.name} sits in machines of {card.host}, and the platforms are "
+            f"{', '.join(target.platforms)}",
+            target.gpu_settings.gpu_route,
+            evidence=card.evidence,
+            why="Wheels for another processor cannot be installed there.",
+            help=f"write platforms: [{card.host}]",
+            related=_related_platforms(context),
+        )
         return
     if MAC in target.platforms:
-        yield _mac_finding(context, target)
+        alone = set(target.platforms) == {MAC}
+        yield RULE.diagnostic(
+            f"gpu: {target.gpu_settings.gpu} is asked for, and {MAC} has no CUDA build of torch: "
+            "there is no CUDA on macOS",
+            target.gpu_settings.gpu_route,
+            severity=Severity.ERROR if alone else Severity.INFO,
+            why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be "
+            "false.",
+            help="list linux-x86_64, or write gpu: mps"
+            if alone
+            else "nothing needs to change where the card is not wanted there",
+            related=_related_platforms(context),
+        )
     if WINDOWS in target.platforms:
-        yield _windows_finding(context, target)
-
-
-def _mac_finding(context: LintContext, target: TargetFacts) -> Diagnostic:
-    alone = set(target.platforms) == {MAC}
-    return RULE.diagnostic(
-        f"gpu: {target.gpu_settings.gpu} is asked for, and {MAC} has no CUDA build of torch: "
-        "there is no CUDA on macOS",
-        target.gpu_settings.gpu_route,
-        severity=Severity.ERROR if alone else Severity.INFO,
-        why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be "
-        "false.",
-        help="list linux-x86_64, or write gpu: mps"
-        if alone
-        else "nothing needs to change where the card is not wanted there",
-        related=_related_platforms(context),
-    )
-
-
-def _windows_finding(context: LintContext, target: TargetFacts) -> Diagnostic:
-    return RULE.diagnostic(
-        f"gpu: {target.gpu_settings.gpu} is asked for, and which CUDA builds of torch there "
-        f"are for {WINDOWS} is not known",
-        target.gpu_settings.gpu_route,
-        severity=Severity.UNKNOWN,
-        why="The lock takes torch for Windows from the index of its CUDA version. The tables "
-        "hold the builds for Linux only.",
-        help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
-        "WSL2, which is linux-x86_64",
-        related=_related_platforms(context),
-    )
-
-
-def _other_host_finding(context: LintContext, target: TargetFacts, card: Card) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{card.name} sits in machines of {card.host}, and the platforms are "
-        f"{', '.join(target.platforms)}",
-        target.gpu_settings.gpu_route,
-        evidence=card.evidence,
-        why="Wheels for another processor cannot be installed there.",
-        help=f"write platforms: [{card.host}]",
-        related=_related_platforms(context),
-    )
+        yield RULE.diagnostic(
+            f"gpu: {target.gpu_settings.gpu} is asked for, and which CUDA builds of torch there "
+            f"are for {WINDOWS} is not known",
+            target.gpu_settings.gpu_route,
+            severity=Severity.UNKNOWN,
+            why="The lock takes torch for Windows from the index of its CUDA version. The tables "
+            "hold the builds for Linux only.",
+            help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
+            "WSL2, which is linux-x86_64",
+            related=_related_platforms(context),
+        )
 
 
 def _related_platforms(context: LintContext) -> tuple[RelatedLocation, ...]:

@@ -20,7 +20,6 @@ Say `cuda`: then the build is settled, and with it the newest torch that has it.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Diagnostic,
     Edit,
     Fix,
     Insert,
@@ -58,7 +57,37 @@ def _check(context: LintContext) -> Findings:
                 if offer.build is None and offer.release is newest.release
             }
         if cudas:
-            yield _finding(context, query, newest.release, cudas)
+            row = newest.release
+            default, driver = row.default_on(query.platform), query.target.driver
+            cuda, torch = next(iter(cudas.items()))
+            covered = default != "cpu" and any(
+                build.flavour == default
+                for build in context.facts.builds_for_card(query.card, row.release, query.platform)
+            )
+            if default == "cpu":
+                problem = f"is for the CPU alone on {query.platform}"
+            elif covered and driver is not None:
+                problem = (
+                    f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
+                    f"{driver.provider}"
+                )
+            else:
+                problem = (
+                    f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
+                    f"({query.card.cc})"
+                )
+            yield RULE.diagnostic(
+                f"cuda is left open, and the default build of torch {row.release} {problem}",
+                query.gpu_route,
+                why="An installer that takes the newest torch gets that build, and not torch "
+                f"{torch} for CUDA {cuda}.",
+                help=", or ".join(
+                    f'write cuda: "{version}", which has torch {release}'
+                    for version, release in list(cudas.items())[:2]
+                ),
+                related=related_at(query.releases.route, "torch comes from here"),
+                fix=_fix(context, query, cuda),
+            )
 
 
 def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
@@ -68,40 +97,6 @@ def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool
         return False
     offer = next(iter(possible_builds(context, query._replace(flavour=default))), None)
     return offer is None or offer.release is not row or can_run(context, query, offer) is not False
-
-
-def _finding(
-    context: LintContext, query: BuildQuery, row: TorchRelease, cudas: dict[str, str]
-) -> Diagnostic:
-    default, driver = row.default_on(query.platform), query.target.driver
-    cuda, torch = next(iter(cudas.items()))
-    covered = default != "cpu" and any(
-        build.flavour == default
-        for build in context.facts.builds_for_card(query.card, row.release, query.platform)
-    )
-    if default == "cpu":
-        problem = f"is for the CPU alone on {query.platform}"
-    elif covered and driver is not None:
-        problem = (
-            f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
-            f"{driver.provider}"
-        )
-    else:
-        problem = (
-            f"is for CUDA {cuda_of(default)}, without code for {query.card.name} ({query.card.cc})"
-        )
-    return RULE.diagnostic(
-        f"cuda is left open, and the default build of torch {row.release} {problem}",
-        query.gpu_route,
-        why=f"An installer that takes the newest torch gets that build, and not torch {torch} "
-        f"for CUDA {cuda}.",
-        help=", or ".join(
-            f'write cuda: "{version}", which has torch {release}'
-            for version, release in list(cudas.items())[:2]
-        ),
-        related=related_at(query.releases.route, "torch comes from here"),
-        fix=_fix(context, query, cuda),
-    )
 
 
 def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:

@@ -22,12 +22,10 @@ from __future__ import annotations
 import re
 
 from provision.diagnostics import (
-    Diagnostic,
     Edit,
     Fix,
     Insert,
     Replace,
-    Route,
     RouteLocation,
     Severity,
 )
@@ -35,7 +33,6 @@ from provision.facts import cuda_of
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines, set_version_edit, without_local
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.spec import Package
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
@@ -48,41 +45,29 @@ def _check(context: LintContext) -> Findings:
     ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
-        yield _finding(
-            context,
-            route,
-            package,
-            tag,
-            fixable=_agrees_with_spec(context, tag) and len(tags) == 1,
-            first=number == 0,
+        fixable = _agrees_with_spec(context, tag) and len(tags) == 1
+        cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
+        right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
+        note = ""
+        if not _agrees_with_spec(context, tag):
+            note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
+        edits: tuple[Edit, ...] = (
+            set_version_edit(context, route, package, without_local(package.version)),
+            *(_set_cuda_edits(context, cuda) if (number == 0) else ()),
         )
-
-
-def _finding(
-    context: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
-) -> Diagnostic:
-    cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
-    right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-    note = ""
-    if not _agrees_with_spec(context, tag):
-        note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
-    edits: tuple[Edit, ...] = (
-        set_version_edit(context, route, package, without_local(package.version)),
-        *(_set_cuda_edits(context, cuda) if first else ()),
-    )
-    return RULE.diagnostic(
-        f"{package.key}{package.version} names the build {tag}{note}",
-        route,
-        why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
-        "said once, in `cuda`, and the lock chooses the builds.",
-        help=right
-        if fixable
-        else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
-        related=related_at(("cuda",), "the CUDA version is said here")
-        if note and "cuda" in context.spec.model_fields_set
-        else (),
-        fix=Fix(right, edits) if fixable else None,
-    )
+        yield RULE.diagnostic(
+            f"{package.key}{package.version} names the build {tag}{note}",
+            route,
+            why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
+            "said once, in `cuda`, and the lock chooses the builds.",
+            help=right
+            if fixable
+            else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
+            related=related_at(("cuda",), "the CUDA version is said here")
+            if note and "cuda" in context.spec.model_fields_set
+            else (),
+            fix=Fix(right, edits) if fixable else None,
+        )
 
 
 def _agrees_with_spec(context: LintContext, tag: str) -> bool:

@@ -22,7 +22,6 @@ spec.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Diagnostic,
     Replace,
     RouteLocation,
     RoutePart,
@@ -39,7 +38,27 @@ def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         for row in context.facts.variables.get(name, ()):
             if row.applies_to(value) and _applies(context, row) and _has_effect(context, row):
-                yield _finding(row, value)
+                route = ("env", row.variable)
+                shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
+                cure = row.cure or (
+                    f"write {row.instead} in its place" if row.instead else "remove it"
+                )
+                rename = None
+                if row.instead:
+                    rename = unsafe_fix(
+                        f"write {row.instead}",
+                        Replace(RouteLocation(route, RoutePart.KEY), row.instead),
+                    )
+                finding = RULE.diagnostic(
+                    f"{shown}: {row.effect}",
+                    route,
+                    severity=Severity(row.severity),
+                    evidence=row.evidence,
+                    why="Written here it holds for every run at every target, and no log says so.",
+                    help=cure,
+                    fix=rename,
+                )
+                yield finding._replace(source=row.evidence.source)
 
 
 def _applies(context: LintContext, row: VariableEffect) -> bool:
@@ -72,27 +91,6 @@ def _has_effect(context: LintContext, row: VariableEffect) -> bool:
         case "tf32":
             return training.precision is Precision.TF32
     return True
-
-
-def _finding(row: VariableEffect, value: str) -> Diagnostic:
-    route = ("env", row.variable)
-    shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
-    cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
-    rename = None
-    if row.instead:
-        rename = unsafe_fix(
-            f"write {row.instead}", Replace(RouteLocation(route, RoutePart.KEY), row.instead)
-        )
-    finding = RULE.diagnostic(
-        f"{shown}: {row.effect}",
-        route,
-        severity=Severity(row.severity),
-        evidence=row.evidence,
-        why="Written here it holds for every run at every target, and no log says so.",
-        help=cure,
-        fix=rename,
-    )
-    return finding._replace(source=row.evidence.source)
 
 
 HEAD = 'gpu: L4\npython: "3.12"\npackages: []\n'

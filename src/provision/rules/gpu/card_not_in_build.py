@@ -74,9 +74,29 @@ def _check(context: LintContext) -> Findings:
         if looked is None:
             continue
         if looked.ptx:
-            yield _ptx_finding(query, looked.ptx)
+            yield RULE.diagnostic(
+                f"torch {looked.ptx.release.release} for CUDA {looked.ptx.cuda} has PTX alone for "
+                f"{query.card.name} ({query.card.cc})",
+                query.cuda_route,
+                severity=Severity.INFO,
+                why="The driver compiles it when the program first starts, which takes minutes, "
+                "and keeps the result in ~/.nv/ComputeCache.",
+                help="nothing needs to change; a build with machine code for the card starts at "
+                "once",
+                related=_related(query),
+            )
         elif looked.unread:
-            yield _unknown_code_finding(query, looked.unread)
+            wheel = f"torch=={looked.unread.release.release}+{looked.unread.flavour}"
+            yield RULE.diagnostic(
+                f"the facts do not know what {wheel} for {query.platform} was compiled for, nor "
+                "whether it was published",
+                query.cuda_route,
+                severity=Severity.UNKNOWN,
+                why=f"It may have no code for {query.card.name} ({query.card.cc}).",
+                help="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
+                "tells it",
+                related=_related(query),
+            )
         elif looked.newest:
             yield _missing_code_finding(context, query, *looked.newest)
 
@@ -192,33 +212,6 @@ def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | N
     version = f"{line[1].version}," if line[1].version else ""
     return line[0], unsafe_fix(
         f"ask for torch<{after}", set_version_edit(context, *line, f"{version}<{after}")
-    )
-
-
-def _ptx_finding(query: BuildQuery, option: BuildOption) -> Diagnostic:
-    return RULE.diagnostic(
-        f"torch {option.release.release} for CUDA {option.cuda} has PTX alone for "
-        f"{query.card.name} ({query.card.cc})",
-        query.cuda_route,
-        severity=Severity.INFO,
-        why="The driver compiles it when the program first starts, which takes minutes, and "
-        "keeps the result in ~/.nv/ComputeCache.",
-        help="nothing needs to change; a build with machine code for the card starts at once",
-        related=_related(query),
-    )
-
-
-def _unknown_code_finding(query: BuildQuery, option: BuildOption) -> Diagnostic:
-    wheel = f"torch=={option.release.release}+{option.flavour}"
-    return RULE.diagnostic(
-        f"the facts do not know what {wheel} for {query.platform} was compiled for, nor "
-        "whether it was published",
-        query.cuda_route,
-        severity=Severity.UNKNOWN,
-        why=f"It may have no code for {query.card.name} ({query.card.cc}).",
-        help="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
-        "tells it",
-        related=_related(query),
     )
 
 

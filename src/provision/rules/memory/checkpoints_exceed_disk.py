@@ -23,9 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.memory import checkpoint_bytes
-from provision.kinds.base import Capacity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, format_size, training_workload
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
@@ -49,43 +48,24 @@ def _check(context: LintContext) -> Findings:
             each = alone
         downloaded = 2 * workload.parameters
         if downloaded + kept * each > disk.bytes:
-            yield _finding(
-                context,
-                kept,
-                each,
-                downloaded,
-                disk,
-                enough_alone=downloaded + kept * alone <= disk.bytes,
+            total = downloaded + kept * each
+            most = int((disk.bytes - downloaded) // each) - 1
+            limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
+            model = ""
+            if (downloaded + kept * alone <= disk.bytes) and not limit:
+                model = "write training.arguments.save_only_model: true, or "
+            yield RULE.diagnostic(
+                f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
+                f"downloaded weights take {format_size(total)}, and {disk.provider} has "
+                f"{format_size(disk.bytes)}",
+                ("training", "arguments")
+                if context.spec.training.arguments
+                else ("training", "model", "parameters"),
+                why="What does not fit ends the download or the run, and what was trained since "
+                "the last checkpoint is lost.",
+                help=f"{limit}{model}make the disk larger than {format_size(total)}",
+                related=related_if_written(context, disk.route, "disk of this place"),
             )
-
-
-def _finding(
-    context: LintContext,
-    kept: int,
-    each: int,
-    downloaded: int,
-    disk: Capacity,
-    *,
-    enough_alone: bool,
-) -> Diagnostic:
-    total = downloaded + kept * each
-    most = int((disk.bytes - downloaded) // each) - 1
-    limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
-    model = ""
-    if enough_alone and not limit:
-        model = "write training.arguments.save_only_model: true, or "
-    return RULE.diagnostic(
-        f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
-        f"downloaded weights take {format_size(total)}, and {disk.provider} has "
-        f"{format_size(disk.bytes)}",
-        ("training", "arguments")
-        if context.spec.training.arguments
-        else ("training", "model", "parameters"),
-        why="What does not fit ends the download or the run, and what was trained since the "
-        "last checkpoint is lost.",
-        help=f"{limit}{model}make the disk larger than {format_size(total)}",
-        related=related_if_written(context, disk.route, "disk of this place"),
-    )
 
 
 def _max_checkpoints(arguments: Mapping[str, Any]) -> int:

@@ -21,7 +21,7 @@ from provision.diagnostics import Route, RoutePart, Severity
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")
@@ -31,7 +31,19 @@ def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if not instance.target.mirrors:
             continue
-        yield from _unknown_mirrors(context, instance)
+        known = (*_OWN, *context.spec.indexes)
+        for name in instance.target.mirrors:
+            if name not in known:
+                meant = nearest_word(name, known, 2)
+                yield RULE.diagnostic(
+                    f"{name} is no index, so this mirror stands for nothing",
+                    instance.route("mirrors", name),
+                    at=RoutePart.KEY,
+                    why=f"Mirrors stand for {', '.join(known)}.",
+                    help=f"write {meant}"
+                    if meant
+                    else "name the index under indexes, or leave the mirror out",
+                )
         if instance.target.public_ip or instance.target.nat:
             continue
         for index, route in _used_indexes(context).items():
@@ -43,22 +55,6 @@ def _check(context: LintContext) -> Findings:
                     help=f"write {index}: ADDRESS under mirrors",
                     related=related_at(route, f"comes from {index}"),
                 )
-
-
-def _unknown_mirrors(context: LintContext, instance: Instance) -> Findings:
-    known = (*_OWN, *context.spec.indexes)
-    for name in instance.target.mirrors:
-        if name not in known:
-            meant = nearest_word(name, known, 2)
-            yield RULE.diagnostic(
-                f"{name} is no index, so this mirror stands for nothing",
-                instance.route("mirrors", name),
-                at=RoutePart.KEY,
-                why=f"Mirrors stand for {', '.join(known)}.",
-                help=f"write {meant}"
-                if meant
-                else "name the index under indexes, or leave the mirror out",
-            )
 
 
 def _used_indexes(context: LintContext) -> dict[str, Route]:

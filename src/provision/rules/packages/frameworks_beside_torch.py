@@ -70,7 +70,22 @@ def _check(context: LintContext) -> Findings:
         if context.resolved is None and (conflict := _conflicting_cudnn_pins(context, framework)):
             yield _cudnn_finding(context, torch, framework, conflict)
         elif not {variable, *others} & context.spec.env.keys() and context.resolved is None:
-            yield _memory_finding(context, torch, framework, variable, value)
+            route = ("env",) if context.spec.env else ()
+            if route:
+                edit = Insert(("env",), variable, f'"{value}"')
+            else:
+                edit = Insert((), "env", f'{{{variable}: "{value}"}}')
+            yield RULE.diagnostic(
+                f"{framework.name} stands beside torch on a GPU, and takes nearly all of its "
+                "memory when it first uses it",
+                framework.route,
+                severity=Severity.INFO,
+                why="torch then runs out of memory in the same process, and on the same card in "
+                "another one.",
+                help=f"keep them in environments of their own, or set {variable}={value}",
+                related=related_at(torch.route, "torch asked for here"),
+                fix=unsafe_fix(f"set {variable}={value}", edit),
+            )
 
 
 def _uses_gpu(context: LintContext, framework: RequestedPackage) -> bool:
@@ -133,31 +148,6 @@ def _cudnn_finding(
         why="No cuDNN satisfies both, so that no set of versions can be found.",
         help=f"make an environment for {framework.name} of its own, or leave its CUDA extra out",
         related=related_at(torch.route, "torch asked for here"),
-    )
-
-
-def _memory_finding(
-    context: LintContext,
-    torch: RequestedPackage,
-    framework: RequestedPackage,
-    variable: str,
-    value: str,
-) -> Diagnostic:
-    route = ("env",) if context.spec.env else ()
-    if route:
-        edit = Insert(("env",), variable, f'"{value}"')
-    else:
-        edit = Insert((), "env", f'{{{variable}: "{value}"}}')
-    return RULE.diagnostic(
-        f"{framework.name} stands beside torch on a GPU, and takes nearly all of its memory when "
-        "it first uses it",
-        framework.route,
-        severity=Severity.INFO,
-        why="torch then runs out of memory in the same process, and on the same card in "
-        "another one.",
-        help=f"keep them in environments of their own, or set {variable}={value}",
-        related=related_at(torch.route, "torch asked for here"),
-        fix=unsafe_fix(f"set {variable}={value}", edit),
     )
 
 

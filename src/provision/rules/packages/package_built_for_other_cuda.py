@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.diagnostics import Diagnostic, Fix, Severity
+from provision.diagnostics import Fix, Severity
 from provision.errors import LockError
 from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
@@ -83,7 +83,30 @@ def _check(context: LintContext) -> Findings:
                 and wheels is not None
                 and _cuda_major(pair.flavour) != wheels.cuda_major
             ):
-                yield _finding(context, package, target, pair, wheels)
+                device, fixes = (
+                    target.gpu_settings,
+                    list(_fixes(context, package, target, pair, wheels)),
+                )
+                newer = require_version(pair.version) > require_version(wheels.last)
+                yield RULE.diagnostic(
+                    f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and "
+                    f"the torch chosen for {device.gpu.type} is {pair.flavour}",
+                    origin_route(context, package, device.cuda_route),
+                    severity=Severity.WARNING
+                    if newer
+                    else wheels.evidence.cap_severity(Severity.ERROR),
+                    why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for "
+                    f"CUDA {wheels.cuda_major} only: importing it fails.",
+                    help=", or ".join(fix.title for fix in fixes)
+                    or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
+                    f"{package.name} out",
+                    related=related_if_written(
+                        context,
+                        device.gpu_route if device.cuda == "auto" else device.cuda_route,
+                        "the card and its CUDA version",
+                    ),
+                    fix=fixes[0] if fixes else None,
+                )
 
 
 def _has_cuda(target: TargetFacts) -> bool:
@@ -194,34 +217,6 @@ def _wheels_of(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None
 
 def _cuda_major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
-
-
-def _finding(
-    context: LintContext,
-    package: RequestedPackage,
-    target: TargetFacts,
-    pair: PackageWithTorch,
-    wheels: CudaWheels,
-) -> Diagnostic:
-    device, fixes = target.gpu_settings, list(_fixes(context, package, target, pair, wheels))
-    newer = require_version(pair.version) > require_version(wheels.last)
-    return RULE.diagnostic(
-        f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the "
-        f"torch chosen for {device.gpu.type} is {pair.flavour}",
-        origin_route(context, package, device.cuda_route),
-        severity=Severity.WARNING if newer else wheels.evidence.cap_severity(Severity.ERROR),
-        why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA "
-        f"{wheels.cuda_major} only: importing it fails.",
-        help=", or ".join(fix.title for fix in fixes)
-        or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
-        f"{package.name} out",
-        related=related_if_written(
-            context,
-            device.gpu_route if device.cuda == "auto" else device.cuda_route,
-            "the card and its CUDA version",
-        ),
-        fix=fixes[0] if fixes else None,
-    )
 
 
 def _fixes(

@@ -19,7 +19,7 @@ fits.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import is_satisfiable, require_version
 from provision.rules.package_requirements import (
@@ -27,7 +27,7 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.releases import AdmittedReleases, torch_releases
+from provision.rules.releases import torch_releases
 from provision.rules.rule import (
     Example,
     Findings,
@@ -57,7 +57,17 @@ def _check(context: LintContext) -> Findings:
             if (made := _companion_specifiers(context, companion.name, row)) is not None
         ]
         if releases is not None and len(fitting) == len(rows) and not _fits(companion, fitting):
-            yield _finding(context, companion, releases, rows[-1], fitting[-1])
+            wanted = fitting[-1][-1]
+            yield RULE.diagnostic(
+                f"{companion.description} was not made for {releases.requested}: torch "
+                f"{rows[-1].release} goes with {companion.name}{wanted}",
+                companion.route,
+                why="It is compiled against one torch; with another, importing fails or no set of "
+                "versions is found.",
+                help=f"ask for {companion.name}{wanted}, or leave its version out",
+                related=related_at(releases.route, "torch asked for here"),
+                fix=set_version_fix(context, companion, wanted),
+            )
 
 
 def _companion_specifiers(
@@ -86,26 +96,6 @@ def _fits(companion: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
         if specifier.startswith("==") and companion.name != "triton"
     }
     return any(is_satisfiable(specifier, companion.specifiers) for specifier in wanted | patches)
-
-
-def _finding(
-    context: LintContext,
-    companion: RequestedPackage,
-    releases: AdmittedReleases,
-    row: TorchRelease,
-    made: tuple[str, ...],
-) -> Diagnostic:
-    wanted = made[-1]
-    return RULE.diagnostic(
-        f"{companion.description} was not made for {releases.requested}: torch {row.release} "
-        f"goes with {companion.name}{wanted}",
-        companion.route,
-        why="It is compiled against one torch; with another, importing fails or no set of "
-        "versions is found.",
-        help=f"ask for {companion.name}{wanted}, or leave its version out",
-        related=related_at(releases.route, "torch asked for here"),
-        fix=set_version_fix(context, companion, wanted),
-    )
 
 
 RULE = Rule(

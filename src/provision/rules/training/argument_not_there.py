@@ -18,7 +18,7 @@ Write the name that took its place, or stay with a transformers release that has
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.facts.schema_packages import TrainingArgument
 from provision.rules.package_requirements import requested_package
 from provision.rules.rule import (
@@ -44,33 +44,35 @@ def _check(context: LintContext) -> Findings:
     for name in context.spec.training.arguments if known else ():
         row = context.facts.arguments.get(name)
         if row is not None and is_in_release(context.facts, row, known[-1]) is False:
-            yield _finding(context, row, known)
-
-
-def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
-    newest, later = (
-        known[-1],
-        bool(row.first)
-        and is_in_release(context.facts, row, context.facts.arguments_read[-1]) is not False
-        and not row.last,
-    )
-    instead, renamed = (None, False) if later else find_successor(context.facts, row, newest)
-    transformers = requested_package(context, "transformers")
-    was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
-    return RULE.diagnostic(
-        f"transformers {newest} has no argument {row.argument}: {was}",
-        (*ARGUMENTS_ROUTE, row.argument),
-        at=RoutePart.KEY,
-        severity=None
-        if all(is_in_release(context.facts, row, release) is False for release in known)
-        else Severity.WARNING,
-        why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
-        help=_help(row, instead, later=later, renamed=renamed),
-        related=related_at(transformers.route, "transformers asked for here")
-        if transformers and transformers.package
-        else (),
-        fix=rename_argument_fix(context, row.argument, instead) if instead and renamed else None,
-    )
+            newest, later = (
+                known[-1],
+                bool(row.first)
+                and is_in_release(context.facts, row, context.facts.arguments_read[-1]) is not False
+                and not row.last,
+            )
+            instead, renamed = (
+                (None, False) if later else find_successor(context.facts, row, newest)
+            )
+            transformers = requested_package(context, "transformers")
+            was = (
+                f"it came with {row.first}" if later else f"the last release with it is {row.last}"
+            )
+            yield RULE.diagnostic(
+                f"transformers {newest} has no argument {row.argument}: {was}",
+                (*ARGUMENTS_ROUTE, row.argument),
+                at=RoutePart.KEY,
+                severity=None
+                if all(is_in_release(context.facts, row, release) is False for release in known)
+                else Severity.WARNING,
+                why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
+                help=_help(row, instead, later=later, renamed=renamed),
+                related=related_at(transformers.route, "transformers asked for here")
+                if transformers and transformers.package
+                else (),
+                fix=rename_argument_fix(context, row.argument, instead)
+                if instead and renamed
+                else None,
+            )
 
 
 def _help(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:

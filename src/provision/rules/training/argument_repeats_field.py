@@ -88,7 +88,15 @@ def _finding(
             Insert(("training",), field, yaml_scalar(text) if isinstance(value, str) else text),
         )
     if given and value in HALVES and declared in HALVES and not same:
-        return _other_precision_finding(context, name, declared)
+        return RULE.diagnostic(
+            f"{name}: true among the arguments, while precision is {declared}",
+            (*ARGUMENTS_ROUTE, name),
+            at=RoutePart.KEY,
+            severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
+            why=AT_MOST_ONE,
+            help=f"leave {name} out, or write precision: {name} in its place",
+            related=related_at(("training", "precision"), "said here"),
+        )
     return RULE.diagnostic(
         f"{name}: {text} among the arguments says {field}: {text} again"
         if same
@@ -102,18 +110,6 @@ def _finding(
         help=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
         related=related_at(("training", field), "said here") if given else (),
         fix=fix,
-    )
-
-
-def _other_precision_finding(context: LintContext, name: str, declared: str) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{name}: true among the arguments, while precision is {declared}",
-        (*ARGUMENTS_ROUTE, name),
-        at=RoutePart.KEY,
-        severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
-        why=AT_MOST_ONE,
-        help=f"leave {name} out, or write precision: {name} in its place",
-        related=related_at(("training", "precision"), "said here"),
     )
 
 

@@ -23,8 +23,7 @@ verification is built with it. Your program has to pass it to its own.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.facts.schema_packages import SubclassArgument
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
@@ -56,11 +55,28 @@ def _check(context: LintContext) -> Findings:
     )
     for name in unknown:
         if name == _OF_THE_MODEL:
-            yield _model_argument_finding()
+            yield RULE.diagnostic(
+                f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
+                "with it, and TrainingArguments does not take it",
+                (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
+                at=RoutePart.KEY,
+                severity=Severity.INFO,
+                why="What is called in a forward pass is compared with it (R07); your program "
+                "passes it to from_pretrained or the configuration.",
+                help="pass it to the model in the program, and leave it here",
+            )
             continue
         if (row := context.facts.subclass_arguments.get(name)) is not None:
             if not (trl and row.of.endswith(" of trl")):
-                yield _subclass_argument_finding(row)
+                yield RULE.diagnostic(
+                    f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
+                    (*ARGUMENTS_ROUTE, row.argument),
+                    at=RoutePart.KEY,
+                    severity=Severity.WARNING,
+                    why="TrainingArguments takes no other names; those of a subclass belong into "
+                    "the program.",
+                    help=f"give it to {row.of} in the program, and leave it out here",
+                )._replace(source=row.evidence.source)
             continue
         meant = nearest_word(name, possible, 2) if len(name) > 3 else None
         if trl and meant is None:
@@ -84,30 +100,6 @@ def _check(context: LintContext) -> Findings:
 
 
 _OF_THE_MODEL = "attn_implementation"
-
-
-def _model_argument_finding() -> Diagnostic:
-    return RULE.diagnostic(
-        f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
-        "with it, and TrainingArguments does not take it",
-        (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
-        at=RoutePart.KEY,
-        severity=Severity.INFO,
-        why="What is called in a forward pass is compared with it (R07); your program passes "
-        "it to from_pretrained or the configuration.",
-        help="pass it to the model in the program, and leave it here",
-    )
-
-
-def _subclass_argument_finding(row: SubclassArgument) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
-        (*ARGUMENTS_ROUTE, row.argument),
-        at=RoutePart.KEY,
-        severity=Severity.WARNING,
-        why="TrainingArguments takes no other names; those of a subclass belong into the program.",
-        help=f"give it to {row.of} in the program, and leave it out here",
-    )._replace(source=row.evidence.source)
 
 
 def _severity(*, beyond: bool, near: bool) -> Severity | None:

@@ -18,7 +18,7 @@ Make `idle_shutdown` longer than the longest run, or leave it out and bound the 
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.field_types import parse_duration
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
@@ -48,26 +48,23 @@ def _check(context: LintContext) -> Findings:
         elif context.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _ends_before_idling(
             instance, seconds
         ):
-            yield _interrupted_finding(context, instance)
+            yield RULE.diagnostic(
+                f"{context.spec.training.launcher} runs outside the notebook, and the instance "
+                f"stops after {instance.target.idle_shutdown} without a busy kernel",
+                instance.route("idle_shutdown"),
+                severity=Severity.INFO,
+                why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels "
+                "does.",
+                help="make it longer than the longest run, or leave it out and bound the cost by "
+                "max_lifetime",
+                related=related_at(("training", "launcher"), "started here"),
+            )
 
 
 def _ends_before_idling(instance: Instance, seconds: int) -> bool:
     """Return whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
     return lifetime is not None and parse_duration(lifetime) <= seconds
-
-
-def _interrupted_finding(context: LintContext, instance: Instance) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{context.spec.training.launcher} runs outside the notebook, and the instance stops "
-        f"after {instance.target.idle_shutdown} without a busy kernel",
-        instance.route("idle_shutdown"),
-        severity=Severity.INFO,
-        why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
-        help="make it longer than the longest run, or leave it out and bound the cost by "
-        "max_lifetime",
-        related=related_at(("training", "launcher"), "started here"),
-    )
 
 
 RULE = Rule(

@@ -23,7 +23,7 @@ from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 LONGEST, MOST = 63, 64
 """Characters of a key and of a value, and labels of one resource (Google Cloud documentation,
@@ -39,7 +39,36 @@ def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
-            yield from _label_findings(context, instance, key, value)
+            route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
+            if not KEY.fullmatch(_to_latin(key)):
+                if re.match(r"[A-Za-z]", key):
+                    proposed = f"write {_valid_label(key)}"
+                else:
+                    proposed = "start it with a letter"
+                yield RULE.diagnostic(
+                    f"{json_quote(key)} cannot be the key of a label",
+                    route,
+                    at=RoutePart.KEY,
+                    why=refused,
+                    help=proposed,
+                )
+            if not VALUE.fullmatch(_to_latin(value)):
+                yield RULE.diagnostic(
+                    f"{json_quote(value)} cannot be the value of a label",
+                    route,
+                    why=refused,
+                    help=f"write {_valid_label(value)}",
+                )
+            reserved = context.facts.reserved_labels.get(key)
+            if reserved is not None:
+                yield RULE.diagnostic(
+                    f"Workbench sets the label {key} by itself",
+                    route,
+                    at=RoutePart.KEY,
+                    severity=Severity.WARNING,
+                    why="What is written here is written over.",
+                    help="choose another key",
+                )
         if len(labels) > MOST:
             yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
@@ -47,39 +76,6 @@ def _check(context: LintContext) -> Findings:
                 why="Google Cloud refuses the instance.",
                 help=f"leave {len(labels) - MOST} of them out",
             )
-
-
-def _label_findings(context: LintContext, instance: Instance, key: str, value: str) -> Findings:
-    route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
-    if not KEY.fullmatch(_to_latin(key)):
-        if re.match(r"[A-Za-z]", key):
-            proposed = f"write {_valid_label(key)}"
-        else:
-            proposed = "start it with a letter"
-        yield RULE.diagnostic(
-            f"{json_quote(key)} cannot be the key of a label",
-            route,
-            at=RoutePart.KEY,
-            why=refused,
-            help=proposed,
-        )
-    if not VALUE.fullmatch(_to_latin(value)):
-        yield RULE.diagnostic(
-            f"{json_quote(value)} cannot be the value of a label",
-            route,
-            why=refused,
-            help=f"write {_valid_label(value)}",
-        )
-    reserved = context.facts.reserved_labels.get(key)
-    if reserved is not None:
-        yield RULE.diagnostic(
-            f"Workbench sets the label {key} by itself",
-            route,
-            at=RoutePart.KEY,
-            severity=Severity.WARNING,
-            why="What is written here is written over.",
-            help="choose another key",
-        )
 
 
 def _to_latin(text: str) -> str:

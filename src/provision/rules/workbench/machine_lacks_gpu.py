@@ -18,14 +18,14 @@ Take the machine type that is named, or `machine_type: auto`.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import Instance, nearest_machine, workbench_instances
+from provision.rules.workbench_instances import nearest_machine, workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
@@ -37,12 +37,39 @@ def _check(context: LintContext) -> Findings:
         if machine is None:
             continue
         if not device.is_nvidia and machine.gpus:
-            yield _idle_gpu_finding(instance, machine)
+            yield RULE.diagnostic(
+                f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
+                f"{instance.facts.gpu_settings.gpu.type}",
+                instance.route("machine_type"),
+                severity=Severity.WARNING,
+                why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
+                help=f"write gpu: {machine.card}, or a machine type without a card, such as "
+                "n2-standard-8",
+                related=related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),
+            )
         problem = ""
         if instance.facts.card:
             problem = _find_problem(context.facts, machine, instance.facts.card, device.gpu.count)
         if instance.facts.card and problem:
-            yield _finding(context, instance, machine, instance.facts.card, problem)
+            count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
+            near = nearest_machine(
+                find_machines(
+                    context.facts, instance.facts.card, count, reserved=instance.reserved
+                ),
+                machine,
+            )
+            yield RULE.diagnostic(
+                f"{machine.name} {problem}; {_format_cards(count, instance.facts.card.name)} "
+                f"{'is' if count == 1 else 'are'} asked for",
+                route,
+                evidence=machine.evidence,
+                why="Google Cloud refuses to make such a machine.",
+                help=f"write machine_type: {near.name}, or auto"
+                if near
+                else "no machine type of Workbench's has that number of that card: ask for another",
+                related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
+                fix=set_field_fix(context, route, near.name) if near else None,
+            )
 
 
 def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
@@ -72,39 +99,6 @@ def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) ->
 
 def _format_cards(count: float, name: str) -> str:
     return f"{count:g} x {name}"
-
-
-def _finding(
-    context: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
-) -> Diagnostic:
-    count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
-    near = nearest_machine(
-        find_machines(context.facts, card, count, reserved=instance.reserved), machine
-    )
-    return RULE.diagnostic(
-        f"{machine.name} {problem}; {_format_cards(count, card.name)} "
-        f"{'is' if count == 1 else 'are'} asked for",
-        route,
-        evidence=machine.evidence,
-        why="Google Cloud refuses to make such a machine.",
-        help=f"write machine_type: {near.name}, or auto"
-        if near
-        else "no machine type of Workbench's has that number of that card: ask for another",
-        related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
-        fix=set_field_fix(context, route, near.name) if near else None,
-    )
-
-
-def _idle_gpu_finding(instance: Instance, machine: MachineType) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
-        f"{instance.facts.gpu_settings.gpu.type}",
-        instance.route("machine_type"),
-        severity=Severity.WARNING,
-        why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
-        help=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
-        related=related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),
-    )
 
 
 RULE = Rule(

@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import re
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.facts.schema_platforms import MetadataKey
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
 """Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A
@@ -45,49 +44,37 @@ def _check(context: LintContext) -> Findings:
         for key in metadata:
             owned = next((row for row in context.facts.metadata_keys if row.matches(key)), None)
             if owned is not None:
-                yield _owned_finding(instance, key, owned)
+                says = {
+                    "service": "is Workbench's own",
+                    "provision": "is set by provision",
+                    "create": "can be set only when the instance is made",
+                }[owned.owner]
+                yield RULE.diagnostic(
+                    f"the metadata key {key} {says}",
+                    instance.route("metadata", key),
+                    at=RoutePart.KEY,
+                    severity=Severity.WARNING
+                    if owned.owner == "create"
+                    else owned.evidence.cap_severity(Severity.ERROR),
+                    why=_WHY[owned.owner],
+                    help=f"use the field {owned.instead}" if owned.instead else "leave it out",
+                )
             elif not KEY.fullmatch(key):
-                yield _malformed_finding(instance, key)
+                yield RULE.diagnostic(
+                    f"{json_quote(key)} cannot be a metadata key",
+                    instance.route("metadata", key),
+                    at=RoutePart.KEY,
+                    why="Google Cloud refuses the instance.",
+                    help="write letters, digits, hyphens and underscores, at most 128",
+                )
         total = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
         if total >= ALL_BYTES:
-            yield _size_finding(instance, total)
-
-
-def _owned_finding(instance: Instance, key: str, owned: MetadataKey) -> Diagnostic:
-    says = {
-        "service": "is Workbench's own",
-        "provision": "is set by provision",
-        "create": "can be set only when the instance is made",
-    }[owned.owner]
-    return RULE.diagnostic(
-        f"the metadata key {key} {says}",
-        instance.route("metadata", key),
-        at=RoutePart.KEY,
-        severity=Severity.WARNING
-        if owned.owner == "create"
-        else owned.evidence.cap_severity(Severity.ERROR),
-        why=_WHY[owned.owner],
-        help=f"use the field {owned.instead}" if owned.instead else "leave it out",
-    )
-
-
-def _malformed_finding(instance: Instance, key: str) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{json_quote(key)} cannot be a metadata key",
-        instance.route("metadata", key),
-        at=RoutePart.KEY,
-        why="Google Cloud refuses the instance.",
-        help="write letters, digits, hyphens and underscores, at most 128",
-    )
-
-
-def _size_finding(instance: Instance, total: int) -> Diagnostic:
-    return RULE.diagnostic(
-        f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
-        instance.route("metadata"),
-        why="Google Cloud refuses the instance.",
-        help="keep it in the bucket, and its address here",
-    )
+            yield RULE.diagnostic(
+                f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
+                instance.route("metadata"),
+                why="Google Cloud refuses the instance.",
+                help="keep it in the bucket, and its address here",
+            )
 
 
 RULE = Rule(
