@@ -6,6 +6,7 @@ import json
 import re
 
 from provision.diagnostics import Applicability, Edit, Fix, Insert, Replace, Route, RouteLocation
+from provision.kinds.base import TargetFacts
 from provision.rules.rule import LintContext
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
@@ -37,6 +38,12 @@ def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
         value = yaml_scalar(text, plain=is_absent or context.source.is_plain(route))
     title = f"write {route[-1]}: {text}" if is_absent else f"write {text}"
     return unsafe_fix(title, set_field_edit(context, route, value))
+
+
+def isolate_fix(context: LintContext, target: TargetFacts) -> Fix:
+    """Return the fix that gives a target an environment apart from its runtime's packages."""
+    edit = set_field_edit(context, (*target.route, "isolation"), "venv")
+    return unsafe_fix("make an environment of its own there", edit)
 
 
 def yaml_scalar(text: str, *, plain: bool = True) -> str:

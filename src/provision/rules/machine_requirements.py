@@ -70,10 +70,8 @@ def find_machine_requirement(
 
 def driver_branches(context: LintContext, card: Card) -> DriverBranches:
     """Return the driver branches that support a card."""
-    last, capability = (
-        context.facts.last_driver_branch(card),
-        context.facts.capabilities.get(card.cc),
-    )
+    last = context.facts.last_driver_branch(card)
+    capability = context.facts.capabilities.get(card.cc)
     return DriverBranches(
         capability.first_driver if capability else None, last.branch if last else None
     )

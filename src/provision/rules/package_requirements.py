@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -19,7 +20,6 @@ from provision.facts.versions import (
     named_versions,
     next_version,
     parse_specifiers,
-    parse_version,
     require_version,
     version_bounds,
 )
@@ -67,7 +67,19 @@ class PossibleReleases(NamedTuple):
 
 def requested_package(context: LintContext, name: str) -> RequestedPackage | None:
     """Return a package by name; None if it is missing, or comes from conda or its own index."""
-    return _requested(context, name, find_line(context, name))
+    route, package = find_line(context, name) or (("packages",), None)
+    if package and is_from_other_index(context, package):
+        return None
+    if context.resolved is not None:
+        version = context.resolved.versions.get(name)
+        if version is None:
+            return None
+        specifiers = f"=={without_local(version)}"
+        return RequestedPackage(name, specifiers, f"{name} {version}", route, package)
+    if package is None or package.marker or len(package.version) > MAX_SPECIFIER_LENGTH:
+        return None
+    specifiers = without_local(package.version)
+    return RequestedPackage(name, specifiers, f"{name}{package.version}", route, package)
 
 
 def requested_packages(context: LintContext) -> dict[str, RequestedPackage]:
@@ -78,9 +90,7 @@ def requested_packages(context: LintContext) -> dict[str, RequestedPackage]:
 
 def release_rows(facts: Facts, name: str) -> Sequence[ReleaseRow]:
     """Return the rows about the releases of a package, oldest first; () if it is unknown."""
-    if name == "transformers":
-        return facts.transformers
-    return facts.runs.get(name, ())
+    return facts.transformers if name == "transformers" else facts.runs.get(name, ())
 
 
 def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleReleases | None:
@@ -171,12 +181,8 @@ def declared_specifier(row: ReleaseRow, of: str, extras: Sequence[str] = ()) -> 
     """
     if of == "torch" and isinstance(row, TransformersReleases):
         return None
-    selected = {canonicalize_name(extra) for extra in extras}
-    for key, specifier in row.declared.items():
-        name, _, extra = key.partition("[")
-        if name == of and (not extra or canonicalize_name(extra.rstrip("]")) in selected):
-            return specifier
-    return None
+    keys = {of, *(f"{of}[{canonicalize_name(extra)}]" for extra in extras)}
+    return next((specifier for key, specifier in row.declared.items() if key in keys), None)
 
 
 def sort_specifiers(specifier: str) -> str:
@@ -219,39 +225,27 @@ def _admitted_rows(
 
     They are incomplete if something older is admitted; None if something newer is.
     """
-    admits, last = parse_specifiers(specifiers), table[-1][1]
+    admits = parse_specifiers(specifiers)
+    newest = table[-1][1]
     low, high = version_bounds(admits)
-    if (high is None or high > require_version(last)) and has_version_in_range(
-        admits, next_version(last)
+    if (high is None or high > require_version(newest)) and has_version_in_range(
+        admits, next_version(newest)
     ):
         return None
     indexes = set()
     for index, (first, last) in enumerate(table):
-        if _overlap(first, last, low, high) and _admits_between(specifiers, first, last):
+        # The bounds exclude most ranges, and take less time than the specifiers.
+        if low is not None and require_version(last) < low:
+            continue
+        if high is not None and require_version(first) > high:
+            break
+        if admits.contains(last, prereleases=True) or has_version_in_range(admits, first, last):
             indexes.add(index)
     for index, (older, newer) in enumerate(itertools.pairwise(table)):
-        if _admits_unread_patch(specifiers, older[1], newer[0], low, high):
+        if _admits_unread_patch(admits, older[1], newer[0]):
             indexes |= {index, index + 1}
     is_complete = low is not None and low >= require_version(table[0][0])
     return tuple(sorted(indexes, reverse=True)), is_complete
-
-
-def _requested(
-    context: LintContext, name: str, line: tuple[Route, Package] | None
-) -> RequestedPackage | None:
-    route, package = line or (("packages",), None)
-    if package and is_from_other_index(context, package):
-        return None
-    if context.resolved is not None:
-        version = context.resolved.versions.get(name)
-        if version is None:
-            return None
-        specifiers = f"=={without_local(version)}"
-        return RequestedPackage(name, specifiers, f"{name} {version}", route, package)
-    if package is None or package.marker or len(package.version) > MAX_SPECIFIER_LENGTH:
-        return None
-    specifiers = without_local(package.version)
-    return RequestedPackage(name, specifiers, f"{name}{package.version}", route, package)
 
 
 def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bool:
@@ -260,12 +254,9 @@ def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bo
     releases = possible_releases(context.facts, package.key, without_local(package.version))
     if releases is None or not releases.rows:
         return False
+    declared = (declared_specifier(row, name, package.extras) for row in releases.rows)
     forbidden = _complement(ceiling)
-    for row in releases.rows:
-        specifier = declared_specifier(row, name, package.extras)
-        if specifier is None or is_satisfiable(specifier, forbidden):
-            return False
-    return True
+    return all(specifier and not is_satisfiable(specifier, forbidden) for specifier in declared)
 
 
 def _complement(ceiling: str) -> str:
@@ -274,47 +265,16 @@ def _complement(ceiling: str) -> str:
     return ceiling.replace("<", ">=")
 
 
-def _overlap(first: str, last: str, low: Version | None, high: Version | None) -> bool:
-    return (low is None or require_version(last) >= low) and (
-        high is None or require_version(first) <= high
-    )
-
-
-def _admits_between(specifiers: str, first: str, last: str) -> bool:
-    """Return whether specifiers admit a version from `first` to `last`."""
-    admits = parse_specifiers(specifiers)
-    if any(admits.contains(end, prereleases=True) for end in (first, last)):
-        return True
-    inside = (
-        version
-        for version in named_versions(admits)
-        if require_version(first) < version < require_version(last)
-    )
-    return any(
-        admits.contains(point, prereleases=True)
-        for version in inside
-        for point in (version, Version(next_version(version.public)))
-        if parse_version(str(point))
-    )
-
-
-def _admits_unread_patch(
-    specifiers: str, older: str, newer: str, low: Version | None, high: Version | None
-) -> bool:
+def _admits_unread_patch(admits: SpecifierSet, older: str, newer: str) -> bool:
     """Return whether specifiers admit a release between two ranges of the table.
 
     Only the newest patch of each minor release was read: these are older patches of `newer`.
     """
-    first, before = require_version(newer), require_version(older)
-    if (
-        first.release[:2] == before.release[:2]
-        or (low is not None and low >= first)
-        or (high is not None and high <= before)
-    ):
+    first = require_version(newer)
+    if first.release[:2] == require_version(older).release[:2]:
         return False
-    begin = require_version(".".join(str(part) for part in first.release[:2]))
-    if begin >= first or (high is not None and high < begin):
-        return False
-    admits = parse_specifiers(specifiers)
-    points = [begin, *(version for version in named_versions(admits) if begin <= version < first)]
-    return any(admits.contains(point, prereleases=True) for point in points)
+    begin = Version(f"{first.major}.{first.minor}")
+    return any(
+        begin <= version < first and admits.contains(version, prereleases=True)
+        for version in (begin, *named_versions(admits))
+    )

@@ -82,10 +82,29 @@ class LintContext:
             return self.resolved.versions.keys()
         return dict.fromkeys(package.key for package in self.spec.packages).keys()
 
+    @cached_property
+    def targets_by_gpu(self) -> dict[Route, TargetFacts]:
+        """One target for each `gpu` that applies to a target, by its route."""
+        return {target.gpu_settings.gpu_route: target for target in self.targets}
+
+    @cached_property
+    def uses_trainer(self) -> bool:
+        """True if the program uses the Trainer of transformers."""
+        return self.spec.framework() == "hf-trainer"
+
+    @property
+    def trains_with_trainer(self) -> bool:
+        """True if the Trainer of transformers trains a model."""
+        return self.uses_trainer and self.spec.training.method != "inference"
+
     @property
     def python(self) -> str:
         """The Python of the resolved set, or else of the spec, as in "3.11"."""
         return self.resolved.python if self.resolved else self.spec.python
+
+    def flavour_of(self, settings: GpuSettings) -> str | None:
+        """Return the torch build of the resolved set, or else the one that settings decide."""
+        return self.resolved.flavour if self.resolved else settings.flavour
 
     @cached_property
     def _cache(self) -> dict[str, Any]:

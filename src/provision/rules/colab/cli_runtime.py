@@ -27,17 +27,15 @@ def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         if colab.target.via != "colab-cli" or colab.target.runtime == "latest":
             continue
+        via = (*colab.facts.route, "via")
         yield RULE.diagnostic(
             f"target {colab.name}: runtime {colab.target.runtime} is asked for, and via: "
             "colab-cli always gets the newest one",
             colab.runtime_route,
             why="Colab's command line has no option for the runtime version.",
             help="write via: browser to keep the version, or runtime: latest",
-            related=related_at((*colab.facts.route, "via"), "the way there"),
-            fix=unsafe_fix(
-                "go through the browser",
-                set_field_edit(context, (*colab.facts.route, "via"), "browser"),
-            ),
+            related=related_at(via, "the way there"),
+            fix=unsafe_fix("go through the browser", set_field_edit(context, via, "browser")),
         )
 
 

@@ -19,12 +19,10 @@ with many small files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Route, Severity
-from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
+from provision.diagnostics import Severity
+from provision.rules.colab.runtimes import colab_targets
 from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
-from provision.rules.folders import DRIVE_MOUNTS, is_within
+from provision.rules.folders import DRIVE_MOUNTS, declared_folders, is_within
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 DRIVE_FOLDERS = tuple(
@@ -35,41 +33,37 @@ DRIVE_FOLDERS = tuple(
 
 
 def _check(context: LintContext) -> Findings:
+    variables = context.spec.env.keys() & context.facts.folders.keys()
     for colab in colab_targets(context):
-        for route, path in _folders(context, colab):
-            if is_within(path, *DRIVE_MOUNTS):
-                driven, outside = (
-                    colab.target.via == "colab-cli",
-                    not is_within(path, *DRIVE_FOLDERS),
-                )
-                yield RULE.diagnostic(
-                    f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} "
-                    "has only after it was mounted",
-                    route,
-                    severity=None if driven or outside or route[0] == "env" else Severity.INFO,
-                    why=(
-                        "Colab's command line has no browser to agree in."
-                        if driven
-                        else "What is made before lies on the machine's own disk, and mounting "
-                        "then fails: Mountpoint must not already contain files."
-                    )
-                    + (
-                        " Files of a Drive lie in MyDrive or Shareddrives below the mount."
-                        if outside
-                        else ""
-                    ),
-                    help="run drive.mount in the first cell, or write a folder below /content and "
-                    "copy what is to stay",
-                    related=related_at(colab.facts.route, "this runtime"),
-                )
-
-
-def _folders(context: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route, str]]:
-    for key, path in {**context.spec.paths, **colab.target.paths}.items():
-        yield (*(colab.facts.route if key in colab.target.paths else ()), "paths", key), path
-    for name, value in context.spec.env.items():
-        if name in context.facts.folders:
-            yield ("env", name), value
+        folders = {
+            folder.route: folder.path
+            for folder in declared_folders(context)
+            if folder.target is colab.facts
+        }
+        folders |= {("env", name): context.spec.env[name] for name in variables}
+        is_driven = colab.target.via == "colab-cli"
+        for route, path in folders.items():
+            if not is_within(path, *DRIVE_MOUNTS):
+                continue
+            is_outside = not is_within(path, *DRIVE_FOLDERS)
+            why = (
+                "What is made before lies on the machine's own disk, and mounting then fails: "
+                "Mountpoint must not already contain files."
+            )
+            if is_driven:
+                why = "Colab's command line has no browser to agree in."
+            if is_outside:
+                why += " Files of a Drive lie in MyDrive or Shareddrives below the mount."
+            yield RULE.diagnostic(
+                f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has "
+                "only after it was mounted",
+                route,
+                severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
+                why=why,
+                help="run drive.mount in the first cell, or write a folder below /content and copy "
+                "what is to stay",
+                related=related_at(colab.facts.route, "this runtime"),
+            )
 
 
 RULE = Rule(

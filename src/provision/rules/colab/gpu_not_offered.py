@@ -18,43 +18,31 @@ requested one.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Edit,
-    Insert,
-    Replace,
-    RouteLocation,
     Severity,
 )
-from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
-from provision.rules.edits import unsafe_fix
+from provision.rules.colab.runtimes import colab_targets, set_gpu_fix, smallest_sufficient_card
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
-    for colab in colab_targets(context):
-        card, kind = colab.facts.card, colab.facts.gpu_settings.gpu.type
-        if kind == "mps" or (card is not None and not card.colab):
-            offered = [other for other in context.facts.cards if other.colab]
-            name, route = (
-                smallest_sufficient_card(context, card).name,
-                colab.facts.gpu_settings.gpu_route,
-            )
-            own = route == (*colab.facts.route, "gpu")
-            edit: Edit
-            if not own:
-                edit = Insert(colab.facts.route, "gpu", name)
-            else:
-                edit = Replace(RouteLocation(route), name)
-            yield RULE.diagnostic(
-                f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
-                route if own else colab.facts.route,
-                evidence=card.evidence if card else None,
-                why=f"It offers {', '.join(other.name for other in offered)}.",
-                help=f"write gpu: {name} at target {colab.name}",
-                related=() if own else related_at(route, "card asked for here"),
-                fix=None
-                if own and context.source.text(route) is None
-                else unsafe_fix(f"ask Colab for {name}", edit),
-            )
+    for colab in colab_targets(context):  # GPU001 reports unknown cards
+        card = colab.facts.card
+        settings = colab.facts.gpu_settings
+        if settings.gpu.type != "mps" and (card is None or card.colab):
+            continue
+        name = smallest_sufficient_card(context, card).name
+        offered = ", ".join(other.name for other in context.facts.cards if other.colab)
+        yield RULE.diagnostic(
+            f"target {colab.name}: Colab has no {settings.gpu.type}",
+            colab.gpu_location,
+            evidence=card.evidence if card else None,
+            why=f"It offers {offered}.",
+            help=f"write gpu: {name} at target {colab.name}",
+            related=()
+            if colab.has_own_gpu
+            else related_at(settings.gpu_route, "card asked for here"),
+            fix=set_gpu_fix(context, colab, name, f"ask Colab for {name}"),
+        )
 
 
 RULE = Rule(

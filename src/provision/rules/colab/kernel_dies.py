@@ -19,45 +19,37 @@ packages.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts.schema_platforms import ProtectedPackage
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    BaseRuntime,
-    PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
-    set_replaced_version_edit,
+    request_fix,
 )
-from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
-    deadly = {row.package: row for row in context.facts.protected.values() if row.kills}
+    protected = context.facts.protected
+    deadly = [row.package for row in protected.values() if row.kills]
     for system in base_runtimes(context):
         for change in replaced_packages(context, system, deadly):
-            if breaks_kernel(change, deadly[change.package]):
-                yield _finding(context, system, change, deadly[change.package])
-
-
-def _finding(
-    context: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
-) -> Diagnostic:
-    safe = f"<{row.kills.lstrip('>=')}"
-    edit = set_replaced_version_edit(context, change, safe)
-    return RULE.diagnostic(
-        f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
-        f"{change.installed} and keeps Colab's kernel from starting",
-        change.route,
-        evidence=row.evidence,
-        why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
-        "runtime helps then.",
-        help=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
-        related=system.related,
-        fix=unsafe_fix(f"ask for {row.package}{safe}", edit),
-    )
+            row = protected[change.package]
+            if not breaks_kernel(change, row):
+                continue
+            fix = request_fix(context, change, specifiers=f"<{row.kills.lstrip('>=')}")
+            yield RULE.diagnostic(
+                f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
+                f"{change.installed} and keeps Colab's kernel from starting",
+                change.route,
+                evidence=row.evidence,
+                why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
+                "runtime helps then.",
+                help=f"{fix.title}, or isolation: venv at target {system.colab.name}",
+                related=system.related,
+                fix=fix,
+            )
 
 
 RULE = Rule(

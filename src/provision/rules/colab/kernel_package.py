@@ -21,44 +21,39 @@ venv`, where Colab's kernel keeps its own packages.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    BaseRuntime,
-    PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
-    set_replaced_version_edit,
+    request_fix,
 )
-from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
 def _check(context: LintContext) -> Findings:
-    names = [row.package for row in context.facts.protected.values() if row.critical]
+    protected = context.facts.protected
+    names = [row.package for row in protected.values() if row.critical]
     for system in base_runtimes(context):
         for change in replaced_packages(context, system, names):
-            if not breaks_kernel(change, context.facts.protected[change.package]):
-                yield _finding(context, system, change)
-
-
-def _finding(context: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
-    name, row = system.colab.name, context.facts.protected[change.package]
-    pin = f"{change.package}=={change.installed}"
-    edit = set_replaced_version_edit(context, change, f"=={change.installed}")
-    return RULE.diagnostic(
-        f"target {name}: {change.requested} takes the place of {change.package} "
-        f"{change.installed}, which Colab's kernel runs on",
-        change.route,
-        evidence=row.evidence,
-        why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
-        "starts; with another one the kernel may not come back.",
-        help=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
-        f"{name}",
-        related=system.related,
-        fix=unsafe_fix(f"ask for {pin}", edit),
-    )
+            row = protected[change.package]
+            if breaks_kernel(change, row):
+                continue
+            name = system.colab.name
+            fix = request_fix(context, change)
+            yield RULE.diagnostic(
+                f"target {name}: {change.requested} takes the place of {change.package} "
+                f"{change.installed}, which Colab's kernel runs on",
+                change.route,
+                evidence=row.evidence,
+                why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
+                "starts; with another one the kernel may not come back.",
+                help=f"{fix.title}, loosen what needs another one, or write isolation: venv at "
+                f"target {name}",
+                related=system.related,
+                fix=fix,
+            )
 
 
 RULE = Rule(

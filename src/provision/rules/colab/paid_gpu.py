@@ -24,19 +24,15 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 def _check(context: LintContext) -> Findings:
     free = context.facts.conditions["free GPU"].value
     for colab in colab_targets(context):
-        card, device = colab.facts.card, colab.facts.gpu_settings
+        card = colab.facts.card
         if card is None or not card.colab or card.name == free:
             continue
-        rates = [
-            shape.units_per_hour
-            for shape in context.facts.shapes
-            if shape.card == card.name and shape.units_per_hour
-        ]
-        own = device.gpu_route == (*colab.facts.route, "gpu")
+        shapes = (shape for shape in context.facts.shapes if shape.card == card.name)
+        rates = [shape.units_per_hour for shape in shapes if shape.units_per_hour]
         yield RULE.diagnostic(
             f"target {colab.name}: {card.name} on Colab takes compute units"
             + (f", about {min(rates)} an hour" if rates else ""),
-            device.gpu_route if own else colab.facts.route,
+            colab.gpu_location,
             why=f"The only card of the free tier is {free}; with a free account the runtime "
             f"comes without {card.name}.",
             help=f"nothing with compute units; else write gpu: {free} at target {colab.name}",

@@ -19,7 +19,7 @@ Leave the version to the runtime, or ask for the one that is there.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import base_runtimes, replaced_packages
+from provision.rules.colab.runtimes import base_runtimes, replaced_packages, route_of_line
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
@@ -28,22 +28,22 @@ MOST = 5
 
 
 def _check(context: LintContext) -> Findings:
-    names = [
-        row.package for row in context.facts.protected.values() if row.pinned and not row.critical
-    ]
+    protected = context.facts.protected.values()
+    names = [row.package for row in protected if row.pinned and not row.critical]
     for system in base_runtimes(context):
         changes = tuple(replaced_packages(context, system, names))
         if not changes:
             continue
-        pins = [f"{change.package}=={change.installed}" for change in changes[:MOST]]
+        named = changes[:MOST]
+        pins = ", ".join(f"{change.package}=={change.installed}" for change in named)
         yield RULE.diagnostic(
-            f"target {system.colab.name}: google-colab there pins {', '.join(pins)}, and "
-            + ", ".join(change.requested for change in changes[:MOST])
+            f"target {system.colab.name}: google-colab there pins {pins}, and "
+            + ", ".join(change.requested for change in named)
             + (" are installed" if len(changes) > 1 or context.resolved else " is asked for")
             + (f" (and {len(changes) - MOST} more)" if len(changes) > MOST else ""),
-            next((change.route for change in changes if change.line), changes[0].route),
+            route_of_line(changes),
             why="pip warns of it and goes on; Colab's own tools were made for the pinned versions.",
-            help=f"ask for {', '.join(pins)}, or isolation: venv",
+            help=f"ask for {pins}, or isolation: venv",
             related=system.related,
         )
 

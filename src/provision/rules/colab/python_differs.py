@@ -20,50 +20,36 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.versions import format_versions
-from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
-from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes, set_runtime_fix
+from provision.rules.edits import isolate_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
+    python = context.spec.python
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
-        if (
-            runtime is not None
-            and colab.target.isolation == "system"
-            and runtime.minor != context.spec.python
-        ):
-            if colab.target.via == "browser":
-                fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
-            else:
-                fitting = []
-            isolated = unsafe_fix(
-                "make an environment of its own there",
-                set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),
+        if runtime is None or colab.target.isolation != "system" or runtime.minor == python:
+            continue
+        help_text = f'isolation: venv, or python: "{runtime.minor}"'
+        fix = isolate_fix(context, colab.facts)
+        fitting = [row.runtime for row in pinnable_runtimes(context, python)]
+        if fitting and colab.target.via == "browser":
+            help_text = (
+                f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
+                f"{format_versions(fitting)}), {help_text}"
             )
-            fix = isolated
-            if fitting:
-                fix = unsafe_fix(
-                    f"take runtime {fitting[-1]}",
-                    set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),
-                )
-            evidence = colab.facts.python.evidence if colab.facts.python else None
-            yield RULE.diagnostic(
-                f"target {colab.name}: Colab runtime {colab.target.runtime} has Python "
-                f'{runtime.minor}, and python: "{context.spec.python}" is asked for',
-                colab.runtime_route,
-                evidence=evidence or None,
-                why="What is locked for one Python cannot be installed for another.",
-                help=(
-                    f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
-                    f"{format_versions(fitting)}), "
-                    if fitting
-                    else ""
-                )
-                + f'isolation: venv, or python: "{runtime.minor}"',
-                related=related_at(("python",), "Python asked for here"),
-                fix=fix,
-            )
+            fix = set_runtime_fix(context, colab, fitting[-1])
+        yield RULE.diagnostic(
+            f"target {colab.name}: Colab runtime {colab.target.runtime} has Python "
+            f'{runtime.minor}, and python: "{python}" is asked for',
+            colab.runtime_route,
+            evidence=colab.facts.python.evidence if colab.facts.python else None,
+            why="What is locked for one Python cannot be installed for another.",
+            help=help_text,
+            related=related_at(("python",), "Python asked for here"),
+            fix=fix,
+        )
 
 
 RULE = Rule(

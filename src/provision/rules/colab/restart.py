@@ -19,15 +19,13 @@ others get it too. Or keep your version, and restart once.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    BaseRuntime,
-    PackageReplacement,
     base_runtimes,
     replaced_packages,
-    set_replaced_version_edit,
+    request_fix,
+    route_of_line,
 )
-from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
@@ -36,31 +34,23 @@ def _check(context: LintContext) -> Findings:
     names = [row.package for row in context.facts.protected.values() if row.restart]
     for system in base_runtimes(context):
         changes = tuple(replaced_packages(context, system, names))
-        if context.resolved is None:
-            yield from (_finding(context, system, (change,)) for change in changes)
-        elif changes:
-            yield _finding(context, system, changes)
-
-
-def _finding(
-    context: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
-) -> Diagnostic:
-    pins = ", ".join(f"{change.package}=={change.installed}" for change in group)
-    edits = tuple(
-        set_replaced_version_edit(context, change, f"=={change.installed}") for change in group
-    )
-    what = " and ".join(
-        f"{change.requested} takes the place of {change.installed}" for change in group
-    )
-    return RULE.diagnostic(
-        f"target {system.colab.name}: {what}, which Colab's kernel has loaded: a restart is needed",
-        next((change.route for change in group if change.line), group[0].route),
-        why="Until then the old one is in memory and the new one on disk, which ends in "
-        "numpy.dtype size changed and the like. A restart cuts off Run all.",
-        help=f"ask for {pins}, the runtime's own; or restart once after the installation",
-        related=system.related,
-        fix=unsafe_fix(f"ask for {pins}", *edits),
-    )
+        # A resolved set needs one restart for all of its packages.
+        groups = [(change,) for change in changes] if context.resolved is None else [changes]
+        for group in filter(None, groups):
+            fix = request_fix(context, *group)
+            replaced = " and ".join(
+                f"{change.requested} takes the place of {change.installed}" for change in group
+            )
+            yield RULE.diagnostic(
+                f"target {system.colab.name}: {replaced}, which Colab's kernel has loaded: a "
+                "restart is needed",
+                route_of_line(group),
+                why="Until then the old one is in memory and the new one on disk, which ends in "
+                "numpy.dtype size changed and the like. A restart cuts off Run all.",
+                help=f"{fix.title}, the runtime's own; or restart once after the installation",
+                related=system.related,
+                fix=fix,
+            )
 
 
 RULE = Rule(

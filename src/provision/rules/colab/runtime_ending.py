@@ -26,8 +26,8 @@ from provision.rules.colab.runtimes import (
     named_runtimes,
     pinnable_runtimes,
     runtime_end_date,
+    set_runtime_fix,
 )
-from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 NOTICE_MONTHS = 3
@@ -37,39 +37,38 @@ Our choice.
 
 
 def _check(context: LintContext) -> Findings:
+    today = facts_date(context)
+    python = context.spec.python
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
         if runtime is None or colab.target.runtime == "latest" or colab.target.via != "browser":
             continue
         end = runtime_end_date(context, runtime)
-        if add_months(facts_date(context), NOTICE_MONTHS) >= end:
-            versions = pinnable_runtimes(
-                context, context.spec.python if colab.target.isolation == "system" else None
+        if add_months(today, NOTICE_MONTHS) < end:
+            continue
+        versions = pinnable_runtimes(
+            context, python if colab.target.isolation == "system" else None
+        )
+        newest = versions[-1].runtime if versions else ""
+        if newest > colab.target.runtime:
+            help_text = f'write runtime: "{newest}"'
+            fix = set_runtime_fix(context, colab, newest)
+        else:
+            help_text = (
+                f"no newer version has Python {python}: plan for python: "
+                f'"{named_runtimes(context)[-1].minor}", or isolation: venv'
             )
-            newer = None
-            if versions and versions[-1].runtime > colab.target.runtime:
-                newer = versions[-1].runtime
-            if end <= facts_date(context):
-                when = f"may be gone since about {end:%Y-%m}"
-            else:
-                when = f"is offered until about {end:%Y-%m}"
-            yield RULE.diagnostic(
-                f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
-                f"{facts_date(context)})",
-                colab.runtime_route,
-                why="A runtime version can be chosen for about a year. After that the notebook "
-                "opens on the newest one.",
-                help=f'write runtime: "{newer}"'
-                if newer
-                else f"no newer version has Python {context.spec.python}: plan for python: "
-                f'"{named_runtimes(context)[-1].minor}", or isolation: venv',
-                fix=unsafe_fix(
-                    f"take runtime {newer}",
-                    set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),
-                )
-                if newer
-                else None,
-            )
+            fix = None
+        when = "may be gone since" if end <= today else "is offered until"
+        yield RULE.diagnostic(
+            f"target {colab.name}: Colab runtime {colab.target.runtime} {when} about {end:%Y-%m} "
+            f"(facts of {today})",
+            colab.runtime_route,
+            why="A runtime version can be chosen for about a year. After that the notebook opens "
+            "on the newest one.",
+            help=help_text,
+            fix=fix,
+        )
 
 
 RULE = Rule(

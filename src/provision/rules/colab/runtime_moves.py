@@ -19,35 +19,28 @@ Name the version: it is written into the notebook, which Colab then opens on tha
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
-from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes, set_runtime_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
+    python = context.spec.python
     for colab in colab_targets(context):
-        runtime = colab.facts.runtime
-        own = colab.target.isolation == "venv"
-        if (
-            colab.target.runtime != "latest"
-            or colab.target.via != "browser"
-            or not (own or (runtime and runtime.minor == context.spec.python))
-        ):
+        if colab.target.runtime != "latest" or colab.target.via != "browser":
             continue
-        versions = pinnable_runtimes(context, None if own else context.spec.python)
-        if not versions:
+        runtime = colab.facts.runtime
+        is_isolated = colab.target.isolation == "venv"
+        versions = pinnable_runtimes(context, None if is_isolated else python)
+        if not versions or not (is_isolated or (runtime and runtime.minor == python)):
             continue
         newest = versions[-1].runtime
         yield RULE.diagnostic(
-            f"target {colab.name}: runtime latest is another one every few weeks; the "
-            f"newest that can be named is {newest}",
+            f"target {colab.name}: runtime latest is another one every few weeks; the newest that "
+            f"can be named is {newest}",
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
             help=f'write runtime: "{newest}"',
-            fix=unsafe_fix(
-                f"name runtime {newest}",
-                set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newest}"'),
-            ),
+            fix=set_runtime_fix(context, colab, newest, "name"),
         )
 
 

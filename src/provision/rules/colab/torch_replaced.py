@@ -115,7 +115,8 @@ def _admits(change: PackageReplacement, torch: str) -> bool:
 
 def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     """Return the replacement if only the flavour changes, not the version."""
-    device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
+    device = system.colab.facts.gpu_settings
+    has = Version(system.packages["torch"]).local
     if context.resolved is None:
         named = context.spec.package("torch") is not None
     else:
@@ -161,7 +162,8 @@ def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
 
     Companions compare nothing else at import (torchvision/extension.py).
     """
-    has, wanted = Version(system.packages["torch"]).local or "cpu", swap.wanted.rpartition(" ")[2]
+    has = Version(system.packages["torch"]).local or "cpu"
+    wanted = swap.wanted.rpartition(" ")[2]
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
 
 

@@ -19,31 +19,28 @@ Say `isolation: venv`, take one of the Pythons that are known, or look what a ru
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.edits import isolate_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabEnterpriseTarget
 
 
 def _check(context: LintContext) -> Findings:
     known = context.facts.conditions["enterprise Pythons"].value.split()
+    python = context.spec.python
     for target in context.targets:
-        if (
-            not isinstance(target.target, ColabEnterpriseTarget)
-            or target.target.isolation != "system"
-            or context.spec.python in known
-        ):
+        fields = target.target
+        if not isinstance(fields, ColabEnterpriseTarget) or fields.isolation != "system":
+            continue
+        if python in known:
             continue
         yield RULE.diagnostic(
-            f'target {target.name}: python: "{context.spec.python}" is asked for, and Colab '
-            f"Enterprise was seen to offer {', '.join(known)}",
+            f'target {target.name}: python: "{python}" is asked for, and Colab Enterprise was '
+            f"seen to offer {', '.join(known)}",
             ("python",),
             why="Colab Enterprise publishes no list of what its runtimes hold.",
             help=f"isolation: venv at target {target.name}, or look in a cell: !python3 --version",
             related=related_at(target.route, "on top of this runtime's packages"),
-            fix=unsafe_fix(
-                "make an environment of its own there",
-                set_field_edit(context, (*target.route, "isolation"), "venv"),
-            ),
+            fix=isolate_fix(context, target),
         )
 
 

@@ -75,7 +75,8 @@ def _machine_offers(
     context: LintContext, instance: Instance, *, any_type: bool = False
 ) -> tuple[MachineOffer, ...]:
     """Return the prices of the target's machine types, or with `any_type` of all with its cards."""
-    card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
+    card = instance.facts.card
+    count = instance.facts.gpu_settings.gpu.count
     if any_type or instance.target.machine_type == "auto":
         return list_offers(
             find_machines(context.facts, card, count, reserved=instance.reserved) if card else (),
@@ -117,7 +118,8 @@ def _cheaper_alternative(
         best = max(others, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars))
     else:
         best = min(within, key=lambda candidate: candidate.dollars)
-    machine, price = _describe_machine(best, instance), _format_price(best.dollars)
+    machine = _describe_machine(best, instance)
+    price = _format_price(best.dollars)
     return f"take {machine} in {best.region} for {price}, or "
 
 

@@ -58,7 +58,8 @@ def _check(context: LintContext) -> Findings:
             }
         if cudas:
             row = newest.release
-            default, driver = row.default_on(query.platform), query.target.driver
+            default = row.default_on(query.platform)
+            driver = query.target.driver
             cuda, torch = next(iter(cudas.items()))
             covered = default != "cpu" and any(
                 build.flavour == default

@@ -123,10 +123,8 @@ def _required_driver_findings(
 
 def _severity(context: LintContext, card: Card) -> Severity:
     severity = card.evidence.cap_severity(Severity.ERROR)
-    last, capability = (
-        context.facts.last_driver_branch(card),
-        context.facts.capabilities.get(card.cc),
-    )
+    last = context.facts.last_driver_branch(card)
+    capability = context.facts.capabilities.get(card.cc)
     for row in (last, capability):
         severity = row.evidence.cap_severity(severity) if row else severity
     return severity

@@ -63,7 +63,8 @@ def _newest_doubtful_build(
     context: LintContext, query: BuildQuery, image: ImageFamily
 ) -> BuildOption | None:
     """Return the newest possible build if no build is sure to run on the image."""
-    oldest, newest = _oldest_driver(context, image), None
+    oldest = _oldest_driver(context, image)
+    newest = None
     for option in possible_builds(context, query):
         if option.build is None or not context.facts.has_code_for(query.card, option.build):
             continue

@@ -46,7 +46,8 @@ def _check(context: LintContext) -> Findings:
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
         fixable = _agrees_with_spec(context, tag) and len(tags) == 1
-        cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
+        cuda = cuda_of(tag)
+        plain = f"{package.key}{without_local(package.version)}"
         right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
         note = ""
         if not _agrees_with_spec(context, tag):
@@ -72,7 +73,8 @@ def _check(context: LintContext) -> Findings:
 
 def _agrees_with_spec(context: LintContext, tag: str) -> bool:
     """Return whether `cuda` for this tag agrees with the rest of the spec."""
-    cuda, spec = cuda_of(tag), context.spec
+    cuda = cuda_of(tag)
+    spec = context.spec
     return (
         spec.cuda in ("auto", cuda)
         and spec.gpu.is_none == (cuda == "none")

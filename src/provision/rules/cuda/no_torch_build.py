@@ -59,7 +59,8 @@ def _finding(
     *,
     doubtful: bool,
 ) -> Diagnostic:
-    cuda, newest = device.cuda, rows[-1]
+    cuda = device.cuda
+    newest = rows[-1]
     built = sorted((cuda_of(flavour) for flavour in newest.builds), key=require_version)
     others = [row.release for row in context.facts.torch if flavour_of(cuda) in row.builds]
     what = "may have no build" if doubtful else "has no build"

@@ -71,7 +71,8 @@ def _glibc_findings(context: LintContext) -> Findings:
     else:
         rows = []
     for target in context.targets if rows else ():
-        have, needed = target.glibc, [row.glibc_on("linux-x86_64") for row in rows]
+        have = target.glibc
+        needed = [row.glibc_on("linux-x86_64") for row in rows]
         if (
             have is None
             or releases is None

@@ -28,7 +28,8 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 
 def _check(context: LintContext) -> Findings:
     for target in context.targets:
-        requirement, driver = find_machine_requirement(context, target, "driver"), target.driver
+        requirement = find_machine_requirement(context, target, "driver")
+        driver = target.driver
         specifiers = requirement.specifiers if requirement else None
         if requirement is None or driver is None or specifiers is None:
             continue

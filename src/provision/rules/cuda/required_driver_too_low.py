@@ -59,12 +59,15 @@ def _finding(
     context: LintContext, query: BuildQuery, requirement: MachineRequirement
 ) -> Diagnostic | None:
     toolkit = context.facts.toolkits.get(cuda_of(query.flavour or ""))
-    specifiers, known = requirement.specifiers, driver_branches(context, query.card)
+    specifiers = requirement.specifiers
+    known = driver_branches(context, query.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
         return None
-    floor, whose = toolkit.floor_linux, f"CUDA {toolkit.cuda}"
+    floor = toolkit.floor_linux
+    whose = f"CUDA {toolkit.cuda}"
     if known.first and require_version(known.first) > require_version(floor):
-        floor, whose = known.first, query.card.name
+        floor = known.first
+        whose = query.card.name
     low = lower_bound(specifiers)
     possible = has_version_in_range(specifiers, floor, known.first_unsupported)
     if possible and (low is None or is_driver_at_least(low, floor)):

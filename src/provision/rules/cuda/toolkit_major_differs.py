@@ -46,10 +46,12 @@ from provision.spec import Package
 
 
 def _check(context: LintContext) -> Findings:
-    sure, reported = torch_extensions(context), set()
+    sure = torch_extensions(context)
+    reported = set()
     packages = sure or source_built_packages(context)
     for target in context.targets if packages else ():
-        cuda, nvcc = wheel_cuda_at(context, target), nvcc_at(context, target)
+        cuda = wheel_cuda_at(context, target)
+        nvcc = nvcc_at(context, target)
         if (
             cuda is None
             or nvcc is None

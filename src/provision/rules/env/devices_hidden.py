@@ -29,22 +29,17 @@ def _check(context: LintContext) -> Findings:
     if NAME not in context.spec.env or not devices or context.resolved is not None:
         return
     value = context.spec.env[NAME].strip()
-    shown, most = _visible_devices(value), max(devices, key=lambda device: device.gpu.count)
+    shown = _visible_devices(value)
+    most = max(devices, key=lambda device: device.gpu.count)
     if not shown:
-        message, severity = (
-            f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for',
-            None,
-        )
+        message = f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for'
+        severity = None
     elif len(shown) < most.gpu.count:
-        message, severity = (
-            f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for",
-            Severity.WARNING,
-        )
+        message = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for"
+        severity = Severity.WARNING
     else:
-        message, severity = (
-            f"{NAME} is {value}, which means other cards on every machine",
-            Severity.INFO,
-        )
+        message = f"{NAME} is {value}, which means other cards on every machine"
+        severity = Severity.INFO
     yield RULE.diagnostic(
         message,
         ("env", NAME),

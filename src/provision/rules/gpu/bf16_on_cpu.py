@@ -29,9 +29,7 @@ def _check(context: LintContext) -> Findings:
     training = context.spec.training
     if training.precision is not Precision.BF16 or training.method == "inference":
         return
-    refused = (
-        context.spec.framework() == "hf-trainer" and training.arguments.get("use_cpu") is not True
-    )
+    refused = context.uses_trainer and training.arguments.get("use_cpu") is not True
     for route in dict.fromkeys(
         device.gpu_route for device in context.devices if device.gpu.is_none
     ):

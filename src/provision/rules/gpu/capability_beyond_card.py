@@ -25,10 +25,8 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 def _check(context: LintContext) -> Findings:
     reported = set()
     for target in context.targets:
-        card, requirement = (
-            target.card,
-            find_machine_requirement(context, target, "compute_capability"),
-        )
+        card = target.card
+        requirement = find_machine_requirement(context, target, "compute_capability")
         specifiers = requirement.specifiers if requirement else None
         if (
             card is None

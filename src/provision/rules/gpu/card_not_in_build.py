@@ -111,14 +111,16 @@ def _find_missing_code(context: LintContext, query: BuildQuery) -> _MissingCode 
         code = context.facts.code_for(query.card, option.build)
         if code is not None and code.form is CodeForm.MACHINE:
             return None
-        newest, ptx = newest or (option, option.build), ptx or (option if code else None)
+        newest = newest or (option, option.build)
+        ptx = ptx or (option if code else None)
     return _MissingCode(newest, unread, ptx)
 
 
 def _missing_code_finding(
     context: LintContext, query: BuildQuery, option: BuildOption, build: TorchBuild
 ) -> Diagnostic:
-    card, releases = query.card, query.releases
+    card = query.card
+    releases = query.releases
     certain = not releases.includes_newer or _is_dropped_for_good(context, query, option)
     if certain:
         severity = build.evidence.cap_severity(card.evidence.cap_severity(Severity.ERROR))

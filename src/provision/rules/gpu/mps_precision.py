@@ -70,7 +70,8 @@ def _unsupported(context: LintContext) -> _Problem:
 
 
 def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
-    releases, trainer = possible_torch_releases(context), context.spec.framework() == "hf-trainer"
+    releases = possible_torch_releases(context)
+    trainer = context.uses_trainer
     needed = (row.trainer_torch if trainer else "") or row.torch
     if (
         releases is None
@@ -94,7 +95,7 @@ def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
 
 def _old_accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
     package = None
-    if row.accelerate and context.spec.framework() == "hf-trainer":
+    if row.accelerate and context.uses_trainer:
         package = requested_package(context, "accelerate")
     admits = (
         parse_specifiers(package.specifiers) if package is not None and package.specifiers else None

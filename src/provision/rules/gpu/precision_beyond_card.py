@@ -72,7 +72,7 @@ def _check(context: LintContext) -> Findings:
 
 def _refusal(context: LintContext, card: Card) -> str:
     """Return why Trainer refuses the precision on a card, or "" if it may accept it."""
-    if context.spec.framework() != "hf-trainer":
+    if not context.uses_trainer:
         return ""
     for row in context.facts.precision_checks:
         if (

@@ -34,7 +34,7 @@ def _check(context: LintContext) -> Findings:
     precision = context.spec.training.precision
     if precision not in _WHY or context.spec.training.method == "inference":
         return
-    slow_only = precision is Precision.FP16 and context.spec.framework() != "hf-trainer"
+    slow_only = precision is Precision.FP16 and not context.uses_trainer
     for route in dict.fromkeys(
         device.gpu_route for device in context.devices if device.gpu.is_none
     ):

@@ -25,7 +25,8 @@ from provision.spec import Precision
 
 
 def _check(context: LintContext) -> Findings:
-    training, framework = context.spec.training, context.spec.framework()
+    training = context.spec.training
+    framework = context.spec.framework()
     if (
         training.precision is not Precision.TF32
         or framework == "none"

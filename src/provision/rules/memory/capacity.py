@@ -71,7 +71,8 @@ def vram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
 
     nvidia-smi's figure if it was seen, else the vendor's as GiB, which is never less.
     """
-    card, route = target.card, target.gpu_settings.gpu_route
+    card = target.card
+    route = target.gpu_settings.gpu_route
     if card is None:
         return None
     for shape in context.facts.shapes:

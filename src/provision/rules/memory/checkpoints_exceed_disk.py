@@ -33,13 +33,14 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 def _check(context: LintContext) -> Findings:
     if (
         context.spec.training.model is None
-        or context.spec.framework() != "hf-trainer"
+        or not context.uses_trainer
         or context.spec.training.method == "inference"
     ):
         return
     kept = _max_checkpoints(context.spec.training.arguments)
     for target in context.targets:
-        workload, disk = training_workload(context, target), disk_capacity(context, target)
+        workload = training_workload(context, target)
+        disk = disk_capacity(context, target)
         each = checkpoint_bytes(workload, context.facts) if workload else None
         if workload is None or disk is None or each is None or not kept:
             continue

@@ -55,7 +55,8 @@ def _check(context: LintContext) -> Findings:
     if context.spec.training.model is None or _is_offloaded(context):
         return
     for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
-        workload, vram = training_workload(context, target), vram_capacity(context, target)
+        workload = training_workload(context, target)
+        vram = vram_capacity(context, target)
         if workload is not None and vram is not None:
             yield from _target_findings(context, target, workload, vram)
 
@@ -63,28 +64,24 @@ def _check(context: LintContext) -> Findings:
 def _target_findings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
 ) -> Findings:
-    least, estimate = (
-        minimum_memory(workload, context.facts),
-        estimate_memory(workload, context.facts),
-    )
+    least = minimum_memory(workload, context.facts)
+    estimate = estimate_memory(workload, context.facts)
     if least > vram.bytes and _is_certain(context):
         message = (
             f"weights, gradients and optimizer state take at least {format_size(least)} on "
             f"each GPU, and {vram.provider} has {format_size(vram.bytes)}"
         )
-        why, severity = (
-            "They do not fit even with all of them in 16 bits, whatever the batch size.",
-            vram.at_most(Severity.ERROR),
-        )
+        why = "They do not fit even with all of them in 16 bits, whatever the batch size."
+        severity = vram.at_most(Severity.ERROR)
     elif estimate.total > vram.bytes:
         what = "inference" if workload.method == "inference" else "training"
         message = (
             f"{what} takes about {format_size(estimate.total)} on each GPU "
             f"({_format_parts(estimate)}), and {vram.provider} has {format_size(vram.bytes)}"
         )
-        why, severity = (
-            _why(estimate, workload),
-            Severity.INFO if least <= vram.bytes and _is_quantized(context) else Severity.WARNING,
+        why = _why(estimate, workload)
+        severity = (
+            Severity.INFO if least <= vram.bytes and _is_quantized(context) else Severity.WARNING
         )
     else:
         return

@@ -40,10 +40,8 @@ def _check(context: LintContext) -> Findings:
         return
     copied = context.spec.training.strategy in _COPIES and not _loads_on_one_process(context)
     for target in context.targets:
-        workload, ram = (
-            training_workload(context, target),
-            ram_capacity(context, target) if target.gpu_settings.is_nvidia else None,
-        )
+        workload = training_workload(context, target)
+        ram = ram_capacity(context, target) if target.gpu_settings.is_nvidia else None
         if workload is None or ram is None:
             continue
         processes = workload.devices if copied else 1

@@ -85,7 +85,8 @@ def _possible_machines(
     context: LintContext, target: TargetFacts, workbench: WorkbenchTarget
 ) -> Iterable[MachineType]:
     if target.card is not None:
-        count, reserved = target.gpu_settings.gpu.count, workbench.reservation is not None
+        count = target.gpu_settings.gpu.count
+        reserved = workbench.reservation is not None
         return find_machines(context.facts, target.card, count, reserved=reserved)
     family = workbench.machine_type.split("-", 1)[0]
     return (

@@ -38,7 +38,8 @@ from provision.rules.rule import (
 
 
 def _check(context: LintContext) -> Findings:
-    package, torch = requested_package(context, "transformers"), requested_package(context, "torch")
+    package = requested_package(context, "transformers")
+    torch = requested_package(context, "torch")
     releases = transformers_releases(context) if package and torch else None
     if package is None or torch is None or releases is None or not releases.known:
         return

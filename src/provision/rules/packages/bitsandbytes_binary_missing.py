@@ -60,10 +60,8 @@ def _check(context: LintContext) -> Findings:
             or any(_has_binary(row, cuda_of(flavour)) for row in rows)
         ):
             continue
-        cuda, having = (
-            cuda_of(flavour),
-            [row for row in context.facts.bitsandbytes if _has_binary(row, cuda_of(flavour))],
-        )
+        cuda = cuda_of(flavour)
+        having = [row for row in context.facts.bitsandbytes if _has_binary(row, cuda_of(flavour))]
         fitting = ""
         if having and require_version(having[0].version) > require_version(rows[-1].version):
             fitting = f"bitsandbytes>={having[0].version}"
@@ -85,7 +83,8 @@ def _possible_rows(
     context: LintContext, package: RequestedPackage
 ) -> tuple[BitsandbytesBinaries, ...]:
     """Return the rows of the admitted releases; () if newer ones are admitted too."""
-    table, admits = context.facts.bitsandbytes, parse_specifiers(package.specifiers)
+    table = context.facts.bitsandbytes
+    admits = parse_specifiers(package.specifiers)
     if not package.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
     low, high = version_bounds(admits)

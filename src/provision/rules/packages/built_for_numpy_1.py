@@ -77,9 +77,7 @@ def _numpy_requirement(context: LintContext, floor: NumpyFloor) -> UndeclaredReq
         f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
         "with NumPy 2"
     )
-    trainer = (
-        context.spec.framework() == "hf-trainer" and context.spec.training.method != "inference"
-    )
+    trainer = context.uses_trainer and context.spec.training.method != "inference"
     severity = "error" if floor.package != "torch" or trainer else "warning"
     return UndeclaredRequirement(
         floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence

@@ -129,10 +129,8 @@ def _common_dependency_conflicts(
         )
         if "[" in name or any(a is None or b is None or is_satisfiable(a, b) for a, b in pairs):
             continue
-        first, second = (
-            sort_specifiers(releases.rows[0].declared[name]),
-            sort_specifiers(other.rows[0].declared[name]),
-        )
+        first = sort_specifiers(releases.rows[0].declared[name])
+        second = sort_specifiers(other.rows[0].declared[name])
         yield RULE.diagnostic(
             f"{package.description} needs {name}{first}, and {two.description} needs "
             f"{name}{second}",

@@ -104,11 +104,9 @@ def _finding(
 
 def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
     """Return whether no admitted release has a wheel for the Python; False if newer may have."""
-    table, admits, python = (
-        context.facts.wheel_pythons.get(name, ()),
-        parse_specifiers(specifiers),
-        context.spec.python,
-    )
+    table = context.facts.wheel_pythons.get(name, ())
+    admits = parse_specifiers(specifiers)
+    python = context.spec.python
     if (
         not table
         or python not in {known.version for known in context.facts.pythons}
@@ -140,7 +138,8 @@ def _tokenizers_findings(
 def _no_wheel_finding(
     context: LintContext, package: RequestedPackage, name: str, specifiers: str
 ) -> Diagnostic:
-    table, python = context.facts.wheel_pythons[name], context.spec.python
+    table = context.facts.wheel_pythons[name]
+    python = context.spec.python
     admitted = [
         row
         for row in table

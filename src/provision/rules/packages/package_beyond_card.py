@@ -79,7 +79,8 @@ def _applies(
 ) -> bool:
     flavour = (context.resolved.flavour if context.resolved else target.gpu_settings.flavour) or ""
     if floor.use.startswith("CUDA ") and flavour.startswith("cu"):
-        wanted, cuda = floor.use.removeprefix("CUDA "), cuda_of(flavour)
+        wanted = floor.use.removeprefix("CUDA ")
+        cuda = cuda_of(flavour)
         same_major = cuda.partition(".")[0] == wanted.partition(".")[0]
         return same_major and (
             "." not in wanted or require_version(cuda) >= require_version(wanted)

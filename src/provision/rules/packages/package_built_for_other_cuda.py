@@ -83,10 +83,8 @@ def _check(context: LintContext) -> Findings:
                 and wheels is not None
                 and _cuda_major(pair.flavour) != wheels.cuda_major
             ):
-                device, fixes = (
-                    target.gpu_settings,
-                    list(_fixes(context, package, target, pair, wheels)),
-                )
+                device = target.gpu_settings
+                fixes = list(_fixes(context, package, target, pair, wheels))
                 newer = require_version(pair.version) > require_version(wheels.last)
                 yield RULE.diagnostic(
                     f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and "

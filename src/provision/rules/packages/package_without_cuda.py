@@ -63,7 +63,7 @@ def _use_route(context: LintContext, row: CudaOnlyUse) -> Route | None:
         return ()
     if row.use == "4-bit":
         return ("training", "method") if training.method == "qlora" else None
-    if context.spec.framework() != "hf-trainer" or training.method == "inference":
+    if not context.uses_trainer or training.method == "inference":
         return None
     name = context.facts.optimizer_names.get(training.optimizer)
     eight_bit = (

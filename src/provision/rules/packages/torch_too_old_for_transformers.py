@@ -37,7 +37,8 @@ from provision.rules.rule import (
 
 
 def _check(context: LintContext) -> Findings:
-    releases, torch = transformers_releases(context), find_line(context, "torch")
+    releases = transformers_releases(context)
+    torch = find_line(context, "torch")
     floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
     allowed = _torch_specifiers(context)
     if (

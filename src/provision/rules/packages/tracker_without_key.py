@@ -57,12 +57,10 @@ def _check(context: LintContext) -> Findings:
 
 def _tracker_route(context: LintContext) -> Route | None:
     """Return the route of what makes training report to wandb; None when nothing does for sure."""
-    if context.spec.framework() != "hf-trainer" or context.spec.training.method == "inference":
+    if not context.uses_trainer or context.spec.training.method == "inference":
         return None
-    listed, report_to = (
-        find_line(context, "wandb"),
-        context.spec.training.arguments.get("report_to"),
-    )
+    listed = find_line(context, "wandb")
+    report_to = context.spec.training.arguments.get("report_to")
     if isinstance(report_to, str):
         trackers = [report_to]
     elif isinstance(report_to, list):

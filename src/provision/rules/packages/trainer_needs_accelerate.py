@@ -54,7 +54,7 @@ def _check(context: LintContext) -> Findings:
     releases = transformers_releases(context)
     if (
         releases is None
-        or context.spec.framework() != "hf-trainer"
+        or not context.uses_trainer
         or context.spec.training.method == "inference"
         or _has_other_use(context)
     ):

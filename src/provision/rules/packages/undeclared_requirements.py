@@ -30,10 +30,8 @@ def check_undeclared(
 
     An installer ensures a declared requirement, as long as it can be met.
     """
-    other, severity = (
-        requested_package(context, need.of),
-        need.evidence.cap_severity(Severity(need.severity)),
-    )
+    other = requested_package(context, need.of)
+    severity = need.evidence.cap_severity(Severity(need.severity))
     if other is not None and not is_satisfiable(need.specifier, other.specifiers):
         yield _unmet_finding(
             rule, context, package, other, need, severity, declared=declared

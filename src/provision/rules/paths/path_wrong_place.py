@@ -76,7 +76,8 @@ def _finding(
     why: str,
     severity: Severity | None,
 ) -> Diagnostic:
-    path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
+    path = to_target_path(folder.path, home) if home else ""
+    shared = folder.route[0] == "paths"
     fix = None
     if path and shared:
         fix = unsafe_fix(

@@ -52,8 +52,10 @@ def _check(context: LintContext) -> Findings:
 
 def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
     """Return the severity, how results get lost, and a path that keeps them; None if kept."""
-    path, target = folder.path, folder.target.target
-    workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
+    path = folder.path
+    target = folder.target.target
+    workbench = isinstance(target, WorkbenchTarget)
+    colab = isinstance(target, ColabTarget)
     if workbench:
         stays = to_target_path(path, WORKBENCH_HOME)
     elif colab:

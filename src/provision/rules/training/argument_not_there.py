@@ -44,11 +44,11 @@ def _check(context: LintContext) -> Findings:
     for name in context.spec.training.arguments if known else ():
         row = context.facts.arguments.get(name)
         if row is not None and is_in_release(context.facts, row, known[-1]) is False:
-            newest, later = (
-                known[-1],
+            newest = known[-1]
+            later = (
                 bool(row.first)
                 and is_in_release(context.facts, row, context.facts.arguments_read[-1]) is not False
-                and not row.last,
+                and not row.last
             )
             instead, renamed = (
                 (None, False) if later else find_successor(context.facts, row, newest)

@@ -44,7 +44,8 @@ def _check(context: LintContext) -> Findings:
         yield _both_precisions_finding(context)
     for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
         field, reading = EQUIVALENT_FIELDS[name]
-        value, declared = reading(training.arguments[name]), getattr(training, field)
+        value = reading(training.arguments[name])
+        declared = getattr(training, field)
         # Saying tf32 again does something: see rule GPU007.
         if (
             value is None
@@ -64,7 +65,7 @@ def _both_precisions_finding(context: LintContext) -> Diagnostic:
         "bf16 and fp16 are both true among the arguments",
         (*ARGUMENTS_ROUTE, "fp16" if keep == "bf16" else "bf16"),
         at=RoutePart.KEY,
-        severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
+        severity=None if context.uses_trainer else Severity.WARNING,
         why=AT_MOST_ONE,
         help=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
     )
@@ -74,7 +75,8 @@ def _finding(
     context: LintContext, name: str, field: str, value: str | int, declared: Any
 ) -> Diagnostic:
     given = field in context.spec.training.model_fields_set
-    text, same = str(value).lower() if isinstance(value, bool) else str(value), value == declared
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    same = value == declared
     now = str(declared).lower() if isinstance(declared, bool) else declared
     if given:
         other = f"{field} is {now}"
@@ -92,7 +94,7 @@ def _finding(
             f"{name}: true among the arguments, while precision is {declared}",
             (*ARGUMENTS_ROUTE, name),
             at=RoutePart.KEY,
-            severity=None if context.spec.framework() == "hf-trainer" else Severity.WARNING,
+            severity=None if context.uses_trainer else Severity.WARNING,
             why=AT_MOST_ONE,
             help=f"leave {name} out, or write precision: {name} in its place",
             related=related_at(("training", "precision"), "said here"),

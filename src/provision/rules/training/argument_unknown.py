@@ -40,7 +40,7 @@ def _check(context: LintContext) -> Findings:
         name for name in context.spec.training.arguments if name not in context.facts.arguments
     ]
     releases = None
-    if unknown and context.spec.framework() == "hf-trainer":
+    if unknown and context.uses_trainer:
         releases = transformers_releases(context)
     if releases is None:
         return

@@ -42,17 +42,15 @@ def _check(context: LintContext) -> Findings:
     arguments = context.spec.training.arguments
     if (
         arguments.get("load_best_model_at_end") is not True
-        or context.spec.framework() != "hf-trainer"
+        or not context.uses_trainer
         or context.resolved is not None
     ):
         return
     key = next(
         (name for name in ("eval_strategy", "evaluation_strategy") if name in arguments), None
     )
-    evaluating, saving = (
-        str(arguments[key] if key else "no"),
-        str(arguments.get("save_strategy", "steps")),
-    )
+    evaluating = str(arguments[key] if key else "no")
+    saving = str(arguments.get("save_strategy", "steps"))
     if saving not in ("best", evaluating):
         yield _strategies_differ(evaluating, saving, key, arguments)
     elif saving == "steps" and (every := _steps_apart(context)):
@@ -93,10 +91,8 @@ def _strategies_differ(
 def _steps_apart(context: LintContext) -> tuple[int, int] | None:
     """Return save_steps and eval_steps if both are integers and the first is not a multiple."""
     arguments = context.spec.training.arguments
-    save, evaluate = (
-        arguments.get("save_steps", STEPS),
-        arguments.get("eval_steps", arguments.get("logging_steps", STEPS)),
-    )
+    save = arguments.get("save_steps", STEPS)
+    evaluate = arguments.get("eval_steps", arguments.get("logging_steps", STEPS))
     whole = type(save) is int and type(evaluate) is int and evaluate > 0
     return (save, evaluate) if whole and save % evaluate else None
 

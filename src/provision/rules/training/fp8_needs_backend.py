@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
         names = set(context.resolved.versions)
     else:
         names = {package.key for package in context.spec.packages}
-    through_accelerate = context.spec.framework() == "hf-trainer" or "accelerate" in names
+    through_accelerate = context.uses_trainer or "accelerate" in names
     if (
         context.spec.training.precision is not Precision.FP8
         or not through_accelerate

@@ -71,7 +71,7 @@ def _several_processes(context: LintContext, device: GpuSettings) -> Diagnostic:
 
 
 def _one_process_finding(context: LintContext, device: GpuSettings) -> Diagnostic:
-    trainer = context.spec.framework() == "hf-trainer"
+    trainer = context.uses_trainer
     return RULE.diagnostic(
         f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over "
         + ("them by DataParallel alone" if trainer else "one of them"),

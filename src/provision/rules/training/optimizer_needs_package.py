@@ -34,12 +34,7 @@ NOT_ON_INDEX = ("apex", "torchdistx")
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
     row = context.facts.optimizer_names.get(training.optimizer)
-    if (
-        row is None
-        or not row.needs
-        or context.spec.framework() != "hf-trainer"
-        or training.method == "inference"
-    ):
+    if row is None or not row.needs or not context.uses_trainer or training.method == "inference":
         return
     conda = any(package.name == row.needs for package in context.spec.conda_packages)
     if context.resolved:

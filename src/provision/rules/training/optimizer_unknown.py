@@ -38,7 +38,7 @@ ROUTE = ("training", "optimizer")
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    if "optimizer" not in training.model_fields_set or context.spec.framework() != "hf-trainer":
+    if "optimizer" not in training.model_fields_set or not context.uses_trainer:
         return
     releases = transformers_releases(context)
     row = context.facts.optimizer_names.get(training.optimizer)

@@ -33,7 +33,7 @@ def _check(context: LintContext) -> Findings:
     if (
         argument is None
         or context.resolved is not None
-        or context.spec.framework() != "hf-trainer"
+        or not context.uses_trainer
         or training.method == "inference"
     ):
         return

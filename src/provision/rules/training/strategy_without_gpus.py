@@ -23,14 +23,16 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 
 
 def _check(context: LintContext) -> Findings:
-    strategy, devices = context.spec.training.strategy, context.devices
+    strategy = context.spec.training.strategy
+    devices = context.devices
     if (
         strategy == "none"
         or context.resolved is not None
         or any(device.is_nvidia and device.gpu.count > 1 for device in devices)
     ):
         return
-    device, offloads = devices[0], strategy.startswith("deepspeed")
+    device = devices[0]
+    offloads = strategy.startswith("deepspeed")
     if device.gpu.type == "mps":
         on = "Apple silicon"
     elif device.gpu.is_none:

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         trackers = [tracker for tracker in report_to if isinstance(tracker, str)]
     else:
         trackers = []
-    if not trackers or context.spec.framework() != "hf-trainer":
+    if not trackers or not context.uses_trainer:
         return
     if context.resolved:
         installed = set(context.resolved.versions)

@@ -32,7 +32,7 @@ field; None for a value that the field cannot have.
 
 def trainer_releases(context: LintContext) -> tuple[str, ...]:
     """Return the transformers releases that get the arguments, oldest first; () if unknown."""
-    if context.spec.framework() != "hf-trainer" or not context.spec.training.arguments:
+    if not context.uses_trainer or not context.spec.training.arguments:
         return ()
     releases = transformers_releases(context)
     return releases.known if releases else ()
@@ -40,7 +40,8 @@ def trainer_releases(context: LintContext) -> tuple[str, ...]:
 
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
     """Return whether a release has an argument or optimizer; None if it was not read."""
-    read, wanted = facts.arguments_read, require_version(release)
+    read = facts.arguments_read
+    wanted = require_version(release)
     if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
         if before >= 0 and wanted <= require_version(read[before]):
@@ -57,7 +58,8 @@ def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: 
 
 def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
     """Return the argument that replaces another in a release, and whether only the name changed."""
-    renamed, seen = True, {row.argument}
+    renamed = True
+    seen = {row.argument}
     while row.replaced_by and row.replaced_by not in seen:
         renamed = renamed and row.renamed
         seen.add(row.replaced_by)

@@ -29,7 +29,8 @@ from provision.rules.workbench_instances import (
 
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
+        card = instance.facts.card
+        count = instance.facts.gpu_settings.gpu.count
         if (
             card is None
             or instance.target.machine_type != "auto"
@@ -39,10 +40,8 @@ def _check(context: LintContext) -> Findings:
             continue
         if find_machines(context.facts, card, count, reserved=instance.reserved):
             continue
-        offered, kept = (
-            available_gpu_counts(context.facts, card, reserved=instance.reserved),
-            available_gpu_counts(context.facts, card, reserved=True),
-        )
+        offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
+        kept = available_gpu_counts(context.facts, card, reserved=True)
         reserve = ""
         if count in kept:
             reserve = (

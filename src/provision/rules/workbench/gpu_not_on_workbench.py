@@ -27,17 +27,16 @@ from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_in
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         near: tuple[str, ...] = ()
-        card, device = instance.facts.card, instance.facts.gpu_settings
+        card = instance.facts.card
+        device = instance.facts.gpu_settings
         if device.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
         elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
-            problem, near = (
-                (
-                    f"{card.name} "
-                    f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
-                ),
-                _nearest(context.facts, card),
+            problem = (
+                f"{card.name} "
+                f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
             )
+            near = _nearest(context.facts, card)
         else:
             continue
         yield RULE.diagnostic(

@@ -30,7 +30,8 @@ MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 
 
 def _check(context: LintContext) -> Findings:
-    least, most = context.facts.limits["shortest idle"], context.facts.limits["longest idle"]
+    least = context.facts.limits["shortest idle"]
+    most = context.facts.limits["longest idle"]
     for instance in workbench_instances(context):
         if instance.target.idle_shutdown is None:
             continue

@@ -27,22 +27,21 @@ from provision.rules.workbench_instances import newest_image_family, workbench_i
 
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        name, image = instance.target.image, instance.facts.image
+        name = instance.target.image
+        image = instance.facts.image
         if name is None:
-            problem, family = (
-                f"{instance.facts.name} names no image, so it gets whatever is newest on the day",
-                newest_image_family(context.facts),
+            problem = (
+                f"{instance.facts.name} names no image, so it gets whatever is newest on the day"
             )
+            family = newest_image_family(context.facts)
         elif (
             image is not None
             and image.pinnable
             and image.kind == "workbench"
             and not split_image_name(name)[1]
         ):
-            problem, family = (
-                f"{name} is a family of images, and the newest of the day is taken",
-                name,
-            )
+            problem = f"{name} is a family of images, and the newest of the day is taken"
+            family = name
         else:
             continue
         yield RULE.diagnostic(

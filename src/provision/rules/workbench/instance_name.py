@@ -31,10 +31,8 @@ def _check(context: LintContext) -> Findings:
     for number, instance in enumerate(workbench_instances(context)):
         name = f"{context.spec.name}-{instance.facts.name}"
         if name[0].isdigit() and number == 0:
-            problem, way_out = (
-                f"the instance would be called {name}, and a name starts with a letter",
-                f"write name: env-{context.spec.name}",
-            )
+            problem = f"the instance would be called {name}, and a name starts with a letter"
+            way_out = f"write name: env-{context.spec.name}"
         elif len(name) > LONGEST:
             problem = (
                 f"the instance would be called {name}, {len(name)} characters long; {LONGEST} "

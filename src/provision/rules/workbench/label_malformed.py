@@ -39,7 +39,8 @@ def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
-            route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
+            route = instance.route("labels", key)
+            refused = "Google Cloud refuses the instance."
             if not KEY.fullmatch(_to_latin(key)):
                 if re.match(r"[A-Za-z]", key):
                     proposed = f"write {_valid_label(key)}"

@@ -30,10 +30,8 @@ from provision.rules.workbench_instances import nearest_machine, workbench_insta
 
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        machine, device = (
-            context.facts.machines.get(instance.target.machine_type),
-            instance.facts.gpu_settings,
-        )
+        machine = context.facts.machines.get(instance.target.machine_type)
+        device = instance.facts.gpu_settings
         if machine is None:
             continue
         if not device.is_nvidia and machine.gpus:
@@ -51,7 +49,8 @@ def _check(context: LintContext) -> Findings:
         if instance.facts.card:
             problem = _find_problem(context.facts, machine, instance.facts.card, device.gpu.count)
         if instance.facts.card and problem:
-            count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
+            count = instance.facts.gpu_settings.gpu.count
+            route = instance.route("machine_type")
             near = nearest_machine(
                 find_machines(
                     context.facts, instance.facts.card, count, reserved=instance.reserved

@@ -27,7 +27,8 @@ from provision.spelling import nearest_word
 
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        name, route = instance.target.machine_type, instance.route("machine_type")
+        name = instance.target.machine_type
+        route = instance.route("machine_type")
         if name == "auto" or name in context.facts.machines or "custom-" in name:
             continue
         meant = nearest_word(name, context.facts.machines, 2)

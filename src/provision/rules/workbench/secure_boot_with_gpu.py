@@ -27,14 +27,16 @@ from provision.rules.workbench_instances import newest_image_family, workbench_i
 
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        image, name = instance.facts.image, instance.target.image or ""
+        image = instance.facts.image
+        name = instance.target.image or ""
         if (
             image is None
             or not instance.target.shielded.secure_boot
             or not instance.facts.gpu_settings.is_nvidia
         ):
             continue
-        since, day = image.secure_boot_with_gpu.replace("-", ""), split_image_name(name)[1]
+        since = image.secure_boot_with_gpu.replace("-", "")
+        day = split_image_name(name)[1]
         if since and (not day or day >= since):
             continue
         signed = f"from {image.secure_boot_with_gpu} on" if since else "in no image of this family"

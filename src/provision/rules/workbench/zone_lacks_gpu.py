@@ -52,7 +52,8 @@ def _may_have_card(row: CardZones | None, zone: str) -> bool:
 def _finding(
     instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
 ) -> Diagnostic:
-    zone, gpu = instance.target.zones[index], instance.facts.gpu_settings.gpu
+    zone = instance.target.zones[index]
+    gpu = instance.facts.gpu_settings.gpu
     some = next(iter(rows.values())).evidence
     return RULE.diagnostic(
         f"{zone} has no {gpu.type} (as of {some.as_of})",
