@@ -19,7 +19,7 @@ of Windows.
 
 from __future__ import annotations
 
-from provision.diagnostics import RelatedLocation, Route, Severity
+from provision.diagnostics import RelatedLocation, Severity
 from provision.kinds.base import TargetFacts
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
@@ -28,80 +28,73 @@ MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 
 
 def _check(context: LintContext) -> Findings:
-    reported: set[Route] = set()
+    related: tuple[RelatedLocation, ...] = ()
+    if "platforms" in context.spec.model_fields_set:
+        related = related_at(("platforms",), "platforms are listed here")
+    reported = set()
     for target in context.targets:
         route = target.gpu_settings.gpu_route
-        if route in reported or (
-            target.gpu_settings.flavour == "cpu" and target.gpu_settings.gpu.type != "mps"
-        ):
+        is_mps = target.gpu_settings.gpu.type == "mps"
+        if route in reported or (target.gpu_settings.flavour == "cpu" and not is_mps):
             continue
         reported.add(route)
-        if target.gpu_settings.gpu.type == "mps":
-            yield from _mps_findings(context, target)
-        elif isinstance(target.target, LocalTarget):
-            yield from _cuda_findings(context, target)
+        is_local = isinstance(target.target, LocalTarget)
+        listed = ", ".join(target.platforms)
+        if is_mps and MAC not in target.platforms:
+            yield RULE.diagnostic(
+                f"gpu: mps is asked for at target {target.name}, "
+                + (f"whose platforms are {listed}" if is_local else "which runs Linux"),
+                route,
+                why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
+                help=f"write platforms: [{MAC}]"
+                if is_local
+                else "ask for an NVIDIA card there, or none",
+                related=related if is_local else (),
+            )
+        elif is_mps or not is_local:
+            continue
+        elif target.card and target.card.host and target.card.host not in target.platforms:
+            yield RULE.diagnostic(
+                f"{target.card.name} sits in machines of {target.card.host}, and the platforms "
+                f"are {listed}",
+                route,
+                evidence=target.card.evidence,
+                why="Wheels for another processor cannot be installed there.",
+                help=f"write platforms: [{target.card.host}]",
+                related=related,
+            )
+        else:
+            yield from _cuda_findings(target, related)
 
 
-def _mps_findings(context: LintContext, target: TargetFacts) -> Findings:
-    if MAC in target.platforms:
-        return
-    local = isinstance(target.target, LocalTarget)
-    yield RULE.diagnostic(
-        f"gpu: mps is asked for at target {target.name}, "
-        + (f"whose platforms are {', '.join(target.platforms)}" if local else "which runs Linux"),
-        target.gpu_settings.gpu_route,
-        why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
-        help=f"write platforms: [{MAC}]" if local else "ask for an NVIDIA card there, or none",
-        related=_related_platforms(context) if local else (),
-    )
-
-
-def _cuda_findings(context: LintContext, target: TargetFacts) -> Findings:
-    host = target.card.host if target.card is not None else ""
-    if target.card is not None and host and host not in target.platforms:
-        card = target.card
-        yield RULE.diagnostic(
-            f"{card.name} sits in machines of {card.host}, and the platforms are "
-            f"{', '.join(target.platforms)}",
-            target.gpu_settings.gpu_route,
-            evidence=card.evidence,
-            why="Wheels for another processor cannot be installed there.",
-            help=f"write platforms: [{card.host}]",
-            related=_related_platforms(context),
-        )
-        return
+def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) -> Findings:
+    gpu = target.gpu_settings.gpu
     if MAC in target.platforms:
         alone = set(target.platforms) == {MAC}
         yield RULE.diagnostic(
-            f"gpu: {target.gpu_settings.gpu} is asked for, and {MAC} has no CUDA build of torch: "
-            "there is no CUDA on macOS",
+            f"gpu: {gpu} is asked for, and {MAC} has no CUDA build of torch: there is no CUDA on "
+            "macOS",
             target.gpu_settings.gpu_route,
-            severity=Severity.ERROR if alone else Severity.INFO,
+            severity=None if alone else Severity.INFO,
             why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be "
             "false.",
             help="list linux-x86_64, or write gpu: mps"
             if alone
             else "nothing needs to change where the card is not wanted there",
-            related=_related_platforms(context),
+            related=related,
         )
     if WINDOWS in target.platforms:
         yield RULE.diagnostic(
-            f"gpu: {target.gpu_settings.gpu} is asked for, and which CUDA builds of torch there "
-            f"are for {WINDOWS} is not known",
+            f"gpu: {gpu} is asked for, and which CUDA builds of torch there are for {WINDOWS} is "
+            "not known",
             target.gpu_settings.gpu_route,
             severity=Severity.UNKNOWN,
             why="The lock takes torch for Windows from the index of its CUDA version. The tables "
             "hold the builds for Linux only.",
             help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
             "WSL2, which is linux-x86_64",
-            related=_related_platforms(context),
+            related=related,
         )
-
-
-def _related_platforms(context: LintContext) -> tuple[RelatedLocation, ...]:
-    if "platforms" in context.spec.model_fields_set:
-        return related_at(("platforms",), "platforms are listed here")
-    return ()
 
 
 RULE = Rule(

@@ -18,7 +18,7 @@ Leave cuDNN to torch, or bound it.
 
 from __future__ import annotations
 
-from provision.diagnostics import Fix, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.facts.versions import lower_bound, require_version
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
@@ -36,30 +36,34 @@ MAJORS = ("11", "12", "13")
 
 
 def _check(context: LintContext) -> Findings:
-    cards = {
-        target.gpu_settings.gpu_route: target.card
+    cards = [
+        (target.card, target.gpu_settings.gpu_route)
         for target in context.targets
-        if target.card is not None and target.gpu_settings.flavour != "cpu"
-    }
-    oldest = min(cards.items(), key=lambda pair: require_version(pair[1].cc), default=None)
-    if oldest is None:
+        if target.card and target.gpu_settings.flavour != "cpu"
+    ]
+    if not cards:
         return
-    gpu, card = oldest
+    card, gpu_route = min(cards, key=lambda pair: require_version(pair[0].cc))
     for major in MAJORS:
-        line = _least_cudnn(context, f"nvidia-cudnn-cu{major}")
-        row = context.facts.cudnn_floor(major, line[1]) if line else None
-        if line is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
+        name = f"nvidia-cudnn-cu{major}"
+        route, version = _least_cudnn(context, name) or ((), "")
+        row = context.facts.cudnn_floor(major, version)
+        if row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
+        line = find_line(context, name)
+        bound = f"{name}<{row.first}"
+        fix = None
+        if line:
+            fix = unsafe_fix(f"write {bound}", set_version_edit(context, *line, f"<{row.first}"))
         yield RULE.diagnostic(
-            f"cuDNN {line[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
+            f"cuDNN {version} for CUDA {major} needs compute capability {row.cc_min}, and "
             f"{card.name} has {card.cc}",
-            line[0],
+            route,
             severity=Severity.WARNING,
             why="Convolutions and cuDNN's attention fail at run time on that card.",
-            help=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
-            f"nvidia-cudnn-cu{major}<{row.first}",
-            related=related_at(gpu, "card asked for here"),
-            fix=_fix(context, f"nvidia-cudnn-cu{major}", row.first),
+            help=f"leave {name} to torch, or bound it: {bound}",
+            related=related_at(gpu_route, "card asked for here"),
+            fix=fix,
         )
 
 
@@ -76,13 +80,6 @@ def _least_cudnn(context: LintContext, name: str) -> tuple[Route, str] | None:
     specifiers = version_specifiers(line[1]) if line else None
     low = lower_bound(specifiers) if specifiers is not None else None
     return (line[0], low) if line and low else None
-
-
-def _fix(context: LintContext, name: str, below: str) -> Fix | None:
-    line = find_line(context, name)
-    if line is None:
-        return None
-    return unsafe_fix(f"write {name}<{below}", set_version_edit(context, *line, f"<{below}"))
 
 
 RULE = Rule(

@@ -20,15 +20,11 @@ Say `cuda`: then the build is settled, and with it the newest torch that has it.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Edit,
     Fix,
-    Insert,
-    Replace,
-    RouteLocation,
     Severity,
 )
 from provision.facts import TorchRelease, cuda_of
-from provision.rules.edits import unsafe_fix
+from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.torch_builds import (
@@ -44,51 +40,49 @@ def _check(context: LintContext) -> Findings:
     if context.resolved is not None:
         return
     for query in build_queries(context):
-        newest = None
-        if query.flavour is None:
-            newest = next(possible_builds(context, query), None)
-        if newest is None or _may_run(context, query, newest.release):
+        newest = next(possible_builds(context, query), None)
+        if query.flavour is not None or newest is None:
+            continue
+        row = newest.release
+        if _may_run(context, query, row):
             continue
         cudas = runnable_cudas(context, query)
-        if not cudas and newest.release.default_on(query.platform) == "cpu":
+        default = row.default_on(query.platform)
+        if not cudas and default == "cpu":
             cudas = {
-                offer.cuda: offer.release.release
-                for offer in possible_builds(context, query)
-                if offer.build is None and offer.release is newest.release
+                option.cuda: row.release
+                for option in possible_builds(context, query)
+                if option.build is None and option.release is row
             }
-        if cudas:
-            row = newest.release
-            default = row.default_on(query.platform)
-            driver = query.target.driver
-            cuda, torch = next(iter(cudas.items()))
-            covered = default != "cpu" and any(
-                build.flavour == default
-                for build in context.facts.builds_for_card(query.card, row.release, query.platform)
+        if not cudas:
+            continue
+        driver = query.target.driver
+        builds = context.facts.builds_for_card(query.card, row.release, query.platform)
+        if default == "cpu":
+            problem = f"is for the CPU alone on {query.platform}"
+        elif driver and any(build.flavour == default for build in builds):
+            problem = (
+                f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
+                f"{driver.provider}"
             )
-            if default == "cpu":
-                problem = f"is for the CPU alone on {query.platform}"
-            elif covered and driver is not None:
-                problem = (
-                    f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
-                    f"{driver.provider}"
-                )
-            else:
-                problem = (
-                    f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
-                    f"({query.card.cc})"
-                )
-            yield RULE.diagnostic(
-                f"cuda is left open, and the default build of torch {row.release} {problem}",
-                query.gpu_route,
-                why="An installer that takes the newest torch gets that build, and not torch "
-                f"{torch} for CUDA {cuda}.",
-                help=", or ".join(
-                    f'write cuda: "{version}", which has torch {release}'
-                    for version, release in list(cudas.items())[:2]
-                ),
-                related=related_at(query.releases.route, "torch comes from here"),
-                fix=_fix(context, query, cuda),
+        else:
+            problem = (
+                f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
+                f"({query.card.cc})"
             )
+        cuda, torch = next(iter(cudas.items()))
+        yield RULE.diagnostic(
+            f"cuda is left open, and the default build of torch {row.release} {problem}",
+            query.gpu_route,
+            why="An installer that takes the newest torch gets that build, and not torch "
+            f"{torch} for CUDA {cuda}.",
+            help=", or ".join(
+                f'write cuda: "{version}", which has torch {release}'
+                for version, release in list(cudas.items())[:2]
+            ),
+            related=related_at(query.releases.route, "torch comes from here"),
+            fix=_fix(context, query, cuda),
+        )
 
 
 def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
@@ -104,11 +98,7 @@ def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:
     """Return the fix that sets the CUDA version for this target alone."""
     if len(context.spec.targets) > 1:
         return None
-    route = query.target.gpu_settings.cuda_route
-    written = len(route) > 1 or "cuda" in context.spec.model_fields_set
-    edit: Edit = (
-        Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
-    )
+    edit = set_field_edit(context, query.target.gpu_settings.cuda_route, f'"{cuda}"')
     return unsafe_fix(f'write cuda: "{cuda}"', edit)
 
 

@@ -26,8 +26,6 @@ from provision.kinds.base import TargetFacts
 from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import (
-    DriverBranches,
-    MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
@@ -41,34 +39,50 @@ def _check(context: LintContext) -> Findings:
         if target.card is None:
             continue
         known = driver_branches(context, target.card)
-        if target.driver is not None:
-            yield from _provided_driver_findings(context, target, target.card, known)
+        severity = _severity(context, target.card)
+        related = related_at(target.gpu_settings.gpu_route, "card asked for here")
+        driver = target.driver
+        if driver and not known.includes(driver.value.split(".")[0]):
+            yield RULE.diagnostic(
+                f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
+                f"{target.card.name} ({target.card.arch}) {known}",
+                driver.route,
+                severity=severity,
+                evidence=driver.evidence,
+                why=WHY,
+                help=f"take an image with a driver {known}, or another card",
+                related=related,
+            )
+        if driver:
             yield from _early_image_findings(context, target, target.card)
         requirement = find_machine_requirement(context, target, "driver")
-        if requirement is not None:
-            yield from _required_driver_findings(context, target, target.card, known, requirement)
-
-
-def _provided_driver_findings(
-    context: LintContext, target: TargetFacts, card: Card, known: DriverBranches
-) -> Findings:
-    driver = target.driver
-    if driver is None:
-        return
-    branch = require_version(driver.value.split(".")[0])
-    if (known.first and branch < require_version(known.first)) or (
-        known.last and branch > require_version(known.last)
-    ):
+        specifiers = requirement.specifiers if requirement else None
+        if requirement is None or specifiers is None or not (known.first or known.last):
+            continue
+        if known.admits(specifiers):
+            continue
+        low = lower_bound(specifiers)
+        right = f"<{known.first_unsupported}"
+        if known.first and (low is None or require_version(low) < require_version(known.first)):
+            right = f">={known.first}"
+        fix = replace_fix(f'write driver: "{right}"', requirement.route, yaml_scalar(right))
         yield RULE.diagnostic(
-            f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
-            f"{card.name} ({card.arch}) {known}",
-            driver.route,
-            severity=_severity(context, card),
-            evidence=driver.evidence,
+            f"requires.driver: {requirement.text} admits no driver that knows {target.card.name} "
+            f"({target.card.arch}): there are drivers for it {known}",
+            requirement.route,
+            severity=severity,
             why=WHY,
-            help=f"take an image with a driver {known}, or another card",
-            related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
+            help=f"{fix.title}, or take another card",
+            related=related,
+            fix=fix,
         )
+
+
+def _severity(context: LintContext, card: Card) -> Severity:
+    severity = card.evidence.cap_severity(Severity.ERROR)
+    for row in (context.facts.last_driver_branch(card), context.facts.capabilities.get(card.cc)):
+        severity = row.evidence.cap_severity(severity) if row else severity
+    return severity
 
 
 def _early_image_findings(context: LintContext, target: TargetFacts, card: Card) -> Findings:
@@ -92,42 +106,6 @@ def _early_image_findings(context: LintContext, target: TargetFacts, card: Card)
                 help=f"take an image of {change.since} or later, or another card",
                 related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
             )
-
-
-def _required_driver_findings(
-    context: LintContext,
-    target: TargetFacts,
-    card: Card,
-    known: DriverBranches,
-    requirement: MachineRequirement,
-) -> Findings:
-    specifiers = requirement.specifiers
-    if specifiers is None or not (known.first or known.last) or known.admits(specifiers):
-        return
-    low = lower_bound(specifiers)
-    if known.first and (low is None or require_version(low) < require_version(known.first)):
-        right = f">={known.first}"
-    else:
-        right = f"<{known.first_unsupported}"
-    yield RULE.diagnostic(
-        f"requires.driver: {requirement.text} admits no driver that knows {card.name} "
-        f"({card.arch}): there are drivers for it {known}",
-        requirement.route,
-        severity=_severity(context, card),
-        why=WHY,
-        help=f'write driver: "{right}", or take another card',
-        related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
-        fix=replace_fix(f'write driver: "{right}"', requirement.route, yaml_scalar(right)),
-    )
-
-
-def _severity(context: LintContext, card: Card) -> Severity:
-    severity = card.evidence.cap_severity(Severity.ERROR)
-    last = context.facts.last_driver_branch(card)
-    capability = context.facts.capabilities.get(card.cc)
-    for row in (last, capability):
-        severity = row.evidence.cap_severity(severity) if row else severity
-    return severity
 
 
 RULE = Rule(

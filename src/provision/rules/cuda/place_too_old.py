@@ -25,12 +25,14 @@ Take a CUDA version that the driver runs, or an image with a newer driver.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
+from provision.facts import TorchRelease
 from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
 from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
+from provision.rules.releases import torch_rows
 from provision.rules.rule import (
     Example,
     Findings,
@@ -57,46 +59,59 @@ def _check(context: LintContext) -> Findings:
     yield from _glibc_findings(context)
     for query in build_queries(context):
         driver = query.target.driver
-        if driver is None:
+        newest = driver and _newest_blocked_build(context, query, driver)
+        if driver is None or newest is None:
             continue
-        newest = _newest_blocked_build(context, query, driver)
-        if newest is not None:
-            yield _finding(context, query, driver, *newest)
+        option, obstacle = newest
+        severity = Severity.ERROR
+        for evidence in (driver.evidence, *obstacle.evidence):
+            severity = evidence.cap_severity(severity)
+        needs = "needs"
+        why = (
+            "the NVIDIA driver on your system is too old. torch.cuda.is_available() would be false."
+        )
+        if obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER:
+            needs = f"has only PTX for {query.card.name}, which needs"
+            why = "the provided PTX was compiled with an unsupported toolchain."
+        image = describe_image_with_driver(context, query.target, obstacle.required)
+        yield RULE.diagnostic(
+            f"torch {option.release.release} for CUDA {option.cuda} {needs} driver "
+            f"{obstacle.required}, and the driver of {driver.provider} is {driver.value}",
+            query.cuda_route,
+            severity=severity,
+            why=f"torch would say: {why}",
+            help=describe_alternatives(
+                context, query, image or "take a machine with a newer driver"
+            ),
+            related=related_at(driver.route, f"driver {driver.value} comes from here")
+            + related_at(query.releases.route, "torch comes from here"),
+        )
 
 
 def _glibc_findings(context: LintContext) -> Findings:
     releases = possible_torch_releases(context)
-    if releases:
-        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
-    else:
-        rows = []
-    for target in context.targets if rows else ():
-        have = target.glibc
-        needed = [row.glibc_on("linux-x86_64") for row in rows]
-        if (
-            have is None
-            or releases is None
-            or releases.includes_newer
-            or not all(
-                floor and require_version(floor) > require_version(have.value) for floor in needed
-            )
-        ):
+    rows = torch_rows(context, releases)
+    if releases is None or releases.includes_newer or not rows:
+        return
+    for target in context.targets:
+        glibc = target.glibc
+        if glibc is None or any(_runs_with(row, glibc.value) for row in rows):
             continue
-        fits = [
-            row.release
-            for row in context.facts.torch
-            if (floor := row.glibc_on("linux-x86_64"))
-            and require_version(floor) <= require_version(have.value)
-        ]
+        fits = [row.release for row in context.facts.torch if _runs_with(row, glibc.value)]
         yield RULE.diagnostic(
             f"{releases.requested} needs glibc {rows[-1].glibc}, and that of "
-            f"{have.provider} is {have.value}",
-            have.route,
-            evidence=have.evidence,
+            f"{glibc.provider} is {glibc.value}",
+            glibc.route,
+            evidence=glibc.evidence,
             why="The installer finds no wheel that runs on that system.",
             help="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
             related=related_at(releases.route, "torch comes from here"),
         )
+
+
+def _runs_with(row: TorchRelease, glibc: str) -> bool:
+    """Return whether the wheel of a release runs with a C library."""
+    return require_version(row.glibc) <= require_version(glibc)
 
 
 def _newest_blocked_build(
@@ -111,38 +126,6 @@ def _newest_blocked_build(
         if newest is None and all(obstacle.kind in _OLD for obstacle in obstacles):
             newest = option, obstacles[0]
     return newest
-
-
-def _finding(
-    context: LintContext,
-    query: BuildQuery,
-    driver: ProvidedVersion,
-    option: BuildOption,
-    obstacle: Incompatibility,
-) -> Diagnostic:
-    ptx = obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER
-    severity = driver.evidence.cap_severity(Severity.ERROR)
-    for evidence in obstacle.evidence:
-        severity = evidence.cap_severity(severity)
-    needs = f"has only PTX for {query.card.name}, which needs" if ptx else "needs"
-    return RULE.diagnostic(
-        f"torch {option.release.release} for CUDA {option.cuda} {needs} driver "
-        f"{obstacle.required}, and the driver of {driver.provider} is {driver.value}",
-        query.cuda_route,
-        severity=severity,
-        why="torch would say: the provided PTX was compiled with an unsupported toolchain."
-        if ptx
-        else "torch would say: the NVIDIA driver on your system is too old. "
-        "torch.cuda.is_available() would be false.",
-        help=describe_alternatives(
-            context,
-            query,
-            describe_image_with_driver(context, query.target, obstacle.required)
-            or "take a machine with a newer driver",
-        ),
-        related=related_at(driver.route, f"driver {driver.value} comes from here")
-        + related_at(query.releases.route, "torch comes from here"),
-    )
 
 
 RULE = Rule(

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.versions import has_version_in_range
-from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
@@ -35,8 +34,10 @@ def _check(context: LintContext) -> Findings:
             continue
         if target.card is not None and not driver_branches(context, target.card).admits(specifiers):
             continue
-        first, below = _driver_range(driver)
-        if has_version_in_range(specifiers, first, below):
+        branch, _, minor = driver.value.partition(".")
+        # A branch alone means all of its drivers.
+        below = f"{driver.value}.0.1" if minor else str(int(branch) + 1)
+        if has_version_in_range(specifiers, driver.value, below):
             continue
         yield RULE.diagnostic(
             f"requires.driver: {requirement.text} is asked for, and the driver of "
@@ -47,17 +48,9 @@ def _check(context: LintContext) -> Findings:
             "so the check on the device would fail.",
             help="take an image that brings such a driver, or ask for less"
             if target.image
-            else f"ask for less at this target, as in requires: {{driver: "
-            f'">={driver.value.split(".")[0]}"}}',
+            else f'ask for less at this target, as in requires: {{driver: ">={branch}"}}',
             related=related_at(driver.route, f"driver {driver.value} comes from here"),
         )
-
-
-def _driver_range(driver: ProvidedVersion) -> tuple[str, str]:
-    """Return the range of drivers that a text means: all of a branch if it names only a branch."""
-    if "." in driver.value:
-        return (driver.value, f"{driver.value}.0.1")
-    return (driver.value, str(int(driver.value) + 1))
 
 
 RULE = Rule(

@@ -20,7 +20,7 @@ Ask for the floor, or leave `driver` out.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Fix, Severity
+from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts import cuda_of
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range, lower_bound, require_version
@@ -43,54 +43,52 @@ from provision.rules.torch_builds import BuildQuery, build_queries
 
 
 def _check(context: LintContext) -> Findings:
-    reported = set()
+    findings: dict[Route, Diagnostic] = {}
     for query in build_queries(context):
-        requirement = None
-        if query.flavour and query.target.driver is None:
-            requirement = find_machine_requirement(context, query.target, "driver")
-        if requirement is not None and requirement.route not in reported:
-            finding = _finding(context, query, requirement)
-            if finding:
-                reported.add(requirement.route)
-                yield finding
+        requirement = find_machine_requirement(context, query.target, "driver")
+        if query.target.driver is not None or requirement is None or not query.flavour:
+            continue
+        finding = _finding(context, query, requirement, cuda_of(query.flavour))
+        if finding:
+            findings.setdefault(requirement.route, finding)
+    yield from findings.values()
 
 
 def _finding(
-    context: LintContext, query: BuildQuery, requirement: MachineRequirement
+    context: LintContext, query: BuildQuery, requirement: MachineRequirement, cuda: str
 ) -> Diagnostic | None:
-    toolkit = context.facts.toolkits.get(cuda_of(query.flavour or ""))
+    toolkit = context.facts.toolkits.get(cuda)
     specifiers = requirement.specifiers
     known = driver_branches(context, query.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
         return None
     floor = toolkit.floor_linux
     whose = f"CUDA {toolkit.cuda}"
+    note = f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
     if known.first and require_version(known.first) > require_version(floor):
         floor = known.first
         whose = query.card.name
+        note = ""
     low = lower_bound(specifiers)
-    possible = has_version_in_range(specifiers, floor, known.first_unsupported)
+    last = known.first_unsupported
+    possible = has_version_in_range(specifiers, floor, last)
     if possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    help_text = f'write driver: ">={floor}"'
-    fix: Fix | None = replace_fix(help_text, requirement.route, yaml_scalar(f">={floor}"))
-    first_unsupported = known.first_unsupported
-    if first_unsupported and require_version(floor) >= require_version(first_unsupported):
-        fix = None
-    if whose != query.card.name:
-        help_text += f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
+    fix = replace_fix(f'write driver: ">={floor}"', requirement.route, yaml_scalar(f">={floor}"))
+    is_fixable = not last or require_version(floor) < require_version(last)
     return RULE.diagnostic(
         f"requires.driver: {requirement.text} {'lets through' if possible else 'admits only'} "
         f"drivers older than {floor}, which {whose} needs",
         requirement.route,
-        severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
+        severity=Severity.WARNING if possible else None,
+        evidence=toolkit.evidence,
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
-        help=help_text,
+        help=fix.title + note,
         related=related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here")
         if query.target.gpu_settings.cuda != "auto"
         else (),
-        fix=fix,
+        fix=fix if is_fixable else None,
     )
 
 

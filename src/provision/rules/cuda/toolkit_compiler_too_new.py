@@ -20,35 +20,36 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.versions import require_version
-from provision.rules.edits import replace_fix
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import (
     major_version,
     operating_system_at,
-    source_built_packages,
+    set_toolkit_fix,
+    toolkit_to_build_with,
     wheel_cuda_at,
 )
 
 
 def _check(context: LintContext) -> Findings:
-    requested = context.spec.cuda_toolkit
-    toolkit = None
-    if requested and source_built_packages(context):
-        toolkit = context.facts.toolkits.get(requested)
+    toolkit = toolkit_to_build_with(context)
     if toolkit is None:
         return
     for target in context.targets:
         system = operating_system_at(context, target)
         if system is None or int(system.gcc) <= toolkit.gcc_max:
             continue
-        wanted = major_version(wheel_cuda_at(context, target) or toolkit.cuda)
-        enough = [
+        major = major_version(wheel_cuda_at(context, target) or toolkit.cuda)
+        sufficient = [
             row.cuda
             for row in context.facts.toolkits.values()
-            if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == wanted
+            if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == major
         ]
-        right = min(enough, key=require_version, default=None)
+        help_text = f"install gcc {toolkit.gcc_max} and tell nvcc of it"
+        fix = None
+        if sufficient:
+            fix = set_toolkit_fix(min(sufficient, key=require_version))
+            help_text = f"{fix.title}, or {help_text}"
         yield RULE.diagnostic(
             f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and "
             f"{system.os} has gcc {system.gcc}",
@@ -56,15 +57,12 @@ def _check(context: LintContext) -> Findings:
             severity=toolkit.evidence.cap_severity(Severity.ERROR),
             evidence=system.evidence,
             why="nvcc stops at a newer host compiler: unsupported GNU version.",
-            help=(f'write cuda_toolkit: "{right}", or ' if right else "")
-            + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
+            help=help_text,
             related=related_at(
                 (*target.route, "image" if target.image else "runtime"),
                 f"{system.os} comes from here",
             ),
-            fix=replace_fix(f'write cuda_toolkit: "{right}"', ("cuda_toolkit",), f'"{right}"')
-            if right
-            else None,
+            fix=fix,
         )
 
 

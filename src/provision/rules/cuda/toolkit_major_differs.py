@@ -19,12 +19,8 @@ Take a toolkit of the same major version, best of the same minor one.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Diagnostic,
-    Route,
     Severity,
 )
-from provision.kinds.base import TargetFacts
-from provision.rules.edits import replace_fix
 from provision.rules.rule import (
     Example,
     Findings,
@@ -35,56 +31,46 @@ from provision.rules.rule import (
     related_at,
 )
 from provision.rules.source_builds import (
-    Nvcc,
     major_version,
     nvcc_at,
+    set_toolkit_fix,
     source_built_packages,
     torch_extensions,
     wheel_cuda_at,
 )
-from provision.spec import Package
 
 
 def _check(context: LintContext) -> Findings:
-    sure = torch_extensions(context)
+    against_torch = torch_extensions(context)
+    packages = against_torch or source_built_packages(context)
     reported = set()
-    packages = sure or source_built_packages(context)
     for target in context.targets if packages else ():
         cuda = wheel_cuda_at(context, target)
         nvcc = nvcc_at(context, target)
-        if (
-            cuda is None
-            or nvcc is None
-            or major_version(cuda) == major_version(nvcc.cuda)
-            or (nvcc.route, cuda) in reported
-        ):
+        if cuda is None or nvcc is None or major_version(cuda) == major_version(nvcc.cuda):
+            continue
+        if (nvcc.route, cuda) in reported:
             continue
         reported.add((nvcc.route, cuda))
-        own = nvcc.route == ("cuda_toolkit",)
-        yield _finding(
-            target, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING
+        route, package = packages[0]
+        fix = set_toolkit_fix(cuda)
+        is_requested = nvcc.route == ("cuda_toolkit",)
+        related = related_at(route, "compiled against torch")
+        if target.gpu_settings.cuda != "auto":
+            related = related_at(target.gpu_settings.cuda_route, "CUDA of the wheels") + related
+        yield RULE.diagnostic(
+            f"{package.key} is compiled with nvcc "
+            f"{nvcc.cuda}{'' if is_requested else f' of {nvcc.provider}'}, and torch's wheels are "
+            f"for CUDA {cuda}",
+            nvcc.route,
+            severity=None if against_torch and is_requested else Severity.WARNING,
+            why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
+            "version mismatches the version that was used to compile PyTorch.",
+            help=fix.title
+            + ("" if is_requested else f", or a cuda of major version {major_version(nvcc.cuda)}"),
+            related=related,
+            fix=fix if is_requested else None,
         )
-
-
-def _finding(
-    target: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity
-) -> Diagnostic:
-    own = nvcc.route == ("cuda_toolkit",)
-    said = target.gpu_settings.cuda != "auto"
-    return RULE.diagnostic(
-        f"{package[1].key} is compiled with nvcc "
-        f"{nvcc.cuda}{'' if own else f' of {nvcc.provider}'}, and torch's wheels are for "
-        f"CUDA {cuda}",
-        nvcc.route,
-        severity=severity,
-        why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
-        "version mismatches the version that was used to compile PyTorch.",
-        help=f'write cuda_toolkit: "{cuda}"'
-        + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
-        related=(related_at(target.gpu_settings.cuda_route, "CUDA of the wheels") if said else ())
-        + related_at(package[0], "compiled against torch"),
-        fix=replace_fix(f'write cuda_toolkit: "{cuda}"', nvcc.route, f'"{cuda}"') if own else None,
-    )
 
 
 RULE = Rule(

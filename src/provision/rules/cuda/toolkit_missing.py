@@ -26,32 +26,33 @@ from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
 def _check(context: LintContext) -> Findings:
-    if context.spec.cuda_toolkit is not None:
+    targets = [
+        target
+        for target in context.targets
+        if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
+    ]
+    if not targets:
         return
-    packages = []
+    cudas = (wheel_cuda_at(context, target) for target in targets)
+    cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
+    right = (
+        f'say cuda_toolkit: "{cuda}"' if cuda else "say cuda_toolkit, of the major version of cuda"
+    )
+    fix = unsafe_fix(right, Insert((), "cuda_toolkit", f'"{cuda}"')) if cuda else None
+    names = ", ".join(target.name for target in targets)
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
-        if package.build and row is not None and "nvcc" in row.needs:
-            packages.append((route, package))
-    cards = [target for target in context.targets if target.gpu_settings.is_nvidia]
-    without = [target for target in cards if nvcc_at(context, target) is None]
-    if not packages or not without:
-        return
-    cudas = (wheel_cuda_at(context, target) for target in without)
-    cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
-    where = ", ".join(target.name for target in without)
-    for number, (route, package) in enumerate(packages):
-        right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
+        if not package.build or row is None or "nvcc" not in row.needs:
+            continue
         yield RULE.diagnostic(
-            f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
+            f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {names})",
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: "
             "CUDA_HOME environment variable is not set.",
-            help=f"say {right}",
-            fix=unsafe_fix(f"say {right}", Insert((), "cuda_toolkit", f'"{cuda}"'))
-            if cuda and number == 0
-            else None,
+            help=right,
+            fix=fix,
         )
+        fix = None  # one fix is for all packages
 
 
 RULE = Rule(

@@ -15,10 +15,13 @@ Take the nearest released version.
 
 from __future__ import annotations
 
+from bisect import bisect
+
 from provision.diagnostics import Severity
 from provision.facts.versions import format_versions, require_version
 from provision.rules.edits import replace_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.source_builds import major_version
 
 
 def _check(context: LintContext) -> Findings:
@@ -26,26 +29,27 @@ def _check(context: LintContext) -> Findings:
     if requested is None or requested in context.facts.toolkits:
         return
     known = sorted(context.facts.toolkits, key=require_version)
-    below = [cuda for cuda in known if require_version(cuda) < require_version(requested)][-1:]
-    above = [cuda for cuda in known if require_version(cuda) > require_version(requested)][:1]
-    gap = bool(below and above)
+    index = bisect(known, require_version(requested), key=require_version)
+    if not 0 < index < len(known):
+        yield RULE.diagnostic(
+            f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
+            ("cuda_toolkit",),
+            severity=Severity.UNKNOWN,
+            why="Whether it exists, and what it compiles for, cannot be told from here.",
+            help="check the version with `nvcc --version` where it is installed",
+        )
+        return
+    below, above = known[index - 1 : index + 1]
     nearest = next(
-        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == requested.split(".")[0]), None
+        (cuda for cuda in (above, below) if major_version(cuda) == major_version(requested)), None
     )
     yield RULE.diagnostic(
-        f"there is no CUDA toolkit {requested}"
-        if gap
-        else f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
+        f"there is no CUDA toolkit {requested}",
         ("cuda_toolkit",),
-        severity=None if gap else Severity.UNKNOWN,
-        why="NVIDIA released no such version."
-        if gap
-        else "Whether it exists, and what it compiles for, cannot be told from here.",
-        help=f"write {' or '.join([*below, *above])}"
-        if gap
-        else "check the version with `nvcc --version` where it is installed",
+        why="NVIDIA released no such version.",
+        help=f"write {below} or {above}",
         fix=replace_fix(f'write "{nearest}"', ("cuda_toolkit",), f'"{nearest}"')
-        if gap and nearest
+        if nearest
         else None,
     )
 
