@@ -40,6 +40,15 @@ def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
     return unsafe_fix(title, set_field_edit(context, route, value))
 
 
+def set_argument_fix(context: LintContext, name: str) -> Fix:
+    """Return the fix that adds an argument of Trainer with the value true."""
+    if "arguments" in context.spec.training.model_fields_set:
+        edit = Insert(("training", "arguments"), name, "true")
+    else:
+        edit = Insert(("training",), "arguments", f"{{{name}: true}}")
+    return unsafe_fix(f"say {name}: true", edit)
+
+
 def isolate_fix(context: LintContext, target: TargetFacts) -> Fix:
     """Return the fix that gives a target an environment apart from its runtime's packages."""
     edit = set_field_edit(context, (*target.route, "isolation"), "venv")

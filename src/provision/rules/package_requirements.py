@@ -11,7 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from provision.diagnostics import Fix, Insert, Route
+from provision.diagnostics import Fix, Insert, RelatedLocation, Route
 from provision.facts import Facts, TransformersReleases
 from provision.facts.schema_packages import ReleaseRange
 from provision.facts.versions import (
@@ -31,7 +31,7 @@ from provision.rules.package_lines import (
     set_version_edit,
     without_local,
 )
-from provision.rules.rule import LintContext
+from provision.rules.rule import LintContext, related_at
 from provision.spec import Package
 
 ReleaseRow = ReleaseRange | TransformersReleases
@@ -53,6 +53,15 @@ class RequestedPackage(NamedTuple):
     description: str
     route: Route
     package: Package | None
+
+    @property
+    def extras(self) -> Sequence[str]:
+        """The extras of its line."""
+        return self.package.extras if self.package else ()
+
+    def may_be(self, first: str, below: str | None = None) -> bool:
+        """Return whether a version from `first` to before `below` is admitted."""
+        return has_version_in_range(parse_specifiers(self.specifiers), first, below)
 
 
 class PossibleReleases(NamedTuple):
@@ -138,6 +147,13 @@ def is_known_dependency(context: LintContext, name: str) -> bool:
     )
 
 
+def requested_trackers(context: LintContext) -> list[str]:
+    """Return the trackers of TrainingArguments(report_to=...)."""
+    report_to = context.spec.training.arguments.get("report_to")
+    names = report_to if isinstance(report_to, list) else [report_to]
+    return [name for name in names if isinstance(name, str)]
+
+
 def starts_processes(context: LintContext) -> bool:
     """Return whether a listed package starts a process for each card, as Lightning's Trainer does.
 
@@ -198,6 +214,11 @@ def origin_route(context: LintContext, package: RequestedPackage, default: Route
     provider = find_listed_provider(context, package.name)
     line = find_line(context, provider) if provider else None
     return line[0] if line else default
+
+
+def related_line(package: RequestedPackage) -> tuple[RelatedLocation, ...]:
+    """Return the line of a package as a further location; () for a dependency."""
+    return related_at(package.route, f"{package.name} asked for here") if package.package else ()
 
 
 def set_version_fix(context: LintContext, package: RequestedPackage, specifier: str) -> Fix:

@@ -106,6 +106,16 @@ class LintContext:
         """Return the torch build of the resolved set, or else the one that settings decide."""
         return self.resolved.flavour if self.resolved else settings.flavour
 
+    @property
+    def chosen(self) -> str:
+        """The predicate of a package that is resolved, or else of one that is listed."""
+        return "there" if self.resolved else "asked for"
+
+    @property
+    def package_list(self) -> str:
+        """The phrase for the list that `package_names` come from."""
+        return "in the resolved set" if self.resolved else "listed"
+
     @cached_property
     def _cache(self) -> dict[str, Any]:
         return {}

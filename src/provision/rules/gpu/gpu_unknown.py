@@ -19,34 +19,37 @@ but is not listed can be used: the device will show what it does.
 from __future__ import annotations
 
 from provision.diagnostics import (
-    Fix,
-    Route,
     Severity,
 )
 from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.spec import Gpu
 from provision.spelling import nearest_word
 
 
 def _check(context: LintContext) -> Findings:
-    for route, gpu in {
-        device.gpu_route: device.gpu for device in context.devices if device.is_nvidia
-    }.items():
+    gpus = {device.gpu_route: device.gpu for device in context.devices if device.is_nvidia}
+    for route, gpu in gpus.items():
         if context.facts.card(gpu.type) is not None:
             continue
+        message = f"the facts know no accelerator {gpu.type}"
+        help_text = "check the name; `provision facts list gpus` lists the known ones"
+        fix = None
+        is_short = context.source.text(route) is not None
+        where = route if is_short else (*route, "type")
         meant = _nearest_name(context, gpu.type)
-        where = route if context.source.text(route) is not None else (*route, "type")
+        if meant:
+            message += f"; the nearest is {meant}"
+            help_text = f"write {meant}, if that is meant"
+            name = f"{meant}:{gpu.count}" if is_short and gpu.count != 1 else meant
+            text = yaml_scalar(name, plain=context.source.is_plain(where))
+            fix = replace_fix(f"write {meant}", where, text)
         yield RULE.diagnostic(
-            f"the facts know no accelerator {gpu.type}"
-            + (f"; the nearest is {meant}" if meant else ""),
+            message,
             where,
             why="Its compute capability and memory are not known, so no rule can tell what "
             "runs on it.",
-            help=f"write {meant}, if that is meant"
-            if meant
-            else "check the name; `provision facts list gpus` lists the known ones",
-            fix=_fix(context, where, gpu, meant),
+            help=help_text,
+            fix=fix,
         )
 
 
@@ -60,16 +63,6 @@ def _nearest_name(context: LintContext, name: str) -> str | None:
     if len(folded) > 3:
         return known.get(nearest_word(folded, known, 2) or "")
     return None
-
-
-def _fix(context: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:
-    if meant is None:
-        return None
-    short = where[-1] == "gpu"
-    text = f"{meant}:{gpu.count}" if short and gpu.count != 1 else meant
-    return replace_fix(
-        f"write {meant}", where, yaml_scalar(text, plain=context.source.is_plain(where))
-    )
 
 
 RULE = Rule(

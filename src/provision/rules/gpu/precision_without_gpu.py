@@ -31,18 +31,18 @@ _WHY = {
 
 
 def _check(context: LintContext) -> Findings:
-    precision = context.spec.training.precision
-    if precision not in _WHY or context.spec.training.method == "inference":
+    training = context.spec.training
+    precision = training.precision
+    if precision not in _WHY or training.method == "inference":
         return
-    slow_only = precision is Precision.FP16 and not context.uses_trainer
-    for route in dict.fromkeys(
-        device.gpu_route for device in context.devices if device.gpu.is_none
-    ):
+    is_slow_only = precision is Precision.FP16 and not context.uses_trainer
+    routes = dict.fromkeys(device.gpu_route for device in context.devices if device.gpu.is_none)
+    for route in routes:
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
             f"precision: {precision.value} is declared, and gpu is none{at}",
             ("training", "precision"),
-            severity=Severity.WARNING if slow_only else None,
+            severity=Severity.WARNING if is_slow_only else None,
             why=_WHY[precision],
             help="write precision: fp32 or bf16, or ask for a GPU",
             related=related_at(route, "no accelerator here"),

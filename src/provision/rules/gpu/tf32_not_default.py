@@ -18,43 +18,34 @@ start of the program.
 
 from __future__ import annotations
 
-from provision.diagnostics import Insert, Severity
-from provision.rules.edits import unsafe_fix
+from provision.diagnostics import Severity
+from provision.rules.edits import set_argument_fix
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Precision
 
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    framework = context.spec.framework()
-    if (
-        training.precision is not Precision.TF32
-        or framework == "none"
-        or training.arguments.get("tf32") is True
+    if training.precision is not Precision.TF32 or context.spec.framework() == "none":
+        return
+    cards = (target.card for target in context.targets if target.card)
+    if training.arguments.get("tf32") is True or not any(
+        context.facts.has_feature(card, "tf32") for card in cards
     ):
         return
-    if not any(
-        target.card is not None and context.facts.has_feature(target.card, "tf32")
-        for target in context.targets
-    ):
-        return
-    trainer = framework == "hf-trainer"
-    has_arguments = "arguments" in training.model_fields_set
-    if has_arguments:
-        edit = Insert(("training", "arguments"), "tf32", "true")
-    else:
-        edit = Insert(("training",), "arguments", "{tf32: true}")
+    help_text = 'call torch.set_float32_matmul_precision("high") in the program'
+    fix = None
+    if context.uses_trainer:
+        help_text = "say arguments: {tf32: true} under training"
+        if "tf32" not in training.arguments:
+            fix = set_argument_fix(context, "tf32")
     yield RULE.diagnostic(
         "precision: tf32 is declared, and torch computes matrix products in fp32 unless "
         "the program asks for tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",
-        help="say arguments: {tf32: true} under training"
-        if trainer
-        else 'call torch.set_float32_matmul_precision("high") in the program',
-        fix=unsafe_fix("say tf32: true", edit)
-        if trainer and "tf32" not in training.arguments
-        else None,
+        help=help_text,
+        fix=fix,
     )
 
 

@@ -19,10 +19,11 @@ Nothing, where all models come as safetensors. Otherwise take torch 2.6 or newer
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers
+from provision.facts.versions import is_satisfiable
 from provision.rules.package_requirements import (
     is_certainly_within,
     origin_route,
+    related_line,
     requested_package,
 )
 from provision.rules.releases import transformers_releases
@@ -33,39 +34,33 @@ from provision.rules.rule import (
     ResolvedSet,
     Rule,
     examples,
-    related_at,
 )
 
 
 def _check(context: LintContext) -> Findings:
     package = requested_package(context, "transformers")
     torch = requested_package(context, "torch")
-    releases = transformers_releases(context) if package and torch else None
+    releases = transformers_releases(context)
     if package is None or torch is None or releases is None or not releases.known:
         return
     floor = context.facts.torch_floor(releases.known[-1])
-    if floor is not None and not has_version_in_range(
-        parse_specifiers(torch.specifiers), floor.version
-    ):
+    if floor is not None and not torch.may_be(floor.version):
         return
     for need in context.facts.undeclared:
-        applies = (
+        if (
             need.severity == "info"
             and (need.package, need.of) == ("transformers", "torch")
             and is_certainly_within(package.specifiers, need.first, need.last)
-        )
-        if applies and not is_satisfiable(need.specifier, torch.specifiers):
+            and not is_satisfiable(need.specifier, torch.specifiers)
+        ):
             yield RULE.diagnostic(
                 f"{package.description} loads .bin checkpoints with torch{need.specifier} "
-                f"only, and {torch.description} is "
-                f"{'there' if context.resolved else 'asked for'}",
+                f"only, and {torch.description} is {context.chosen}",
                 origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
                 help="nothing, where models come as safetensors; else ask for "
                 f"torch{need.specifier}",
-                related=related_at(package.route, "transformers asked for here")
-                if package.package
-                else (),
+                related=related_line(package),
             )
 
 

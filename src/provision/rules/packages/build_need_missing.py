@@ -29,17 +29,17 @@ from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Ru
 def _check(context: LintContext) -> Findings:
     if context.resolved is None:
         return
+    versions = context.resolved.versions
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
-        if known and package.key in context.resolved.built_packages:
-            missing = [name for name in known.packages if name not in context.resolved.versions]
-        else:
-            missing = []
-        if known is None or not missing:
+        if known is None or package.key not in context.resolved.built_packages:
+            continue
+        missing = [name for name in known.packages if name not in versions]
+        if not missing:
             continue
         names = ", ".join(missing)
-        finding = RULE.diagnostic(
-            f"{package.key} {context.resolved.versions[package.key]} is built from source, "
+        yield RULE.diagnostic(
+            f"{package.key} {versions[package.key]} is built from source, "
             f"and {names} {'is' if len(missing) == 1 else 'are'} not there for it",
             route,
             evidence=known.evidence,
@@ -47,10 +47,10 @@ def _check(context: LintContext) -> Findings:
             "of the lock.",
             help=f"add {names} to the packages",
             fix=unsafe_fix(
-                f"add {names}", *tuple(Insert(("packages",), None, name) for name in missing)
+                f"add {names}", *(Insert(("packages",), None, name) for name in missing)
             ),
+            source=known.evidence.source,
         )
-        yield finding._replace(source=known.evidence.source)
 
 
 _SPEC = 'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.8.0, '

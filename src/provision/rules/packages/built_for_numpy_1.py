@@ -20,11 +20,9 @@ Add `numpy<2`, or take the release that the finding gives.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts.schema_packages import NumpyFloor, UndeclaredRequirement
+from provision.facts.schema_packages import UndeclaredRequirement
 from provision.facts.versions import (
-    has_version_in_range,
     is_satisfiable,
-    parse_specifiers,
     require_version,
 )
 from provision.rules.package_requirements import (
@@ -42,45 +40,37 @@ OLDEST_PYTHON = "3.9"
 
 
 def _check(context: LintContext) -> Findings:
-    names = context.package_names
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in context.facts.numpy_floors.items():
-        package = requested_package(context, name) if name in names else None
-        if (
-            package is not None
-            and package.specifiers
-            and not has_version_in_range(parse_specifiers(package.specifiers), floor.first)
-        ):
-            declares = bool(floor.declared_first) and is_certainly_within(
-                package.specifiers, floor.declared_first, floor.declared_last
-            )
-            if context.resolved is not None or not _is_known_to_conflict(context, package):
-                yield from check_undeclared(
-                    RULE, context, package, _numpy_requirement(context, floor), declared=declares
-                )
+        package = requested_package(context, name)
+        if package is None or package.may_be(floor.first):
+            continue
+        if context.resolved is None and _is_known_to_conflict(context, package):
+            continue
+        is_declared = bool(floor.declared_first) and is_certainly_within(
+            package.specifiers, floor.declared_first, floor.declared_last
+        )
+        need = UndeclaredRequirement(
+            name,
+            first="",
+            last="",
+            of="numpy",
+            specifier="<2",
+            effect=f"code of {name} before {floor.first} was built for NumPy 1 and does not run "
+            "with NumPy 2",
+            severity="error" if name != "torch" or context.trains_with_trainer else "warning",
+            evidence=floor.evidence,
+        )
+        yield from check_undeclared(RULE, context, package, need, declared=is_declared)
 
 
 def _is_known_to_conflict(context: LintContext, package: RequestedPackage) -> bool:
     """Return whether all admitted releases declare numpy<2, which declared-conflict reports."""
     releases = possible_releases(context.facts, package.name, package.specifiers)
-    declared = (
-        [declared_specifier(row, "numpy") for row in releases.rows] if releases is not None else []
-    )
+    declared = [declared_specifier(row, "numpy") for row in releases.rows] if releases else []
     return bool(declared) and all(
         bound is not None and not is_satisfiable(bound, ">=2") for bound in declared
-    )
-
-
-def _numpy_requirement(context: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
-    effect = (
-        f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
-        "with NumPy 2"
-    )
-    trainer = context.uses_trainer and context.spec.training.method != "inference"
-    severity = "error" if floor.package != "torch" or trainer else "warning"
-    return UndeclaredRequirement(
-        floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence
     )
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from provision.diagnostics import Severity
-from provision.facts import Facts
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
@@ -38,32 +37,24 @@ are both real; no other name in Colab's lists is near one.
 
 
 def _check(context: LintContext) -> Findings:
-    unknown = [
-        (route, package)
-        for route, package in package_lines(context)
-        if package.source != "conda" and _is_unknown(package.key, context.facts)
-    ]
-    for route, package in unknown:
-        meant = _nearest_popular_name(package.key, context.facts.popular)
+    facts = context.facts
+    for route, package in package_lines(context):
+        name = package.key
+        if package.source == "conda" or len(name) < 4:
+            continue
+        if name in facts.popular or name in facts.seen or name in facts.replaced:
+            continue
+        meant = _nearest_popular_name(name, facts.popular)
         if meant is None:
             continue
         yield RULE.diagnostic(
-            f"{package.key} looks like {meant}, a well-known package",
+            f"{name} looks like {meant}, a well-known package",
             route,
             why="Packages are published under misspelt names to be installed by mistake; "
             "whoever wrote one runs on your machine.",
-            help=f"write {meant}, or leave the line as it is when {package.key} is what you want",
+            help=f"write {meant}, or leave the line as it is when {name} is what you want",
             fix=unsafe_fix(f"write {meant}", rename_edit(context, route, package, meant)),
         )
-
-
-def _is_unknown(name: str, facts: Facts) -> bool:
-    return (
-        len(name) >= 4
-        and name not in facts.popular
-        and name not in facts.seen
-        and name not in facts.replaced
-    )
 
 
 @lru_cache(maxsize=4096)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Applicability, Fix, Route, Severity
 from provision.facts import ReplacedPackage
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
@@ -30,9 +31,7 @@ def _check(context: LintContext) -> Findings:
         replaced = context.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
             continue
-        if any(
-            is_excluded(context, name, specifier) for name, specifier in replaced.beside.items()
-        ):
+        if any(is_excluded(context, name, bound) for name, bound in replaced.beside.items()):
             continue
         yield RULE.diagnostic(
             f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
@@ -47,23 +46,16 @@ def _check(context: LintContext) -> Findings:
 def _fix(
     context: LintContext, route: Route, package: Package, replaced: ReplacedPackage
 ) -> Fix | None:
-    if package.version and context.source.text(route) is None:
-        return None
-    new = package.model_copy(update={"name": replaced.instead})
+    title = f"write {replaced.instead}"
     if package.version:
-        edit = set_version_edit(context, route, new, "")
-    else:
-        edit = rename_edit(context, route, package, replaced.instead)
-    return Fix(f"write {replaced.instead}", (edit,), _applicability(context, package, replaced))
-
-
-def _applicability(
-    context: LintContext, package: Package, replaced: ReplacedPackage
-) -> Applicability:
-    alone = not package.version and context.spec.package(replaced.instead) is None
-    if alone and replaced.kind == "stub":
-        return Applicability.SAFE
-    return Applicability.UNSAFE
+        if context.source.text(route) is None:
+            return None
+        new = package.model_copy(update={"name": replaced.instead})
+        return unsafe_fix(title, set_version_edit(context, route, new, ""))
+    fix = unsafe_fix(title, rename_edit(context, route, package, replaced.instead))
+    if replaced.kind == "stub" and context.spec.package(replaced.instead) is None:
+        return fix._replace(applicability=Applicability.SAFE)
+    return fix
 
 
 RULE = Rule(

@@ -39,25 +39,24 @@ from provision.spec import Package
 def _check(context: LintContext) -> Findings:
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
-        if (
-            known is None
-            or package.build
-            or package.source == "conda"
-            or package.index is not None
-            or "+" in package.version
-        ):
+        if known is None or package.build or package.source == "conda":
             continue
-        if len(package.version) <= MAX_SPECIFIER_LENGTH:
-            known_release = is_satisfiable(package.version, f"<={known.last}")
-        else:
-            known_release = False
+        if package.index is not None or "+" in package.version:
+            continue
+        message = f"{package.key} comes as source alone"
+        severity = None
+        if len(package.version) > MAX_SPECIFIER_LENGTH or not is_satisfiable(
+            package.version, f"<={known.last}"
+        ):
+            message = (
+                f"{package.requirement} is not known; {package.key} came as source alone up to "
+                f"{known.last}"
+            )
+            severity = Severity.WARNING
         yield RULE.diagnostic(
-            f"{package.key} comes as source alone, and nothing says that it may be built"
-            if known_release
-            else f"{package.requirement} is not known; {package.key} came as source alone up to "
-            f"{known.last}, and nothing says that it may be built",
+            f"{message}, and nothing says that it may be built",
             route,
-            severity=None if known_release else Severity.WARNING,
+            severity=severity,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
             help="write build: true, or bind it to an index that has wheels of it",

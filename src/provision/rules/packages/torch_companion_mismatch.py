@@ -27,7 +27,7 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.releases import torch_releases
+from provision.rules.releases import torch_releases, torch_rows
 from provision.rules.rule import (
     Example,
     Findings,
@@ -40,61 +40,52 @@ from provision.rules.rule import (
 
 
 def _check(context: LintContext) -> Findings:
-    companions = [
-        companion
-        for name in ("torchvision", "torchaudio", "triton")
-        if (companion := requested_package(context, name)) and companion.specifiers
-    ]
-    releases = torch_releases(context) if companions else None
-    if releases and not releases.includes_newer:
-        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
-    else:
-        rows = []
-    for companion in companions if rows else ():
-        fitting = [
-            made
-            for row in rows
-            if (made := _companion_specifiers(context, companion.name, row)) is not None
-        ]
-        if releases is not None and len(fitting) == len(rows) and not _fits(companion, fitting):
-            wanted = fitting[-1][-1]
-            yield RULE.diagnostic(
-                f"{companion.description} was not made for {releases.requested}: torch "
-                f"{rows[-1].release} goes with {companion.name}{wanted}",
-                companion.route,
-                why="It is compiled against one torch; with another, importing fails or no set of "
-                "versions is found.",
-                help=f"ask for {companion.name}{wanted}, or leave its version out",
-                related=related_at(releases.route, "torch asked for here"),
-                fix=set_version_fix(context, companion, wanted),
-            )
+    releases = torch_releases(context)
+    rows = torch_rows(context, releases)
+    if releases is None or releases.includes_newer or not rows:
+        return
+    for name in ("torchvision", "torchaudio", "triton"):
+        companion = requested_package(context, name)
+        fitting = [_companion_specifiers(context, name, row) for row in rows]
+        if companion is None or not companion.specifiers or not all(fitting):
+            continue
+        if _fits(companion, {specifier for made in fitting for specifier in made}):
+            continue
+        wanted = fitting[-1][-1]
+        yield RULE.diagnostic(
+            f"{companion.description} was not made for {releases.requested}: torch "
+            f"{rows[-1].release} goes with {companion.name}{wanted}",
+            companion.route,
+            why="It is compiled against one torch; with another, importing fails or no set of "
+            "versions is found.",
+            help=f"ask for {companion.name}{wanted}, or leave its version out",
+            related=related_at(releases.route, "torch asked for here"),
+            fix=set_version_fix(context, companion, wanted),
+        )
 
 
-def _companion_specifiers(
-    context: LintContext, name: str, row: TorchRelease
-) -> tuple[str, ...] | None:
-    """Return the specifiers of the companions of a torch release, newest last; None if unknown."""
+def _companion_specifiers(context: LintContext, name: str, row: TorchRelease) -> tuple[str, ...]:
+    """Return the specifiers of the companions of a torch release, newest last; () if unknown."""
     if name == "triton":
-        if row.triton:
-            return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
-        return None
+        if not row.triton:
+            return ()
+        return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
     made = row.torchvision if name == "torchvision" else row.torchaudio
     if made or name == "torchvision":
-        return tuple(f"=={version}" for version in made) or None
-    tied = [other for other in context.facts.torch if other.torchaudio]
-    if tied and require_version(row.release) > require_version(tied[-1].release):
-        return (f">{tied[-1].torchaudio[-1]}",)
-    return None
+        return tuple(f"=={version}" for version in made)
+    *_, newest = (other for other in context.facts.torch if other.torchaudio)
+    if require_version(row.release) > require_version(newest.release):
+        return (f">{newest.torchaudio[-1]}",)
+    return ()
 
 
-def _fits(companion: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
+def _fits(companion: RequestedPackage, wanted: set[str]) -> bool:
     """Return whether a requested companion fits a torch; later patches of its minor fit too."""
-    wanted = {specifier for made in fitting for specifier in made}
-    patches = {
-        f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*"
-        for specifier in wanted
-        if specifier.startswith("==") and companion.name != "triton"
-    }
+    patches = set()
+    for specifier in wanted:
+        if specifier.startswith("==") and companion.name != "triton":
+            version = specifier.removeprefix("==")
+            patches.add(f">{version},=={'.'.join(version.split('.')[:2])}.*")
     return any(is_satisfiable(specifier, companion.specifiers) for specifier in wanted | patches)
 
 

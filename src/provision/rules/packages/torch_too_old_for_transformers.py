@@ -21,9 +21,8 @@ from __future__ import annotations
 from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Severity
-from provision.facts import VersionFloor
 from provision.facts.versions import has_version_in_range
-from provision.rules.package_lines import find_line, version_specifiers
+from provision.rules.package_lines import find_line, version_specifiers, without_local
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import (
     Example,
@@ -38,51 +37,35 @@ from provision.rules.rule import (
 
 def _check(context: LintContext) -> Findings:
     releases = transformers_releases(context)
-    torch = find_line(context, "torch")
     floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
-    allowed = _torch_specifiers(context)
-    if (
-        releases is None
-        or floor is None
-        or allowed is None
-        or has_version_in_range(allowed, floor.version)
-    ):
+    line = find_line(context, "torch")
+    if context.resolved is not None:
+        version = context.resolved.versions.get("torch")
+        what = f"torch {version}"
+        allowed = SpecifierSet(f"=={without_local(version)}") if version else None
+    else:
+        allowed = version_specifiers(line[1]) if line else None
+        what = f"torch{allowed}"
+    if releases is None or floor is None or allowed is None:
         return
-    what = f"torch {context.resolved.versions['torch']}" if context.resolved else f"torch{allowed}"
-    older = _newest_accepting(context, allowed)
+    if has_version_in_range(allowed, floor.version):
+        return
+    older = [
+        row.last
+        for row in context.facts.transformers
+        if row.torch is None or has_version_in_range(allowed, row.torch)
+    ]
+    is_certain = floor.certain and not has_version_in_range(allowed, floor.certain)
     yield RULE.diagnostic(
         f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
-        torch[0] if torch else releases.route,
-        severity=None if _is_certain(floor, allowed) else Severity.WARNING,
+        line[0] if line else releases.route,
+        severity=None if is_certain else Severity.WARNING,
         why="transformers then switches PyTorch off at import and reports that it was not "
         "found; no installer checks this.",
         help=f"ask for torch>={floor.version}"
-        + (f", or for transformers<={older}" if older else ""),
-        related=related_at(releases.route, "transformers asked for here") if torch else (),
+        + (f", or for transformers<={older[-1]}" if older else ""),
+        related=related_at(releases.route, "transformers asked for here") if line else (),
     )
-
-
-def _torch_specifiers(context: LintContext) -> SpecifierSet | None:
-    if context.resolved is not None:
-        version = context.resolved.versions.get("torch")
-        if version:
-            return SpecifierSet(f"=={version.partition('+')[0]}")
-        return None
-    line = find_line(context, "torch")
-    return version_specifiers(line[1]) if line else None
-
-
-def _is_certain(floor: VersionFloor, allowed: SpecifierSet) -> bool:
-    return floor.certain is not None and not has_version_in_range(allowed, floor.certain)
-
-
-def _newest_accepting(context: LintContext, allowed: SpecifierSet) -> str | None:
-    fitting = [
-        run.last
-        for run in context.facts.transformers
-        if run.torch is None or has_version_in_range(allowed, run.torch)
-    ]
-    return fitting[-1] if fitting else None
 
 
 RULE = Rule(
