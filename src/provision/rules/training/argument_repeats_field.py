@@ -35,84 +35,95 @@ AT_MOST_ONE = (
     "bf16 can be True, but not both."
 )
 
+WHY = "The rules, the memory estimate and the verification go by the field."
+
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
     if context.resolved is not None:
         return
-    if training.arguments.get("bf16") is True and training.arguments.get("fp16") is True:
-        yield _both_precisions_finding(context)
-    for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
-        field, reading = EQUIVALENT_FIELDS[name]
-        value = reading(training.arguments[name])
-        declared = getattr(training, field)
-        # Saying tf32 again does something: see rule GPU007.
-        if (
-            value is None
-            or not isinstance(value, str | int)
-            or (name == "tf32" and declared in ("tf32", *HALVES))
-        ):
-            continue
-        if name in HALVES and all(training.arguments.get(half) is True for half in HALVES):
-            continue
-        yield _finding(context, name, field, value, declared)
-
-
-def _both_precisions_finding(context: LintContext) -> Diagnostic:
-    declared = context.spec.training.precision.value
-    keep = declared if declared in HALVES else "bf16"
-    return RULE.diagnostic(
-        "bf16 and fp16 are both true among the arguments",
-        (*ARGUMENTS_ROUTE, "fp16" if keep == "bf16" else "bf16"),
-        at=RoutePart.KEY,
-        severity=None if context.uses_trainer else Severity.WARNING,
-        why=AT_MOST_ONE,
-        help=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
-    )
-
-
-def _finding(
-    context: LintContext, name: str, field: str, value: str | int, declared: Any
-) -> Diagnostic:
-    given = field in context.spec.training.model_fields_set
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    same = value == declared
-    now = str(declared).lower() if isinstance(declared, bool) else declared
-    if given:
-        other = f"{field} is {now}"
-    else:
-        other = f"{field} is not given" + (f" and means {now}" if declared is not None else "")
-    if given or same:
-        fix = None
-    else:
-        fix = unsafe_fix(
-            f"write {field}: {text}",
-            Insert(("training",), field, yaml_scalar(text) if isinstance(value, str) else text),
-        )
-    if given and value in HALVES and declared in HALVES and not same:
-        return RULE.diagnostic(
-            f"{name}: true among the arguments, while precision is {declared}",
-            (*ARGUMENTS_ROUTE, name),
+    are_both_true = all(training.arguments.get(half) is True for half in HALVES)
+    if are_both_true:
+        declared = training.precision.value
+        keep = declared if declared in HALVES else "bf16"
+        yield RULE.diagnostic(
+            "bf16 and fp16 are both true among the arguments",
+            (*ARGUMENTS_ROUTE, "fp16" if keep == "bf16" else "bf16"),
             at=RoutePart.KEY,
             severity=None if context.uses_trainer else Severity.WARNING,
             why=AT_MOST_ONE,
-            help=f"leave {name} out, or write precision: {name} in its place",
-            related=related_at(("training", "precision"), "said here"),
+            help=f"leave both out, and {'keep' if keep == declared else 'write'} precision: {keep}",
         )
+    for name in EQUIVALENT_FIELDS.keys() & training.arguments.keys():
+        field, convert = EQUIVALENT_FIELDS[name]
+        value = convert(training.arguments[name])
+        declared = getattr(training, field)
+        if not isinstance(value, str | int) or (name in HALVES and are_both_true):
+            continue
+        if name == "tf32" and declared in ("tf32", *HALVES):  # it has an effect: see rule GPU007
+            continue
+        if field in training.model_fields_set:
+            yield _conflict_finding(context, name, field, value, declared)
+        else:
+            yield _default_finding(name, field, value, declared)
+
+
+def _conflict_finding(
+    context: LintContext, name: str, field: str, value: str | int, declared: Any
+) -> Diagnostic:
+    """Return the finding about an argument whose field is written too."""
+    text = _yaml(value)
+    severity = Severity.WARNING
+    why = WHY
+    message = f"{name}: {text} among the arguments, while {field} is {_yaml(declared)}"
+    help_text = f"write {field}: {text}, and leave {name} out"
+    if value == declared:
+        severity = Severity.INFO
+        message = f"{name}: {text} among the arguments says {field}: {text} again"
+        help_text = f"leave {name} out"
+    elif value in HALVES and declared in HALVES:
+        severity = RULE.severity if context.uses_trainer else Severity.WARNING
+        why = AT_MOST_ONE
+        message = f"{name}: true among the arguments, while precision is {declared}"
+        help_text = f"leave {name} out, or write precision: {name} in its place"
     return RULE.diagnostic(
-        f"{name}: {text} among the arguments says {field}: {text} again"
-        if same
-        else f"{name}: {text} among the arguments, while {other}",
+        message,
         (*ARGUMENTS_ROUTE, name),
         at=RoutePart.KEY,
-        severity=Severity.INFO
-        if same or (name == "per_device_train_batch_size" and not given)
-        else Severity.WARNING,
-        why="The rules, the memory estimate and the verification go by the field.",
-        help=f"leave {name} out" if same else f"write {field}: {text}, and leave {name} out",
-        related=related_at(("training", field), "said here") if given else (),
-        fix=fix,
+        severity=severity,
+        why=why,
+        help=help_text,
+        related=related_at(("training", field), "said here"),
     )
+
+
+def _default_finding(name: str, field: str, value: str | int, default: Any) -> Diagnostic:
+    """Return the finding about an argument whose field is not written."""
+    text = _yaml(value)
+    if value == default:
+        return RULE.diagnostic(
+            f"{name}: {text} among the arguments says {field}: {text} again",
+            (*ARGUMENTS_ROUTE, name),
+            at=RoutePart.KEY,
+            severity=Severity.INFO,
+            why=WHY,
+            help=f"leave {name} out",
+        )
+    meaning = f" and means {_yaml(default)}" if default is not None else ""
+    written = yaml_scalar(text) if isinstance(value, str) else text
+    return RULE.diagnostic(
+        f"{name}: {text} among the arguments, while {field} is not given{meaning}",
+        (*ARGUMENTS_ROUTE, name),
+        at=RoutePart.KEY,
+        severity=Severity.INFO if field == "batch_size" else Severity.WARNING,
+        why=WHY,
+        help=f"write {field}: {text}, and leave {name} out",
+        fix=unsafe_fix(f"write {field}: {text}", Insert(("training",), field, written)),
+    )
+
+
+def _yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 RULE = Rule(

@@ -35,21 +35,18 @@ ROUTE = ("training", "torch_compile")
 
 
 def _check(context: LintContext) -> Findings:
-    row = None
-    if context.spec.training.torch_compile:
-        row = context.facts.compile_pythons.get(context.python)
-    releases = torch_releases(context) if row is not None else None
-    if (
-        row is None
-        or releases is None
-        or not releases.known
-        or releases.includes_newer
-        or require_version(releases.known[-1]) >= require_version(row.first)
-    ):
+    row = context.facts.compile_pythons.get(context.python)
+    releases = torch_releases(context)
+    if not context.spec.training.torch_compile or row is None or releases is None:
+        return
+    if not releases.known or releases.includes_newer:
+        return
+    newest = releases.known[-1]
+    if require_version(newest) >= require_version(row.first):
         return
     yield RULE.diagnostic(
         f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
-        f"{releases.requested} admits {releases.known[-1]} at most",
+        f"{releases.requested} admits {newest} at most",
         ROUTE,
         evidence=row.evidence,
         why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "

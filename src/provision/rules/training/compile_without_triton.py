@@ -31,6 +31,7 @@ from provision.rules.rule import (
     examples,
     related_at,
 )
+from provision.spec import Platform
 
 ROUTE = ("training", "torch_compile")
 _FIX = replace_fix("write torch_compile: false", ROUTE, "false")
@@ -54,50 +55,44 @@ def _check(context: LintContext) -> Findings:
 
 
 def _old_card_findings(context: LintContext) -> Findings:
-    floors = [
+    floors = (
         row
         for row in context.facts.capability_floors
         if (row.package, row.use) == ("triton", "torch.compile")
-    ]
-    cards = {
-        target.gpu_settings.gpu_route: (target.gpu_settings.gpu.type, target.card)
-        for target in context.targets
-    }
-    for floor in floors[:1]:
-        for route, (gpu, card) in cards.items():
-            if card is None or require_version(card.cc) >= require_version(floor.cc_min):
-                continue
-            yield RULE.diagnostic(
-                f"torch_compile: true needs compute capability {floor.cc_min}, and "
-                f"{gpu} has {card.cc}",
-                ROUTE,
-                evidence=floor.evidence,
-                why="torch.compile makes triton code, and triton refuses older cards.",
-                help="write torch_compile: false, or take a newer card",
-                related=related_at(route, "card asked for here"),
-                fix=_FIX,
-            )
+    )
+    floor = next(floors)
+    for route, target in context.targets_by_gpu.items():
+        card = target.card
+        if card is None or require_version(card.cc) >= require_version(floor.cc_min):
+            continue
+        yield RULE.diagnostic(
+            f"torch_compile: true needs compute capability {floor.cc_min}, and "
+            f"{target.gpu_settings.gpu.type} has {card.cc}",
+            ROUTE,
+            evidence=floor.evidence,
+            why="torch.compile makes triton code, and triton refuses older cards.",
+            help="write torch_compile: false, or take a newer card",
+            related=related_at(route, "card asked for here"),
+            fix=_FIX,
+        )
 
 
 def _windows_findings(context: LintContext) -> Findings:
-    triton = context.facts.platforms.get("triton")
     is_local = any(target.target.kind == "local" for target in context.targets)
     has_card = any(target.gpu_settings.is_nvidia for target in context.targets)
-    if triton is None or not is_local or not has_card:
+    if not is_local or not has_card or Platform.WINDOWS_X86_64 not in context.spec.platforms:
         return
-    platforms = [platform.value for platform in context.spec.platforms]
-    lacking = [name for name in platforms if name.startswith("windows")]
-    lacking = [name for name in lacking if name not in triton.platforms]
-    if lacking:
-        yield RULE.diagnostic(
-            f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
-            ROUTE,
-            severity=Severity.WARNING,
-            why='torch.compile ends in "Cannot find a working triton installation" there.',
-            help="write torch_compile: false, or take Windows out of platforms and use WSL2",
-            related=related_at(("platforms",), "platforms of the lock"),
-            fix=_FIX,
-        )
+    if Platform.WINDOWS_X86_64 in context.facts.platforms["triton"].platforms:
+        return
+    yield RULE.diagnostic(
+        f"torch_compile: true needs triton, which has no wheel for {Platform.WINDOWS_X86_64.value}",
+        ROUTE,
+        severity=Severity.WARNING,
+        why='torch.compile ends in "Cannot find a working triton installation" there.',
+        help="write torch_compile: false, or take Windows out of platforms and use WSL2",
+        related=related_at(("platforms",), "platforms of the lock"),
+        fix=_FIX,
+    )
 
 
 RULE = Rule(

@@ -29,25 +29,17 @@ def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if context.resolved is not None or not strategy.startswith("deepspeed"):
         return
-    without = [
-        target
+    cudas = [
+        target.gpu_settings.cuda
         for target in context.targets
         if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
     ]
-    if not without:
+    if not cudas:
         return
-    cuda = next(
-        (
-            target.gpu_settings.cuda
-            for target in without
-            if target.gpu_settings.cuda not in ("auto", "none")
-        ),
-        "",
-    )
-    if cuda:
-        toolkit = f'cuda_toolkit: "{cuda}"'
-    else:
-        toolkit = "cuda_toolkit, of the CUDA version that torch is built for"
+    toolkit = "cuda_toolkit, of the CUDA version that torch is built for"
+    versions = [cuda for cuda in cudas if cuda not in ("auto", "none")]
+    if versions:
+        toolkit = f'cuda_toolkit: "{versions[0]}"'
     yield RULE.diagnostic(
         f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
         "are first used, and no CUDA toolkit is asked for",

@@ -34,21 +34,15 @@ BACKENDS = (
 
 
 def _check(context: LintContext) -> Findings:
-    if context.resolved:
-        names = set(context.resolved.versions)
-    else:
-        names = {package.key for package in context.spec.packages}
-    through_accelerate = context.uses_trainer or "accelerate" in names
-    if (
-        context.spec.training.precision is not Precision.FP8
-        or not through_accelerate
-        or names & set(BACKENDS)
-        or context.spec.training.method == "inference"
-    ):
+    training = context.spec.training
+    names = context.package_names
+    if training.precision is not Precision.FP8 or training.method == "inference":
+        return
+    if not (context.uses_trainer or "accelerate" in names) or not names.isdisjoint(BACKENDS):
         return
     yield RULE.diagnostic(
         "precision: fp8 needs torchao or transformer-engine, and neither is "
-        f"{'in the resolved set' if context.resolved else 'listed'}",
+        f"{context.package_list}",
         ("training", "precision"),
         why="accelerate trains in fp8 through one of them, and refuses without.",
         help="add torchao to the packages, or write precision: bf16",

@@ -19,15 +19,7 @@ Write `strategy: ddp` (or `fsdp`, `deepspeed-zero2`), or ask for one card.
 
 from __future__ import annotations
 
-from provision.diagnostics import (
-    Diagnostic,
-    Fix,
-    Insert,
-    Replace,
-    RouteLocation,
-    Severity,
-)
-from provision.kinds.base import GpuSettings
+from provision.diagnostics import Edit, Insert, Replace, RouteLocation, Severity
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import starts_processes
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
@@ -35,64 +27,53 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    given = {"deepspeed", "fsdp"} & training.arguments.keys()
-    if (
-        training.strategy != "none"
-        or training.method == "inference"
-        or starts_processes(context)
-        or given
-        or context.resolved is not None
-        or context.spec.framework() == "none"
-    ):
+    if training.strategy != "none" or training.method == "inference":
         return
-    for device in {
-        device.gpu_route: device
-        for device in context.devices
-        if device.gpu.count > 1 and context.facts.card(device.gpu.type)
-    }.values():
-        yield (
-            _several_processes(context, device)
-            if training.launcher in ("torchrun", "accelerate")
-            else _one_process_finding(context, device)
-        )
-
-
-def _several_processes(context: LintContext, device: GpuSettings) -> Diagnostic:
-    return RULE.diagnostic(
-        f"launcher: {context.spec.training.launcher} starts a process for each of "
-        f"{device.gpu.count} cards, and strategy is none",
-        ("training", "launcher"),
-        severity=Severity.INFO,
-        why="That is ddp in fact; the memory estimate and the rules go by strategy.",
-        help="write strategy: ddp",
-        related=related_at(device.gpu_route, "cards asked for here"),
-        fix=_set_ddp_fix(context),
-    )
-
-
-def _one_process_finding(context: LintContext, device: GpuSettings) -> Diagnostic:
-    trainer = context.uses_trainer
-    return RULE.diagnostic(
-        f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over "
-        + ("them by DataParallel alone" if trainer else "one of them"),
-        device.gpu_route,
-        severity=None if trainer else Severity.INFO,
-        why="One process with several cards is slower than one a card, and multiplies the batch."
-        if trainer
-        else "The others stay idle, and are paid for.",
-        help="write strategy: ddp under training, or ask for one card",
-        fix=_set_ddp_fix(context),
-    )
-
-
-def _set_ddp_fix(context: LintContext) -> Fix:
-    if "strategy" in context.spec.training.model_fields_set:
-        edit: Replace | Insert = Replace(RouteLocation(("training", "strategy")), "ddp")
+    if context.resolved is not None or context.spec.framework() == "none":
+        return
+    if starts_processes(context) or {"deepspeed", "fsdp"} & training.arguments.keys():
+        return
+    if "strategy" in training.model_fields_set:
+        edit: Edit = Replace(RouteLocation(("training", "strategy")), "ddp")
     elif "training" in context.spec.model_fields_set:
         edit = Insert(("training",), "strategy", "ddp")
     else:
         edit = Insert((), "training", "{strategy: ddp}")
-    return unsafe_fix("write strategy: ddp", edit)
+    fix = unsafe_fix("write strategy: ddp", edit)
+    gpus = {device.gpu_route: device.gpu for device in context.devices if device.gpu.count > 1}
+    for route, gpu in gpus.items():
+        if not context.facts.card(gpu.type):
+            continue
+        if training.launcher in ("torchrun", "accelerate"):
+            yield RULE.diagnostic(
+                f"launcher: {training.launcher} starts a process for each of "
+                f"{gpu.count} cards, and strategy is none",
+                ("training", "launcher"),
+                severity=Severity.INFO,
+                why="That is ddp in fact; the memory estimate and the rules go by strategy.",
+                help=fix.title,
+                related=related_at(route, "cards asked for here"),
+                fix=fix,
+            )
+            continue
+        spread = "one of them"
+        severity = Severity.INFO
+        why = "The others stay idle, and are paid for."
+        if context.uses_trainer:
+            spread = "them by DataParallel alone"
+            severity = RULE.severity
+            why = (
+                "One process with several cards is slower than one a card, and multiplies the "
+                "batch."
+            )
+        yield RULE.diagnostic(
+            f"{gpu.count} cards are asked for, and strategy: none spreads the work over {spread}",
+            route,
+            severity=severity,
+            why=why,
+            help=f"{fix.title} under training, or ask for one card",
+            fix=fix,
+        )
 
 
 RULE = Rule(

@@ -26,13 +26,9 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
     several = [device for device in context.devices if device.is_nvidia and device.gpu.count > 1]
-    if (
-        training.launcher != "python"
-        or starts_processes(context)
-        or training.strategy == "none"
-        or not several
-        or context.resolved is not None
-    ):
+    if training.launcher != "python" or training.strategy == "none" or not several:
+        return
+    if starts_processes(context) or context.resolved is not None:
         return
     yield RULE.diagnostic(
         f"launcher: python starts one process, and strategy: {training.strategy} needs one "

@@ -43,30 +43,22 @@ pages).
 
 def _check(context: LintContext) -> Findings:
     method = context.spec.training.method
-    if (
-        method not in NEEDS
-        or context.spec.framework() == "none"
-        or (context.resolved is None and has_unknown_packages(context))
-    ):
+    if method not in NEEDS or context.spec.framework() == "none":
         return
-    if context.resolved:
-        names = set(context.resolved.versions)
-    else:
-        names = {package.key for package in context.spec.packages}
+    provided = {*context.package_names}
+    provided.update(package.name for package in context.spec.conda_packages)
     if context.resolved is None:
-        extras = {extra.lower() for package in context.spec.packages for extra in package.extras}
-    else:
-        extras = set()
-    conda = {package.name for package in context.spec.conda_packages}
+        if has_unknown_packages(context):
+            return
+        packages = context.spec.packages
+        provided.update(extra.lower() for package in packages for extra in package.extras)
+        provided.update(name for name in NEEDS[method] if is_known_dependency(context, name))
+    if not context.package_names.isdisjoint(FRAMEWORKS):
+        return
     for name in NEEDS[method]:
-        if (
-            name not in names | extras | conda
-            and not names & set(FRAMEWORKS)
-            and (context.resolved or not is_known_dependency(context, name))
-        ):
+        if name not in provided:
             yield RULE.diagnostic(
-                f"method: {method} needs {name}, and it is not "
-                f"{'in the resolved set' if context.resolved else 'listed'}",
+                f"method: {method} needs {name}, and it is not {context.package_list}",
                 ("training", "method"),
                 severity=None if context.resolved else Severity.WARNING,
                 why="Nothing else brings it: it is no dependency of transformers.",

@@ -18,7 +18,6 @@ Write the name that the finding gives.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts.schema_packages import OptimizerName
 from provision.rules.edits import replace_fix
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import (
@@ -38,33 +37,32 @@ ROUTE = ("training", "optimizer")
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
+    releases = transformers_releases(context)
     if "optimizer" not in training.model_fields_set or not context.uses_trainer:
         return
-    releases = transformers_releases(context)
-    row = context.facts.optimizer_names.get(training.optimizer)
-    if (
-        releases is None
-        or not releases.known
-        or (row is not None and is_in_release(context.facts, row, releases.known[-1]) is not False)
-    ):
+    if releases is None or not releases.known:
         return
     newest = releases.known[-1]
-    accepted = [
-        name
-        for name, optimizer in context.facts.optimizer_names.items()
-        if is_in_release(context.facts, optimizer, newest)
-    ]
+    names = context.facts.optimizer_names
+    row = names.get(training.optimizer)
+    if row is not None and is_in_release(context.facts, row, newest) is not False:
+        return
+    accepted = [name for name in names if is_in_release(context.facts, names[name], newest)]
     meant = _nearest_optimizer(training.optimizer, accepted)
+    history = ""
+    if row is not None:
+        history = (
+            f": the last release with it is {row.last}"
+            if row.last
+            else f": it came with {row.first}"
+        )
+    is_doubtful = row is None and releases.includes_newer and meant is None
     yield RULE.diagnostic(
-        f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
+        f"transformers {newest} takes no optimizer {training.optimizer}{history}",
         ROUTE,
-        severity=Severity.WARNING
-        if row is None and releases.includes_newer and meant is None
-        else None,
+        severity=Severity.WARNING if is_doubtful else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
-        help=f"write {meant}"
-        if meant
-        else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
+        help=f"write {meant or 'one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit'}",
         related=related_at(releases.route, "transformers asked for here"),
         fix=replace_fix(f"write {meant}", ROUTE, meant) if meant else None,
     )
@@ -75,14 +73,6 @@ def _nearest_optimizer(name: str, accepted: list[str]) -> str | None:
         return "adamw_torch"
     longer = (candidate for candidate in accepted if candidate.startswith(name))
     return nearest_word(name, accepted, 3) or next(longer, None)
-
-
-def _since(row: OptimizerName | None) -> str:
-    if row is None:
-        return ""
-    if row.last:
-        return f": the last release with it is {row.last}"
-    return f": it came with {row.first}"
 
 
 RULE = Rule(

@@ -17,9 +17,7 @@ Add `{name: deepspeed, build: true}` (it comes as source alone), or raise torch.
 from __future__ import annotations
 
 from provision.diagnostics import Insert, Severity
-from provision.facts.versions import has_version_in_range, parse_specifiers
 from provision.rules.edits import unsafe_fix
-from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import origin_route, requested_package, set_version_fix
 from provision.rules.rule import (
     Example,
@@ -39,7 +37,7 @@ def _check(context: LintContext) -> Findings:
     if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
             f"strategy: {strategy} needs the package deepspeed, and it is not "
-            f"{'in the resolved set' if context.resolved else 'listed'}",
+            f"{context.package_list}",
             STRATEGY,
             why="Training ends when it starts, as DeepSpeed is not installed.",
             help="add {name: deepspeed, build: true} to the packages",
@@ -47,40 +45,35 @@ def _check(context: LintContext) -> Findings:
                 "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
             ),
         )
-    for floor in context.facts.strategy_floors if strategy != "none" else ():
-        torch = requested_package(context, floor.package) if floor.strategy == strategy else None
-        accelerate = requested_package(context, "accelerate")
-        if accelerate is not None and not has_version_in_range(
-            parse_specifiers(accelerate.specifiers), floor.since
-        ):
+    accelerate = requested_package(context, "accelerate")
+    for floor in context.facts.strategy_floors:
+        package = requested_package(context, floor.package)
+        if floor.strategy != strategy or package is None or package.may_be(floor.version):
+            continue
+        if accelerate is not None and not accelerate.may_be(floor.since):
             continue  # an older accelerate takes an older torch
-        if torch is not None and not has_version_in_range(
-            parse_specifiers(torch.specifiers), floor.version
-        ):
-            refused = not has_version_in_range(
-                parse_specifiers(torch.specifiers), floor.refused_below
-            )
-            yield RULE.diagnostic(
-                f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
-                f"{torch.description} is {'there' if context.resolved else 'asked for'}",
-                origin_route(context, torch, STRATEGY),
-                severity=None if refused else Severity.WARNING,
-                why=f"accelerate refuses it below {floor.refused_below}."
-                if refused
-                else f"It is refused below {floor.refused_below} only, but not supported.",
-                help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
-                related=related_at(STRATEGY, "strategy asked for here"),
-                fix=set_version_fix(context, torch, f">={floor.version}"),
-            )
+        severity = None
+        why = f"accelerate refuses it below {floor.refused_below}."
+        if package.may_be(floor.refused_below):
+            severity = Severity.WARNING
+            why = f"It is refused below {floor.refused_below} only, but not supported."
+        yield RULE.diagnostic(
+            f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
+            f"{package.description} is {context.chosen}",
+            origin_route(context, package, STRATEGY),
+            severity=severity,
+            why=why,
+            help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
+            related=related_at(STRATEGY, "strategy asked for here"),
+            fix=set_version_fix(context, package, f">={floor.version}"),
+        )
 
 
 def _has_deepspeed(context: LintContext) -> bool:
-    if context.resolved is not None:
-        return "deepspeed" in context.resolved.versions
-    extras = [extra for package in context.spec.packages for extra in package.extras]
-    return find_line(context, "deepspeed") is not None or any(
-        "deepspeed" in extra.lower() for extra in extras
-    )
+    if context.resolved is not None or "deepspeed" in context.package_names:
+        return "deepspeed" in context.package_names
+    extras = (extra for package in context.spec.packages for extra in package.extras)
+    return any("deepspeed" in extra.lower() for extra in extras)
 
 
 RULE = Rule(

@@ -27,21 +27,17 @@ ROUTE = ("training", "strategy")
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(
-        training.strategy
-    )
-    if (
-        argument is None
-        or context.resolved is not None
-        or not context.uses_trainer
-        or training.method == "inference"
-    ):
+    strategy = training.strategy
+    argument = strategy.partition("-")[0]
+    if argument not in ("deepspeed", "fsdp") or argument in training.arguments:
+        return
+    if context.resolved is not None or not context.trains_with_trainer:
         return
     several = any(device.is_nvidia and device.gpu.count > 1 for device in context.devices)
-    if not several or argument in training.arguments or training.launcher == "accelerate":
+    if not several or training.launcher == "accelerate":
         return
     yield RULE.diagnostic(
-        f"strategy: {training.strategy} is turned on by the argument {argument}, which is "
+        f"strategy: {strategy} is turned on by the argument {argument}, which is "
         "not among training.arguments",
         ROUTE,
         why="Without a configuration Trainer trains with plain ddp, unless the program or "

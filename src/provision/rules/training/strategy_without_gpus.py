@@ -25,27 +25,22 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     devices = context.devices
-    if (
-        strategy == "none"
-        or context.resolved is not None
-        or any(device.is_nvidia and device.gpu.count > 1 for device in devices)
-    ):
+    if strategy == "none" or context.resolved is not None:
+        return
+    if any(device.is_nvidia and device.gpu.count > 1 for device in devices):
         return
     device = devices[0]
-    offloads = strategy.startswith("deepspeed")
-    if device.gpu.type == "mps":
-        on = "Apple silicon"
-    elif device.gpu.is_none:
-        on = "no card"
-    else:
-        on = "one card"
+    there_is = {"mps": "Apple silicon", "none": "no card"}.get(device.gpu.type, "one card")
+    severity = None
+    why = "There is nothing to spread, and no memory to save."
+    if strategy.startswith("deepspeed") and device.is_nvidia:
+        severity = Severity.INFO
+        why = "It then helps only where it offloads to the CPU."
     yield RULE.diagnostic(
-        f"strategy: {strategy} spreads work over several cards, and there is {on}",
+        f"strategy: {strategy} spreads work over several cards, and there is {there_is}",
         ("training", "strategy"),
-        severity=Severity.INFO if offloads and device.is_nvidia else None,
-        why="It then helps only where it offloads to the CPU."
-        if offloads and device.is_nvidia
-        else "There is nothing to spread, and no memory to save.",
+        severity=severity,
+        why=why,
         help="write strategy: none, or ask for more cards",
         related=related_at(device.gpu_route, "asked for here"),
         fix=replace_fix("write strategy: none", ("training", "strategy"), "none"),
