@@ -12,7 +12,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
-    SourceText,
+    SpecText,
     render_rule_page,
 )
 
@@ -25,7 +25,7 @@ __all__ = [
     "LintContext",
     "ResolvedSet",
     "Rule",
-    "SourceText",
+    "SpecText",
     "render_rule_page",
     "run_rules",
     "run_rules_on_invalid_spec",

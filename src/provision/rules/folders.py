@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from provision.diagnostics import Edit, Insert, Route
+from provision.diagnostics import Fix, Insert, Route
 from provision.kinds.base import TargetFacts
+from provision.rules.edits import unsafe_fix
 from provision.rules.rule import LintContext
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
@@ -82,8 +83,12 @@ def to_target_path(path: str, home: str) -> str:
     return str(PurePosixPath(home) / PurePosixPath(path).name)
 
 
-def override_edit(context: LintContext, folder: DeclaredFolder, path: str) -> Edit:
-    """Return the edit that gives a target its own path for a folder of the spec."""
-    if context.spec.targets[folder.target.name].paths:
-        return Insert((*folder.target.route, "paths"), folder.key, path)
-    return Insert(folder.target.route, "paths", f"{{{folder.key}: {path}}}")
+def override_fix(folder: DeclaredFolder, path: str) -> Fix | None:
+    """Return the fix that gives a target its own path for a folder of the spec, if it has none."""
+    if not path or folder.route[0] != "paths":
+        return None
+    target = folder.target
+    edit = Insert(target.route, "paths", f"{{{folder.key}: {path}}}")
+    if target.target.paths:
+        edit = Insert((*target.route, "paths"), folder.key, path)
+    return unsafe_fix(f"write {path} at target {target.name}", edit)

@@ -27,7 +27,7 @@ from provision.target_facts import collect_target_facts
 _Cached = TypeVar("_Cached")
 
 
-class SourceText(Protocol):
+class SpecText(Protocol):
     """The text of a spec as its author wrote it."""
 
     def text(self, route: Route) -> str | None:
@@ -58,7 +58,7 @@ class LintContext:
     """A valid spec with its text, the facts, and on the second run the resolved set."""
 
     spec: Spec
-    source: SourceText
+    source: SpecText
     facts: Facts
     resolved: ResolvedSet | None = None
 

@@ -31,7 +31,7 @@ from provision.facts.machines import (
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
@@ -72,7 +72,7 @@ def _check(context: LintContext) -> Findings:
 
 
 def _machine_offers(
-    context: LintContext, instance: Instance, *, any_type: bool = False
+    context: LintContext, instance: WorkbenchInstance, *, any_type: bool = False
 ) -> tuple[MachineOffer, ...]:
     """Return the prices of the target's machine types, or with `any_type` of all with its cards."""
     card = instance.facts.card
@@ -88,7 +88,12 @@ def _machine_offers(
 
 
 def _over_limit_finding(
-    context: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
+    context: LintContext,
+    instance: WorkbenchInstance,
+    over: list[MachineOffer],
+    limit: float,
+    *,
+    every: bool,
 ) -> Diagnostic:
     offer = min(over, key=lambda candidate: candidate.dollars)
     return RULE.diagnostic(
@@ -105,7 +110,7 @@ def _over_limit_finding(
 
 
 def _cheaper_alternative(
-    context: LintContext, instance: Instance, offer: MachineOffer, limit: float
+    context: LintContext, instance: WorkbenchInstance, offer: MachineOffer, limit: float
 ) -> str:
     """Return a help text with a machine within the limit, preferably in the same region."""
     offers = _machine_offers(context, instance, any_type=True)
@@ -129,7 +134,7 @@ def _format_price(dollars: float) -> str:
     return f"${dollars:.4f}"
 
 
-def _describe_machine(offer: MachineOffer, instance: Instance) -> str:
+def _describe_machine(offer: MachineOffer, instance: WorkbenchInstance) -> str:
     if instance.facts.card is not None and not offer.machine.gpus:
         return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
     return offer.machine.name

@@ -18,6 +18,8 @@ choose a card on a shared machine, set the variable when you start the program.
 
 from __future__ import annotations
 
+import itertools
+
 from provision.diagnostics import Severity
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
@@ -26,14 +28,21 @@ NAME = "CUDA_VISIBLE_DEVICES"
 
 def _check(context: LintContext) -> Findings:
     devices = [device for device in context.devices if device.is_nvidia]
-    if NAME not in context.spec.env or not devices or context.resolved is not None:
+    value = context.spec.env.get(NAME)
+    if value is None or not devices or context.resolved is not None:
         return
-    value = context.spec.env[NAME].strip()
-    shown = _visible_devices(value)
+    value = value.strip()
     most = max(devices, key=lambda device: device.gpu.count)
+    shown = [part.strip() for part in value.split(",")]
+    # The devices before the first invalid one are visible.
+    shown = list(itertools.takewhile(lambda part: part and not part.startswith("-"), shown))
+    severity = None
+    why = "What it names depends on the machine; gpu says how many cards there are."
+    help_text = f"take {NAME} out"
     if not shown:
         message = f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for'
-        severity = None
+        why = "torch then finds no CUDA device."
+        help_text += ", or write gpu: none"
     elif len(shown) < most.gpu.count:
         message = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for"
         severity = Severity.WARNING
@@ -44,22 +53,10 @@ def _check(context: LintContext) -> Findings:
         message,
         ("env", NAME),
         severity=severity,
-        why="torch then finds no CUDA device."
-        if not shown
-        else "What it names depends on the machine; gpu says how many cards there are.",
-        help=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
+        why=why,
+        help=help_text,
         related=related_at(most.gpu_route, "cards asked for here"),
     )
-
-
-def _visible_devices(value: str) -> list[str]:
-    """Return the devices that are visible: those before the first that is invalid."""
-    shown = []
-    for part in value.split(","):
-        if not part.strip() or part.strip().startswith("-"):
-            break
-        shown.append(part.strip())
-    return shown
 
 
 RULE = Rule(

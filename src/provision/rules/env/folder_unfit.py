@@ -19,7 +19,7 @@ applies to all targets: if they differ, leave the variable out, and each target 
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_variables import FolderVariable
 from provision.kinds.base import TargetFacts
 from provision.rules.examples import EMPTY_SPEC
@@ -36,53 +36,45 @@ from provision.spec import LocalTarget, WorkbenchTarget
 
 
 def _check(context: LintContext) -> Findings:
-    for name, value in context.spec.env.items():
+    for name, path in context.spec.env.items():
         row = context.facts.folders.get(name)
-        if row is None or not row.big or not value.startswith("/"):
+        if row is None or not row.big or not path.startswith("/"):
             continue
         for target in context.targets:
-            if (unfit := _find_problem(row, value, target)) is not None:
-                yield _finding(row, value, target, *unfit)
-                break
+            problem = _find_problem(row, path, target)
+            if problem is None:
+                continue
+            severity, what = problem
+            proposed = "a folder on a disk"
+            if isinstance(target.target, WorkbenchTarget):
+                proposed = f"{WORKBENCH_HOME}/.cache/{name.lower().replace('_', '-')}"
+            yield RULE.diagnostic(
+                f"{name} is {path}, which at target {target.name} {what}",
+                ("env", name),
+                severity=severity,
+                why=f"It is where {row.holds} go, gigabytes of them.",
+                help=f"write {proposed}, or leave it out: the home of each place is used then",
+                related=related_at(target.route, "used here"),
+            )
+            break
 
 
 def _find_problem(
     row: FolderVariable, path: str, target: TargetFacts
 ) -> tuple[Severity | None, str] | None:
-    workbench = isinstance(target.target, WorkbenchTarget)
+    is_workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
         return None, f"is memory: {row.holds} there take RAM"
-    if is_within(path, COLAB_HOME) and (workbench or isinstance(target.target, LocalTarget)):
+    if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
         return None, "exists on Colab only"
-    if (
-        not workbench
-        or is_within(path, WORKBENCH_HOME)
-        or (row.variable == "TMPDIR" and is_cleared_by_system(path))
-    ):
+    if not is_workbench or is_within(path, WORKBENCH_HOME):
+        return None
+    if row.variable == "TMPDIR" and is_cleared_by_system(path):
         return None
     if is_in_container(target):
         return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
-    return (
-        Severity.INFO,
-        f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk",
-    )
-
-
-def _finding(
-    row: FolderVariable, path: str, target: TargetFacts, severity: Severity | None, what: str
-) -> Diagnostic:
-    if isinstance(target.target, WorkbenchTarget):
-        proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
-    else:
-        proposed = "a folder on a disk"
-    return RULE.diagnostic(
-        f"{row.variable} is {path}, which at target {target.name} {what}",
-        ("env", row.variable),
-        severity=severity,
-        why=f"It is where {row.holds} go, gigabytes of them.",
-        help=f"write {proposed}, or leave it out: the home of each place is used then",
-        related=related_at(target.route, "used here"),
-    )
+    what = f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk"
+    return Severity.INFO, what
 
 
 WORKBENCH = (

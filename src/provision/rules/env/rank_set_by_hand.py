@@ -31,19 +31,20 @@ SINGLE_PROCESS_VALUES = {
 
 
 def _check(context: LintContext) -> Findings:
-    for name in (
-        SINGLE_PROCESS_VALUES.keys() & context.spec.env.keys() if context.resolved is None else ()
-    ):
-        if context.spec.env[name].strip() != SINGLE_PROCESS_VALUES[name]:
-            yield RULE.diagnostic(
-                f"{name} is set by hand; a launcher sets it for each process",
-                ("env", name),
-                at=RoutePart.KEY,
-                severity=None if name == "LOCAL_RANK" else Severity.WARNING,
-                why="Training then sets itself up as one of several processes, and fails or "
-                "waits for the others.",
-                help=f"take {name} out, and say strategy and launcher under training",
-            )
+    if context.resolved is not None:
+        return
+    for name, value in context.spec.env.items():
+        if value.strip() == SINGLE_PROCESS_VALUES.get(name, value.strip()):
+            continue
+        yield RULE.diagnostic(
+            f"{name} is set by hand; a launcher sets it for each process",
+            ("env", name),
+            at=RoutePart.KEY,
+            severity=None if name == "LOCAL_RANK" else Severity.WARNING,
+            why="Training then sets itself up as one of several processes, and fails or "
+            "waits for the others.",
+            help=f"take {name} out, and say strategy and launcher under training",
+        )
 
 
 RULE = Rule(

@@ -37,28 +37,24 @@ from provision.spec import Precision
 def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         for row in context.facts.variables.get(name, ()):
-            if row.applies_to(value) and _applies(context, row) and _has_effect(context, row):
-                route = ("env", row.variable)
-                shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
-                cure = row.cure or (
-                    f"write {row.instead} in its place" if row.instead else "remove it"
-                )
-                rename = None
-                if row.instead:
-                    rename = unsafe_fix(
-                        f"write {row.instead}",
-                        Replace(RouteLocation(route, RoutePart.KEY), row.instead),
-                    )
-                finding = RULE.diagnostic(
-                    f"{shown}: {row.effect}",
-                    route,
-                    severity=Severity(row.severity),
-                    evidence=row.evidence,
-                    why="Written here it holds for every run at every target, and no log says so.",
-                    help=cure,
-                    fix=rename,
-                )
-                yield finding._replace(source=row.evidence.source)
+            if not (row.applies_to(value) and _applies(context, row) and _has_effect(context, row)):
+                continue
+            fix = None
+            help_text = row.cure or "remove it"
+            if row.instead:
+                key = RouteLocation(("env", name), RoutePart.KEY)
+                fix = unsafe_fix(f"write {row.instead}", Replace(key, row.instead))
+                help_text = row.cure or f"write {row.instead} in its place"
+            yield RULE.diagnostic(
+                f"{name}={value}: {row.effect}" if len(value) <= 40 else f"{name}: {row.effect}",
+                ("env", name),
+                severity=Severity(row.severity),
+                evidence=row.evidence,
+                why="Written here it holds for every run at every target, and no log says so.",
+                help=help_text,
+                fix=fix,
+                source=row.evidence.source,
+            )
 
 
 def _applies(context: LintContext, row: VariableEffect) -> bool:

@@ -20,6 +20,7 @@ disk larger.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,42 +32,39 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 
 
 def _check(context: LintContext) -> Findings:
-    if (
-        context.spec.training.model is None
-        or not context.uses_trainer
-        or context.spec.training.method == "inference"
-    ):
+    arguments = context.spec.training.arguments
+    kept = _max_checkpoints(arguments)
+    if not context.trains_with_trainer or not kept:
         return
-    kept = _max_checkpoints(context.spec.training.arguments)
     for target in context.targets:
         workload = training_workload(context, target)
         disk = disk_capacity(context, target)
         each = checkpoint_bytes(workload, context.facts) if workload else None
-        if workload is None or disk is None or each is None or not kept:
+        if workload is None or disk is None or each is None:
             continue
-        alone = 4 * workload.parameters if workload.method == "full" else 0
-        if context.spec.training.arguments.get("save_only_model") is True:
-            each = alone
+        model_only = 4 * workload.parameters if workload.method == "full" else 0
+        if arguments.get("save_only_model") is True:
+            each = model_only
         downloaded = 2 * workload.parameters
-        if downloaded + kept * each > disk.bytes:
-            total = downloaded + kept * each
-            most = int((disk.bytes - downloaded) // each) - 1
-            limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
-            model = ""
-            if (downloaded + kept * alone <= disk.bytes) and not limit:
-                model = "write training.arguments.save_only_model: true, or "
-            yield RULE.diagnostic(
-                f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
-                f"downloaded weights take {format_size(total)}, and {disk.provider} has "
-                f"{format_size(disk.bytes)}",
-                ("training", "arguments")
-                if context.spec.training.arguments
-                else ("training", "model", "parameters"),
-                why="What does not fit ends the download or the run, and what was trained since "
-                "the last checkpoint is lost.",
-                help=f"{limit}{model}make the disk larger than {format_size(total)}",
-                related=related_if_written(context, disk.route, "disk of this place"),
-            )
+        total = downloaded + kept * each
+        if total <= disk.bytes:
+            continue
+        most = int((disk.bytes - downloaded) // each) - 1
+        advice = ""
+        if most >= 1:
+            advice = f"write training.arguments.save_total_limit: {most}, or "
+        elif downloaded + kept * model_only <= disk.bytes:
+            advice = "write training.arguments.save_only_model: true, or "
+        yield RULE.diagnostic(
+            f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
+            f"downloaded weights take {format_size(total)}, and {disk.provider} has "
+            f"{format_size(disk.bytes)}",
+            ("training", "arguments") if arguments else ("training", "model", "parameters"),
+            why="What does not fit ends the download or the run, and what was trained since the "
+            "last checkpoint is lost.",
+            help=f"{advice}make the disk larger than {format_size(total)}",
+            related=related_if_written(context, disk.route, "disk of this place"),
+        )
 
 
 def _max_checkpoints(arguments: Mapping[str, Any]) -> int:
@@ -76,15 +74,20 @@ def _max_checkpoints(arguments: Mapping[str, Any]) -> int:
     """
     if arguments.get("save_strategy") == "no":
         return 0
-    limit, steps, every = (
-        arguments.get(key) for key in ("save_total_limit", "max_steps", "save_steps")
-    )
-    made = None
-    if type(steps) is int and type(every) is int and steps > 0 and every > 0:
-        made = -(-steps // every)
-    if type(limit) is int and limit > 0:
-        return limit + 1 if made is None else min(limit + 1, made)
-    return 1 if made is None else made
+    limit = _positive(arguments.get("save_total_limit"))
+    steps = _positive(arguments.get("max_steps"))
+    every = _positive(arguments.get("save_steps"))
+    counts = []
+    if limit:
+        counts.append(limit + 1)
+    if steps and every:
+        counts.append(math.ceil(steps / every))
+    return min(counts, default=1)
+
+
+def _positive(value: Any) -> int:
+    """Return a positive integer, or 0 for any other value."""
+    return value if type(value) is int and value > 0 else 0
 
 
 RULE = Rule(

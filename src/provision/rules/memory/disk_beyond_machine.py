@@ -16,6 +16,8 @@ Make the data disk larger, or require what the work needs.
 
 from __future__ import annotations
 
+import math
+
 from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
@@ -26,22 +28,18 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 def _check(context: LintContext) -> Findings:
     for target, required, disk in unmet_sizes(context, "disk", disk_capacity):
         disk_gb = f"{disk.bytes / 10**9:.0f}"
-        alternative = ""
+        help_text = f"require less than {disk_gb}GB"
         if isinstance(target.target, WorkbenchTarget):
-            alternative = f"write data_disk: {{size: {_round_up_gb(required.bytes)}GB}}, or "
+            size = math.ceil(required.bytes / 10**10) * 10
+            help_text = f"write data_disk: {{size: {size}GB}}, or {help_text}"
         yield RULE.diagnostic(
             f"disk: {required.text} of free disk is required, and {disk.provider} has {disk_gb} GB",
             required.route,
             evidence=disk.evidence,
             why="The verification would fail on the device.",
-            help=f"{alternative}require less than {disk_gb}GB",
+            help=help_text,
             related=related_if_written(context, disk.route, "disk of this place"),
         )
-
-
-def _round_up_gb(size: int) -> int:
-    """Return a size in GB, rounded up to tens."""
-    return -(-size // 10**10) * 10
 
 
 RULE = Rule(

@@ -33,26 +33,26 @@ only with cpu_ram_efficient_loading, off by default).
 
 
 def _check(context: LintContext) -> Findings:
-    if (
-        context.spec.training.model is None
-        or context.spec.training.method not in BYTES_PER_PARAMETER
-    ):
+    training = context.spec.training
+    size = BYTES_PER_PARAMETER.get(training.method)
+    if size is None:
         return
-    copied = context.spec.training.strategy in _COPIES and not _loads_on_one_process(context)
+    fsdp = training.arguments.get("fsdp_config")
+    # FSDP can load on one process and send the weights to the others.
+    is_sent = isinstance(fsdp, dict) and fsdp.get("cpu_ram_efficient_loading") is True
     for target in context.targets:
         workload = training_workload(context, target)
         ram = ram_capacity(context, target) if target.gpu_settings.is_nvidia else None
         if workload is None or ram is None:
             continue
-        processes = workload.devices if copied else 1
-        read = workload.parameters * BYTES_PER_PARAMETER[workload.method] * processes
+        processes = workload.devices if training.strategy in _COPIES and not is_sent else 1
+        read = workload.parameters * size * processes
         if read <= ram.bytes:
             continue
         copies = f" by {processes} processes" if processes > 1 else ""
         yield RULE.diagnostic(
-            f"loading reads {format_size(read)} of weights into RAM in "
-            f"{8 * BYTES_PER_PARAMETER[workload.method]} bits{copies}, and {ram.provider} has "
-            f"{format_size(ram.bytes)}",
+            f"loading reads {format_size(read)} of weights into RAM in {8 * size} bits{copies}, "
+            f"and {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
@@ -60,12 +60,6 @@ def _check(context: LintContext) -> Findings:
             "straight to the GPU, or take a machine with more RAM",
             related=related_if_written(context, ram.route, "machine asked for here"),
         )
-
-
-def _loads_on_one_process(context: LintContext) -> bool:
-    """Return whether FSDP loads on one process and sends the weights to the others."""
-    configured = context.spec.training.arguments.get("fsdp_config")
-    return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True
 
 
 RULE = Rule(

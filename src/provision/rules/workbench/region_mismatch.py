@@ -27,7 +27,7 @@ from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
 """A region. Locations of keys may also be global, us, nam4 and so on (Cloud KMS documentation,
@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
                 yield _finding(instance, route, what, match[1], tuple(away))
 
 
-def _zones_in_several_regions(instance: Instance, route: Route) -> Findings:
+def _zones_in_several_regions(instance: WorkbenchInstance, route: Route) -> Findings:
     """Return a finding for a subnet without a region if the zones are in several regions."""
     regions = tuple(
         dict.fromkeys(
@@ -75,7 +75,7 @@ def _zones_in_several_regions(instance: Instance, route: Route) -> Findings:
     )
 
 
-def _regional_resources(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _regional_resources(instance: WorkbenchInstance) -> Iterator[tuple[Route, str, str]]:
     target = instance.target
     yield instance.route("subnet"), target.subnet or "", "the subnet"
     yield (
@@ -91,7 +91,7 @@ def _regional_resources(instance: Instance) -> Iterator[tuple[Route, str, str]]:
 
 
 def _finding(
-    instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]
+    instance: WorkbenchInstance, route: Route, what: str, region: str, away: tuple[str, ...]
 ) -> Diagnostic:
     first = instance.target.zones.index(away[0])
     return RULE.diagnostic(

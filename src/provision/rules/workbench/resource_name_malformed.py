@@ -23,7 +23,11 @@ from provision.diagnostics import Route, Severity
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, workbench_instances
+from provision.rules.workbench_instances import (
+    RESOURCE_NAME_PATTERN,
+    WorkbenchInstance,
+    workbench_instances,
+)
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
@@ -76,7 +80,7 @@ def _check(context: LintContext) -> Findings:
             )
 
 
-def _resource_names(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _resource_names(instance: WorkbenchInstance) -> Iterator[tuple[Route, str, str]]:
     for field in ("project", "bucket", "service_account", "network", "subnet", "reservation"):
         value = getattr(instance.target, field)
         if value is not None:

@@ -23,7 +23,11 @@ from provision.facts.schema_platforms import CardZones
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, workbench_instances
+from provision.rules.workbench_instances import (
+    UNAVAILABLE_STATUS,
+    WorkbenchInstance,
+    workbench_instances,
+)
 
 
 def _check(context: LintContext) -> Findings:
@@ -50,7 +54,7 @@ def _may_have_card(row: CardZones | None, zone: str) -> bool:
 
 
 def _finding(
-    instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
+    instance: WorkbenchInstance, index: int, rows: dict[str, CardZones], *, every: bool
 ) -> Diagnostic:
     zone = instance.target.zones[index]
     gpu = instance.facts.gpu_settings.gpu
