@@ -22,7 +22,8 @@ stores only a row and a column of the second one (arXiv 1804.04235, section 3), 
 class Workload(NamedTuple):
     """A training or inference job; None is an unknown value.
 
-    `parameters` in units; `batch_size` is per device; `devices` are those of one job.
+    `parameters` in units; `batch_size` is per device; `devices` are those of one job; `trainable`
+    is the number of adapter parameters of LoRA; `vocabulary` is the number of tokens with logits.
     """
 
     parameters: int
@@ -36,6 +37,8 @@ class Workload(NamedTuple):
     sequence_length: int | None = None
     hidden_size: int | None = None
     layers: int | None = None
+    trainable: int | None = None
+    vocabulary: int | None = None
 
 
 class MemoryEstimate(NamedTuple):
@@ -202,6 +205,8 @@ def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
         case "inference":
             return 0
         case "lora" | "qlora":
+            if work.trainable is not None:
+                return work.trainable
             if work.hidden_size is None or work.layers is None:
                 unknown.append("the adapter's parameters")
                 return 0
@@ -266,7 +271,11 @@ def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
     if work.method == "inference":
         return round(2 * 2 * unit * work.layers / _shards(work)[0])
     assumed.append("attention that keeps no scores (sdpa or flash attention)")
-    unknown.append("the logits: the size of the vocabulary is not given")
+    logits = 0
+    if work.vocabulary is None:
+        unknown.append("the logits: the size of the vocabulary is not given")
+    else:
+        logits = tokens * work.vocabulary * (4 + 2 * width)
     if work.checkpointing:
-        return 2 * unit * work.layers + 34 * unit
-    return 34 * unit * work.layers
+        return 2 * unit * work.layers + 34 * unit + logits
+    return 34 * unit * work.layers + logits
