@@ -12,14 +12,13 @@ The wheels of torch carry the CUDA runtime and no compiler. Without a toolkit th
 
 ## How to fix
 
-Say `cuda_toolkit`, of the same major version as `cuda`; or take a release of the package that has a
-wheel for this torch.
+Install a CUDA toolkit of the same major version as `cuda` on the device, bind the package to an
+index that has wheels of it, or take a release that has a wheel for this torch.
 """
 
 from __future__ import annotations
 
-from provision.diagnostics import Insert, Severity
-from provision.rules.edits import unsafe_fix
+from provision.diagnostics import Severity
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
@@ -35,24 +34,20 @@ def _check(context: LintContext) -> Findings:
         return
     cudas = (wheel_cuda_at(context, target) for target in targets)
     cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
-    right = (
-        f'say cuda_toolkit: "{cuda}"' if cuda else "say cuda_toolkit, of the major version of cuda"
-    )
-    fix = unsafe_fix(right, Insert((), "cuda_toolkit", f'"{cuda}"')) if cuda else None
+    toolkit = f"the CUDA toolkit {cuda}" if cuda else "a CUDA toolkit of the major version of cuda"
     names = ", ".join(target.name for target in targets)
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
         if not package.build or row is None or "nvcc" not in row.needs:
             continue
         yield RULE.diagnostic(
-            f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {names})",
+            f"{package.key} is built with nvcc, and no nvcc is known there (target {names})",
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: "
             "CUDA_HOME environment variable is not set.",
-            help=right,
-            fix=fix,
+            help=f"install {toolkit} there, or bind {package.key} to an index that has wheels of "
+            "it",
         )
-        fix = None  # one fix is for all packages
 
 
 RULE = Rule(

@@ -14,7 +14,7 @@ of them.
 
 ## How to fix
 
-Ask for `cuda_toolkit` of the wheels' CUDA version, or keep to an optimizer of torch
+Install a CUDA toolkit of the wheels' CUDA version on the device, or keep to an optimizer of torch
 (`zero_allow_untested_optimizer` in DeepSpeed's configuration).
 """
 
@@ -36,17 +36,17 @@ def _check(context: LintContext) -> Findings:
     ]
     if not cudas:
         return
-    toolkit = "cuda_toolkit, of the CUDA version that torch is built for"
     versions = [cuda for cuda in cudas if cuda not in ("auto", "none")]
+    toolkit = "a CUDA toolkit of the version that torch is built for"
     if versions:
-        toolkit = f'cuda_toolkit: "{versions[0]}"'
+        toolkit = f"the CUDA toolkit {versions[0]}"
     yield RULE.diagnostic(
         f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
-        "are first used, and no CUDA toolkit is asked for",
+        "are first used, and no nvcc is known there",
         ("training", "strategy"),
         why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
         "machine; an optimizer of torch needs none of them.",
-        help=f"write {toolkit}, or keep to an optimizer of torch",
+        help=f"install {toolkit} on the device, or keep to an optimizer of torch",
     )
 
 

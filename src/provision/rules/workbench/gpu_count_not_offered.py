@@ -17,7 +17,6 @@ Request a number of cards that a machine type has, or name the reservation of th
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts.machines import find_machines
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import (
@@ -31,36 +30,30 @@ def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         card = instance.facts.card
         count = instance.facts.gpu_settings.gpu.count
-        if (
-            card is None
-            or instance.target.machine_type != "auto"
-            or not card.workbench
-            or card.status in UNAVAILABLE_STATUS
-        ):
+        if card is None or instance.target.machine_type != "auto":
             continue
-        if find_machines(context.facts, card, count, reserved=instance.reserved):
+        if not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
         offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
-        kept = available_gpu_counts(context.facts, card, reserved=True)
-        reserve = ""
-        if count in kept:
-            reserve = (
-                f"name a reservation ({card.name} in numbers of {_format_counts(kept)} needs one)"
-            )
-        fewer = f"ask for {_format_counts(offered)}" if offered else ""
+        if count in offered:
+            continue
+        message = f"no machine type gives Workbench {count} x {card.name}"
+        ways = []
+        reservable = available_gpu_counts(context.facts, card, reserved=True)
+        if count in reservable:
+            message += " without a reservation"
+            numbers = ", ".join(map(str, reservable))
+            ways.append(f"name a reservation ({card.name} in numbers of {numbers} needs one)")
+        if offered:
+            ways.append(f"ask for {', '.join(map(str, offered))}")
         yield RULE.diagnostic(
-            f"no machine type gives Workbench {count} x {card.name}"
-            + (" without a reservation" if count in kept else ""),
+            message,
             instance.facts.gpu_settings.gpu_route,
             evidence=card.evidence,
             why="There is nothing that machine_type: auto could choose.",
-            help=", or ".join(filter(None, (reserve, fewer))) or "take another card",
+            help=", or ".join(ways) or "take another card",
             related=related_at(instance.route("kind"), "kind of place"),
         )
-
-
-def _format_counts(counts: tuple[int, ...]) -> str:
-    return ", ".join(map(str, counts))
 
 
 RULE = Rule(

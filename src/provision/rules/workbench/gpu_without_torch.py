@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     declared_specifier,
     is_known_dependency,
@@ -64,23 +63,17 @@ def _check(context: LintContext) -> Findings:
 def _has_torch(context: LintContext) -> bool:
     if context.resolved is not None:
         return "torch" in context.resolved.versions
-    if (
-        find_line(context, "torch")
-        or is_known_dependency(context, "torch")
-        or is_known_dependency(context, "accelerate")
-    ):
+    if is_known_dependency(context, "torch") or is_known_dependency(context, "accelerate"):
         return True
     if any(package.name in _IN_CONDA for package in context.spec.conda_packages):
         return True
-    return any(
-        package.key in context.facts.torch_family
-        or "torch" in package.extras
-        or any(
-            declared_specifier(row, "torch", package.extras) is not None
-            for row in release_rows(context.facts, package.key)[-1:]
-        )
-        for package in context.spec.packages
-    )
+    for package in context.spec.packages:
+        if package.key in context.facts.torch_family or "torch" in package.extras:
+            return True
+        for row in release_rows(context.facts, package.key)[-1:]:
+            if declared_specifier(row, "torch", package.extras) is not None:
+                return True
+    return False
 
 
 RULE = Rule(

@@ -28,40 +28,31 @@ from provision.rules.workbench_instances import newest_image_family, workbench_i
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         image = instance.facts.image
-        state = _support_state(image) if image else None
-        if image is None or state is None or image.kind == "container":
+        if image is None or image.kind == "container":
             continue
-        problem, severity = state
-        carries = ", ".join(
-            filter(
-                None,
-                (
-                    image.os,
-                    f"Python {image.python}" if image.python else "",
-                    f"CUDA {image.cuda}" if image.cuda else "",
-                ),
-            )
-        )
+        severity = Severity.WARNING
+        content = [image.os]
+        content += [f"Python {image.python}"] if image.python else []
+        content += [f"CUDA {image.cuda}"] if image.cuda else []
+        why = f"It carries {', '.join(filter(None, content))}."
+        if _is_past(image.end_of_availability, image):
+            problem = f"is gone since {image.end_of_availability}"
+            severity = Severity.ERROR
+            why = "An image that is gone cannot be started."
+        elif _is_past(image.end_of_support, image):
+            problem = f"is out of support since {image.end_of_support}"
+        elif image.legacy:
+            problem = f"is a legacy family, supported until {image.end_of_support}"
+        else:
+            continue
         yield RULE.diagnostic(
             f"{image.family} {problem}",
             instance.route("image"),
             severity=severity,
             evidence=image.evidence,
-            why=f"It carries {carries}."
-            if severity is Severity.WARNING
-            else "An image that is gone cannot be started.",
+            why=why,
             help=f"take an image of the family {newest_image_family(context.facts)}",
         )
-
-
-def _support_state(image: ImageFamily) -> tuple[str, Severity] | None:
-    if _is_past(image.end_of_availability, image):
-        return f"is gone since {image.end_of_availability}", Severity.ERROR
-    if _is_past(image.end_of_support, image):
-        return f"is out of support since {image.end_of_support}", Severity.WARNING
-    if image.legacy:
-        return f"is a legacy family, supported until {image.end_of_support}", Severity.WARNING
-    return None
 
 
 def _is_past(end: str, image: ImageFamily) -> bool:

@@ -36,32 +36,29 @@ KEY, VALUE = (
 
 
 def _check(context: LintContext) -> Findings:
+    refused = "Google Cloud refuses the instance."
     for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
             route = instance.route("labels", key)
-            refused = "Google Cloud refuses the instance."
             if not KEY.fullmatch(_to_latin(key)):
-                if re.match(r"[A-Za-z]", key):
-                    proposed = f"write {_valid_label(key)}"
-                else:
-                    proposed = "start it with a letter"
                 yield RULE.diagnostic(
                     f"{json_quote(key)} cannot be the key of a label",
                     route,
                     at=RoutePart.KEY,
                     why=refused,
-                    help=proposed,
+                    help=_valid_label(key)
+                    if re.match(r"[A-Za-z]", key)
+                    else "start it with a letter",
                 )
             if not VALUE.fullmatch(_to_latin(value)):
                 yield RULE.diagnostic(
                     f"{json_quote(value)} cannot be the value of a label",
                     route,
                     why=refused,
-                    help=f"write {_valid_label(value)}",
+                    help=_valid_label(value),
                 )
-            reserved = context.facts.reserved_labels.get(key)
-            if reserved is not None:
+            if key in context.facts.reserved_labels:
                 yield RULE.diagnostic(
                     f"Workbench sets the label {key} by itself",
                     route,
@@ -74,7 +71,7 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
                 instance.route("labels"),
-                why="Google Cloud refuses the instance.",
+                why=refused,
                 help=f"leave {len(labels) - MOST} of them out",
             )
 
@@ -87,7 +84,8 @@ def _to_latin(text: str) -> str:
 
 
 def _valid_label(text: str) -> str:
-    return re.sub(r"[^\w-]+", "-", text.lower())[:LONGEST]
+    label = re.sub(r"[^\w-]+", "-", text.lower())
+    return f"write {label[:LONGEST]}"
 
 
 RULE = Rule(

@@ -31,44 +31,41 @@ from provision.rules.workbench_instances import nearest_machine, workbench_insta
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         machine = context.facts.machines.get(instance.target.machine_type)
-        device = instance.facts.gpu_settings
         if machine is None:
             continue
-        if not device.is_nvidia and machine.gpus:
+        settings = instance.facts.gpu_settings
+        route = instance.route("machine_type")
+        if not settings.is_nvidia and machine.gpus:
             yield RULE.diagnostic(
                 f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
-                f"{instance.facts.gpu_settings.gpu.type}",
-                instance.route("machine_type"),
+                f"{settings.gpu.type}",
+                route,
                 severity=Severity.WARNING,
                 why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
                 help=f"write gpu: {machine.card}, or a machine type without a card, such as "
                 "n2-standard-8",
-                related=related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),
+                related=related_at(settings.gpu_route, "GPU declared here"),
             )
-        problem = ""
-        if instance.facts.card:
-            problem = _find_problem(context.facts, machine, instance.facts.card, device.gpu.count)
-        if instance.facts.card and problem:
-            count = instance.facts.gpu_settings.gpu.count
-            route = instance.route("machine_type")
-            near = nearest_machine(
-                find_machines(
-                    context.facts, instance.facts.card, count, reserved=instance.reserved
-                ),
-                machine,
-            )
-            yield RULE.diagnostic(
-                f"{machine.name} {problem}; {_format_cards(count, instance.facts.card.name)} "
-                f"{'is' if count == 1 else 'are'} asked for",
-                route,
-                evidence=machine.evidence,
-                why="Google Cloud refuses to make such a machine.",
-                help=f"write machine_type: {near.name}, or auto"
-                if near
-                else "no machine type of Workbench's has that number of that card: ask for another",
-                related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
-                fix=set_field_fix(context, route, near.name) if near else None,
-            )
+        card = instance.facts.card
+        count = settings.gpu.count
+        problem = _find_problem(context.facts, machine, card, count) if card else ""
+        if card is None or not problem:
+            continue
+        machines = find_machines(context.facts, card, count, reserved=instance.reserved)
+        near = nearest_machine(machines, machine)
+        help_text = "no machine type of Workbench's has that number of that card: ask for another"
+        if near:
+            help_text = f"write machine_type: {near.name}, or auto"
+        yield RULE.diagnostic(
+            f"{machine.name} {problem}; {_format_cards(count, card.name)} "
+            f"{'is' if count == 1 else 'are'} asked for",
+            route,
+            evidence=machine.evidence,
+            why="Google Cloud refuses to make such a machine.",
+            help=help_text,
+            related=related_at(settings.gpu_route, "GPU asked for here"),
+            fix=set_field_fix(context, route, near.name) if near else None,
+        )
 
 
 def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:

@@ -28,31 +28,23 @@ from provision.rules.workbench_instances import available_gpu_counts, workbench_
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         machine = context.facts.machines.get(instance.target.machine_type)
-        why = unavailability_reason(machine, reserved=instance.reserved) if machine else ""
+        reserved = instance.reserved
+        why = unavailability_reason(machine, reserved=reserved) if machine else ""
         if machine is None or not why:
             continue
         card = context.facts.card(machine.card)
-        if card:
-            offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
-        else:
-            offered = ()
-        others = tuple(
-            machine_type.name
-            for count in offered
-            if card
-            for machine_type in find_machines(
-                context.facts, card, count, reserved=instance.reserved
-            )[:1]
-        )
+        others = []
+        if card is not None:
+            for count in available_gpu_counts(context.facts, card, reserved=reserved):
+                smallest = find_machines(context.facts, card, count, reserved=reserved)[0]
+                others.append(smallest.name)
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(
             f"{machine.name} is to be had {why}",
             instance.route("machine_type"),
             evidence=machine.evidence,
             why="Google Cloud refuses to make such a Workbench instance.",
-            help=f"{reserve}take {format_list(others)}"
-            if others
-            else f"{reserve}take another card",
+            help=f"{reserve}take {format_list(others) or 'another card'}",
         )
 
 

@@ -29,34 +29,44 @@ KEY, ALL_BYTES = re.compile(r"[a-zA-Z0-9_-]{1,128}"), 512 * 1024
 """Form of a key, and bytes of all keys and values (compute.v1 discovery document, Metadata). A
 value above its own bound, 256 KiB, cannot be in a spec.
 """
-_WHY = {
-    "service": "Workbench refuses the whole change with: metadata key is protected by Workbench "
-    "Notebooks.",
-    "provision": "The plan writes this key by itself, and a key has one owner.",
-    "create": "It is taken when the instance is made and never changed afterwards: another value "
-    "means another instance.",
+_OWNED = {
+    "service": (
+        "is Workbench's own",
+        (
+            "Workbench refuses the whole change with: metadata key is protected by Workbench "
+            "Notebooks."
+        ),
+    ),
+    "provision": (
+        "is set by provision",
+        "The plan writes this key by itself, and a key has one owner.",
+    ),
+    "create": (
+        "can be set only when the instance is made",
+        (
+            "It is taken when the instance is made and never changed afterwards: another value "
+            "means another instance."
+        ),
+    ),
 }
+"""For each owner of a key, a predicate of the key and the consequence."""
 
 
 def _check(context: LintContext) -> Findings:
+    refused = "Google Cloud refuses the instance."
     for instance in workbench_instances(context):
         metadata = instance.target.metadata
         for key in metadata:
             owned = next((row for row in context.facts.metadata_keys if row.matches(key)), None)
             if owned is not None:
-                says = {
-                    "service": "is Workbench's own",
-                    "provision": "is set by provision",
-                    "create": "can be set only when the instance is made",
-                }[owned.owner]
+                predicate, why = _OWNED[owned.owner]
                 yield RULE.diagnostic(
-                    f"the metadata key {key} {says}",
+                    f"the metadata key {key} {predicate}",
                     instance.route("metadata", key),
                     at=RoutePart.KEY,
-                    severity=Severity.WARNING
-                    if owned.owner == "create"
-                    else owned.evidence.cap_severity(Severity.ERROR),
-                    why=_WHY[owned.owner],
+                    severity=Severity.WARNING if owned.owner == "create" else None,
+                    evidence=owned.evidence,
+                    why=why,
                     help=f"use the field {owned.instead}" if owned.instead else "leave it out",
                 )
             elif not KEY.fullmatch(key):
@@ -64,15 +74,15 @@ def _check(context: LintContext) -> Findings:
                     f"{json_quote(key)} cannot be a metadata key",
                     instance.route("metadata", key),
                     at=RoutePart.KEY,
-                    why="Google Cloud refuses the instance.",
+                    why=refused,
                     help="write letters, digits, hyphens and underscores, at most 128",
                 )
-        total = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())
+        total = len("".join((*metadata, *metadata.values())).encode())
         if total >= ALL_BYTES:
             yield RULE.diagnostic(
                 f"all metadata has {total} bytes, and less than {ALL_BYTES} are taken",
                 instance.route("metadata"),
-                why="Google Cloud refuses the instance.",
+                why=refused,
                 help="keep it in the bucket, and its address here",
             )
 

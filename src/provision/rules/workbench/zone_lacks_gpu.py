@@ -16,7 +16,7 @@ Take the zones of the finding: in the same region if possible, else the nearest.
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
@@ -25,7 +25,6 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples,
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import (
     UNAVAILABLE_STATUS,
-    WorkbenchInstance,
     workbench_instances,
 )
 
@@ -36,38 +35,34 @@ def _check(context: LintContext) -> Findings:
         if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
         rows = {row.region: row for row in load_zones() if row.card == card.name}
+        zones = instance.target.zones
         without = [
             index
-            for index, zone in enumerate(instance.target.zones)
+            for index, zone in enumerate(zones)
             if ZONE_PATTERN.fullmatch(zone) and not _may_have_card(rows.get(region_of(zone)), zone)
         ]
-        if rows:
-            yield from (
-                _finding(instance, index, rows, every=len(without) == len(instance.target.zones))
-                for index in without
+        for index in without if rows else ():
+            evidence = next(iter(rows.values())).evidence
+            severity = None
+            why = "Creating the instance fails there, whatever the quota."
+            if len(without) < len(zones):
+                severity = Severity.WARNING
+                why += " Only the next zone of the list is tried."
+            settings = instance.facts.gpu_settings
+            yield RULE.diagnostic(
+                f"{zones[index]} has no {settings.gpu.type} (as of {evidence.as_of})",
+                instance.route("zones", index),
+                severity=severity,
+                evidence=evidence,
+                why=why,
+                help=f"take {format_list(_nearest_zones(zones[index], rows))}",
+                related=related_at(settings.gpu_route, "GPU asked for here"),
             )
 
 
 def _may_have_card(row: CardZones | None, zone: str) -> bool:
     """Return whether a zone may have the card; its region decides if its zones are unknown."""
     return row is not None and (not row.zones or zone in row.zones)
-
-
-def _finding(
-    instance: WorkbenchInstance, index: int, rows: dict[str, CardZones], *, every: bool
-) -> Diagnostic:
-    zone = instance.target.zones[index]
-    gpu = instance.facts.gpu_settings.gpu
-    some = next(iter(rows.values())).evidence
-    return RULE.diagnostic(
-        f"{zone} has no {gpu.type} (as of {some.as_of})",
-        instance.route("zones", index),
-        severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
-        why="Creating the instance fails there, whatever the quota."
-        + ("" if every else " Only the next zone of the list is tried."),
-        help=f"take {format_list(_nearest_zones(zone, rows))}",
-        related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
-    )
 
 
 def _nearest_zones(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
