@@ -17,7 +17,6 @@ Take the nearest card that is offered.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts import Card, Facts
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
@@ -25,45 +24,30 @@ from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_in
 
 
 def _check(context: LintContext) -> Findings:
+    offered = [card for card in context.facts.cards if card.workbench and card.status == "offered"]
+    offered.sort(key=lambda card: card.memory_gb)
     for instance in workbench_instances(context):
-        near: tuple[str, ...] = ()
         card = instance.facts.card
-        device = instance.facts.gpu_settings
-        if device.gpu.type == "mps":
+        settings = instance.facts.gpu_settings
+        if settings.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
+            help_text = "give this target a gpu of its own, or none"
         elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
-            problem = (
-                f"{card.name} "
-                f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
-            )
-            near = _nearest(context.facts, card)
+            status = UNAVAILABLE_STATUS.get(card.status, "is not an accelerator of Workbench")
+            problem = f"{card.name} {status}"
+            least = card.memory_gb
+            near = [other.name for other in offered if other.memory_gb >= least]
+            help_text = f"take {format_list(near[:3] or [offered[-1].name])}"
         else:
             continue
         yield RULE.diagnostic(
             problem,
-            device.gpu_route,
+            settings.gpu_route,
             evidence=card.evidence if card else None,
             why="The instance cannot be made, in any zone.",
-            help=f"take {format_list(near)}"
-            if near
-            else "give this target a gpu of its own, or none",
+            help=help_text,
             related=related_at(instance.route("kind"), "kind of place"),
         )
-
-
-def _nearest(facts: Facts, card: Card) -> tuple[str, ...]:
-    """Return the cards with as much memory, the smallest first, or else the largest card."""
-    offered = sorted(
-        (
-            candidate
-            for candidate in facts.cards
-            if candidate.workbench and candidate.status == "offered"
-        ),
-        key=lambda candidate: candidate.memory_gb,
-    )
-    return tuple(candidate.name for candidate in offered if candidate.memory_gb >= card.memory_gb)[
-        :3
-    ] or (offered[-1].name,)
 
 
 RULE = Rule(

@@ -27,27 +27,28 @@ from provision.spelling import nearest_word
 
 def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
+        card = instance.facts.card.name if instance.facts.card else ""
         for index, zone in enumerate(instance.target.zones):
             if ZONE_PATTERN.fullmatch(zone):
                 continue
-            near = _zones_like(zone, instance.facts.card.name if instance.facts.card else "")
+            near = format_list(_zones_like(zone, card))
+            what = "a region" if REGION_PATTERN.fullmatch(zone) else "not the name of a zone"
             yield RULE.diagnostic(
-                f"{json_quote(zone)} is "
-                f"{'a region' if REGION_PATTERN.fullmatch(zone) else 'not the name of a zone'}",
+                f"{json_quote(zone)} is {what}",
                 instance.route("zones", index),
                 why="An instance is made in a zone: a region, a hyphen and a letter.",
-                help=f"write {format_list(near)}" if near else "write a zone, as in us-central1-a",
+                help=f"write {near or 'a zone, as in us-central1-a'}",
             )
 
 
-def _zones_like(written: str, card: str) -> tuple[str, ...]:
+def _zones_like(written: str, card: str) -> list[str]:
     """Return the zones of a region with the card, or else the zone with the nearest name."""
     known = sorted(
         {zone for row in load_zones() if not card or row.card == card for zone in row.zones}
     )
-    inside = tuple(zone for zone in known if zone.startswith(f"{written}-"))
+    inside = [zone for zone in known if zone.startswith(f"{written}-")]
     near = nearest_word(written.lower().replace("_", "-").replace(" ", "-"), known, 2)
-    return inside or ((near,) if near else ())
+    return inside or [zone for zone in known if zone == near]
 
 
 RULE = Rule(
