@@ -43,7 +43,7 @@ class ColabTargetFacts(NamedTuple):
 
     @property
     def gpu_location(self) -> Route:
-        """The route of its own card, or else of the target."""
+        """The route of the `gpu` of the target, or else of the target."""
         return self.facts.gpu_settings.gpu_route if self.has_own_gpu else self.facts.route
 
 

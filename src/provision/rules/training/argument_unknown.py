@@ -24,6 +24,7 @@ verification is built with it. Your program has to pass it to its own.
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
+from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
@@ -50,9 +51,7 @@ def _check(context: LintContext) -> Findings:
         for name, row in context.facts.arguments.items()
         if is_in_release(context.facts, row, newest)
     ]
-    trl = any(package.key == "trl" for package in context.spec.packages) or is_known_dependency(
-        context, "trl"
-    )
+    trl = find_line(context, "trl") is not None or is_known_dependency(context, "trl")
     for name in unknown:
         if name == _OF_THE_MODEL:
             yield RULE.diagnostic(
