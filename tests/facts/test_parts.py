@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from provision.errors import ProvisionError
-from provision.facts import lazy_tables, load_facts
+from provision.facts import COMPILED_TABLES, lazy_tables, load_facts
 from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
+from provision.facts.table_lookup import load_tables
 
 READERS: tuple[Callable[[Path], Any], ...] = (
     lazy_tables.load_prices,
     lazy_tables.load_zones,
-    lazy_tables.load_constraints,
     lazy_tables.load_symptoms,
     lazy_tables.load_colab_packages,
 )
@@ -54,7 +54,8 @@ def test_packages_of_a_runtime() -> None:
 
 
 def test_constraints_and_symptoms() -> None:
-    assert lazy_tables.load_constraints()["bnb-cc"].applies_to == "bitsandbytes"
+    constraints = {row.key: row for row in load_tables(COMPILED_TABLES)["constraints"].rows}
+    assert constraints["bnb-cc"].values["applies_to"] == "bitsandbytes"
     assert {symptom.id for symptom in lazy_tables.load_symptoms()} >= {
         "driver-too-old",
         "no-kernel-image",

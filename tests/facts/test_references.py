@@ -11,7 +11,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from provision.facts import Facts, cuda_of, lazy_tables, load_facts
+from provision.facts import COMPILED_TABLES, Facts, cuda_of, lazy_tables, load_facts
+from provision.facts.table_lookup import load_tables
 from provision.facts.versions import require_version
 
 
@@ -216,7 +217,8 @@ def test_symptoms_and_constraints_are_whole(folder: Path) -> None:
         re.compile(symptom.regex)
         assert symptom.cause
         assert symptom.fix
-    severities = {row.severity for row in lazy_tables.load_constraints(folder).values()}
+    constraints = load_tables(COMPILED_TABLES, folder)["constraints"]
+    severities = {row.values["severity"] for row in constraints.rows}
     assert severities == {"error", "warning", "info"}
 
 

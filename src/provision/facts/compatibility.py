@@ -124,9 +124,9 @@ class CompatibilityFacts(FactTables):
         return max(rows, key=lambda row: require_version(row.first), default=None)
 
     def incompatibilities(
-        self, driver: str, build: TorchBuild | None, card: Card, *, windows: bool = False
+        self, driver: str, build: TorchBuild | None, card: Card
     ) -> tuple[Incompatibility, ...]:
-        """Return all reasons why a build does not run on a card with a driver.
+        """Return all reasons why a build does not run on a card with a driver on Linux.
 
         The only reason is UNKNOWN if the build is None or the driver is not a version. Floors:
         NVIDIA, CUDA Compatibility (minor versions), which does not cover PTX: PTX requires a
@@ -140,7 +140,7 @@ class CompatibilityFacts(FactTables):
         if code is None:
             evidence = (card.evidence, build.evidence)
             reasons.append(Incompatibility(IncompatibilityKind.NO_CODE, "", evidence))
-        reasons += _toolkit_incompatibilities(driver, build, code, toolkit, windows=windows)
+        reasons += _toolkit_incompatibilities(driver, build, code, toolkit)
         branch = int(driver.split(".", maxsplit=1)[0])
         last = self.last_driver_branch(card)
         if last is not None and branch > int(last.branch):
@@ -155,11 +155,9 @@ class CompatibilityFacts(FactTables):
             reasons.append(Incompatibility(IncompatibilityKind.DRIVER_BEFORE_CARD, first, evidence))
         return tuple(reasons)
 
-    def can_run(
-        self, driver: str, build: TorchBuild | None, card: Card, *, windows: bool = False
-    ) -> bool | None:
+    def can_run(self, driver: str, build: TorchBuild | None, card: Card) -> bool | None:
         """Return whether a build runs on a card with a driver."""
-        reasons = self.incompatibilities(driver, build, card, windows=windows)
+        reasons = self.incompatibilities(driver, build, card)
         if any(reason.kind is IncompatibilityKind.UNKNOWN for reason in reasons):
             return None
         return not reasons
@@ -221,14 +219,14 @@ def is_driver_at_least(driver: str, floor: str) -> bool | None:
 
 
 def _toolkit_incompatibilities(
-    driver: str, build: TorchBuild, code: DeviceCode | None, toolkit: CudaToolkit, *, windows: bool
+    driver: str, build: TorchBuild, code: DeviceCode | None, toolkit: CudaToolkit
 ) -> list[Incompatibility]:
     """Return the reason, if any, why a driver is too old for a build's CUDA version."""
-    floor = toolkit.driver_floor(windows=windows)
+    floor = toolkit.floor_linux
     if not is_driver_at_least(driver, floor):
         evidence: tuple[Evidence, ...] = (toolkit.evidence,)
         return [Incompatibility(IncompatibilityKind.DRIVER_TOO_OLD, floor, evidence)]
-    if windows or code is None or code.form is not CodeForm.PTX:
+    if code is None or code.form is not CodeForm.PTX:
         return []
     first = toolkit.driver_first
     if first is None or is_driver_at_least(driver, first):

@@ -1,11 +1,15 @@
-"""Reader for compiled fact tables: JSON files whose rows become typed rows with evidence."""
+"""Compiled fact tables: JSON files whose rows become typed rows with evidence, at first use.
+
+A table is named as `provision facts` names it ("machines", "cuda.toolkits"). The key of a mapping
+is the key that the table itself declares under `keys`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from provision.errors import ProvisionError
 from provision.facts.evidence import Evidence
@@ -15,7 +19,7 @@ EVIDENCE_FIELDS = Evidence._fields
 MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 """Exceptions that a table of an unexpected form raises when its rows are built."""
 _Row = TypeVar("_Row")
-_Result = TypeVar("_Result")
+_Content = TypeVar("_Content")
 
 
 class CompiledTables:
@@ -31,7 +35,7 @@ class CompiledTables:
         self._content = read_compiled(path)
         self._evidence: dict[tuple[str, str, str], Evidence] = {}
 
-    def build(self, function: Callable[[CompiledTables], _Result]) -> _Result:
+    def build(self, function: Callable[[CompiledTables], _Content]) -> _Content:
         """Return the result of a function that reads tables.
 
         Raises:
@@ -129,3 +133,52 @@ def expand_rows(table: Mapping[str, Any], part: str = "rows") -> list[dict[str, 
     for row in rows:
         row.update(shared.get(row.pop("by", None), {}))
     return rows
+
+
+class Table(Generic[_Content]):
+    """A table that is built at first use and then stored: most specs need few tables."""
+
+    def __init__(self, build: Callable[[CompiledTables], _Content]) -> None:
+        self._build = build
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, facts: Any, owner: type) -> _Content:
+        """Build the table and store it in the instance, which hides this descriptor.
+
+        Raises:
+            ProvisionError: the table is damaged.
+        """
+        content: _Content = facts.compiled.build(self._build)
+        facts.__dict__[self._name] = content
+        return content
+
+
+def rows(name: str, row_type: Callable[..., _Row]) -> Table[tuple[_Row, ...]]:
+    """Declare a table that is used in the order of its rows."""
+    return Table(lambda compiled: compiled.rows(name, row_type))
+
+
+def keyed(name: str, row_type: Callable[..., _Row]) -> Table[Mapping[str, _Row]]:
+    """Declare a table whose rows are looked up by their key; its parts are joined by colons."""
+    return Table(
+        lambda compiled: {":".join(key): row for key, row in compiled.keyed_rows(name, row_type)}
+    )
+
+
+def grouped(name: str, row_type: Callable[..., _Row]) -> Table[Mapping[str, tuple[_Row, ...]]]:
+    """Declare a table whose rows are looked up by the first part of their key."""
+
+    def build(compiled: CompiledTables) -> Mapping[str, tuple[_Row, ...]]:
+        groups: dict[str, list[_Row]] = {}
+        for key, row in compiled.keyed_rows(name, row_type):
+            groups.setdefault(key[0], []).append(row)
+        return {first: tuple(group) for first, group in groups.items()}
+
+    return Table(build)
+
+
+def names(name: str) -> Table[frozenset[str]]:
+    """Declare a set of names."""
+    return Table(lambda compiled: frozenset(compiled.value(name)))

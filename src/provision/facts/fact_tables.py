@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
 
 from provision.facts import schema_packages, schema_platforms, schema_torch, schema_variables
-from provision.facts.compiled_tables import CompiledTables
-from provision.facts.table_declarations import Table, grouped, keyed, names, rows
+from provision.facts.compiled_tables import CompiledTables, Table, grouped, keyed, names, rows
 
 
 class FactTables:
@@ -15,6 +13,8 @@ class FactTables:
 
     Releases are in ascending order, and package names are canonical (PEP 503).
     """
+
+    compiled: CompiledTables
 
     # torch, CUDA and cards
     torch = rows("torch", schema_torch.TorchRelease)
@@ -104,17 +104,6 @@ class FactTables:
     variables = grouped("variables", schema_variables.VariableEffect)
     folders = keyed("variables.folders", schema_variables.FolderVariable)
     allocator_options = keyed("variables.allocator", schema_variables.AllocatorOption)
-
-    def __init__(self, compiled: CompiledTables) -> None:
-        self.compiled = compiled
-        self._replaced: dict[str, Any] = {}
-
-    def with_tables(self, **tables: Any) -> Self:
-        """Return the same facts with some tables replaced."""
-        facts = type(self)(self.compiled)
-        facts._replaced = {**self._replaced, **tables}
-        facts.__dict__.update(facts._replaced)
-        return facts
 
     @cached_property
     def transformers_read(self) -> tuple[str, ...]:

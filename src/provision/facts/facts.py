@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any, Self
 
 from provision.facts.compatibility import CompatibilityFacts, cuda_of, flavour_of
 from provision.facts.compiled_tables import CompiledTables
@@ -19,6 +20,17 @@ COMPILED_TABLES = Path(__file__).with_name("compiled.json")
 
 class Facts(CompatibilityFacts):
     """All tables with the lookups about builds and cards, machines, images and transformers."""
+
+    def __init__(self, compiled: CompiledTables) -> None:
+        self.compiled = compiled
+        self._replaced: dict[str, Any] = {}
+
+    def with_tables(self, **tables: Any) -> Self:
+        """Return the same facts with some tables replaced."""
+        facts = type(self)(self.compiled)
+        facts._replaced = {**self._replaced, **tables}
+        facts.__dict__.update(facts._replaced)
+        return facts
 
     def card(self, name: str) -> Card | None:
         """Return the accelerator with a name or alias, in any case."""

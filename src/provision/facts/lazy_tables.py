@@ -11,32 +11,23 @@ from pathlib import Path
 from typing import TypeVar
 
 from provision.facts.compiled_tables import CompiledTables
-from provision.facts.schema_packages import Constraint, Symptom
+from provision.facts.schema_packages import Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
 
 LAZY_TABLES_FOLDER = Path(__file__).with_name("on_demand")
 _Row = TypeVar("_Row")
 
 
-@lru_cache(maxsize=8)
 def load_prices(folder: Path = LAZY_TABLES_FOLDER) -> tuple[MachinePrice, ...]:
     """Return the hourly prices of machine types and single GPUs, by region."""
     return _load_rows("prices", MachinePrice, folder)
 
 
-@lru_cache(maxsize=8)
 def load_zones(folder: Path = LAZY_TABLES_FOLDER) -> tuple[CardZones, ...]:
     """Return the zones of Google Cloud that have each card."""
     return _load_rows("zones", CardZones, folder)
 
 
-@lru_cache(maxsize=8)
-def load_constraints(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, Constraint]:
-    """Return the requirements of packages that are stated in prose, by key."""
-    return {row.key: row for row in _load_rows("constraints", Constraint, folder)}
-
-
-@lru_cache(maxsize=8)
 def load_symptoms(folder: Path = LAZY_TABLES_FOLDER) -> tuple[Symptom, ...]:
     """Return the patterns of error messages with their causes and fixes."""
     return _load_rows("symptoms", Symptom, folder)
@@ -62,6 +53,7 @@ def _colab_packages(compiled: CompiledTables) -> Mapping[str, Mapping[str, str]]
     return packages
 
 
+@lru_cache(maxsize=8)
 def _load_rows(table: str, row_type: Callable[..., _Row], folder: Path) -> tuple[_Row, ...]:
     compiled = CompiledTables(folder / f"{table}.json")
     return compiled.build(lambda tables: tables.rows("", row_type))

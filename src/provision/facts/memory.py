@@ -61,14 +61,6 @@ class MemoryEstimate(NamedTuple):
         """The sum of all parts, in bytes on each GPU."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.overhead
 
-    @property
-    def largest(self) -> str:
-        """The name of the largest part."""
-        return max(
-            ("weights", "gradients", "optimizer", "activations", "overhead"),
-            key=lambda part: int(getattr(self, part)),
-        )
-
 
 class MemorySaving(NamedTuple):
     """A change of `training` (field to value), the bytes saved on each GPU, and the new total."""

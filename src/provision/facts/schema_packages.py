@@ -142,18 +142,6 @@ class NumpyFloor(NamedTuple):
     declared_last: str = ""
 
 
-class Constraint(NamedTuple):
-    """A requirement of a package in prose: the affected users, the requirement and the symptom."""
-
-    key: str
-    applies_to: str
-    requires: str
-    severity: str
-    symptom: str
-    evidence: Evidence
-    note: str = ""
-
-
 class Symptom(NamedTuple):
     """An error message (`regex`, for a search), the layer that reports it, its cause and its fix.
 

@@ -148,10 +148,6 @@ def _is_alias(row: FactRow, name: str) -> bool:
 
 def _is_in_release_range(row: FactRow, version: str) -> bool:
     """Return whether a row about the releases `first` to `last` applies to a version."""
-    if "first" not in row.values or "last" not in row.values:
-        return False
-    low, high = parse_version(str(row.values["first"])), parse_version(str(row.values["last"]))
-    release = parse_version(version)
-    if low is None or high is None or release is None:
-        return False
-    return low <= release <= high
+    texts = (row.values.get("first"), version, row.values.get("last"))
+    first, release, last = (parse_version(str(text)) for text in texts)
+    return bool(first and release and last and first <= release <= last)

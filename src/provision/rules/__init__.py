@@ -11,7 +11,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
-    SourceText,
+    SpecText,
     render_rule_page,
 )
 
@@ -24,7 +24,7 @@ __all__ = [
     "LintContext",
     "ResolvedSet",
     "Rule",
-    "SourceText",
+    "SpecText",
     "load_registered_rules",
     "render_rule_page",
     "run_rules",

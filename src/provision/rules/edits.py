@@ -1,4 +1,4 @@
-"""Edits of a spec that change the value of a field."""
+"""Edits of a spec, and the fixes that consist of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ import json
 import re
 
 from provision.diagnostics import Applicability, Edit, Fix, Insert, Replace, Route, RouteLocation
+from provision.kinds.base import TargetFacts
 from provision.rules.rule import LintContext
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._+~<>=!*-]*")
 _YAML_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "none"})
+
+
+def unsafe_fix(title: str, *edits: Edit) -> Fix:
+    """Return a fix that is applied on request only."""
+    return Fix(title, edits, Applicability.UNSAFE)
+
+
+def replace_fix(title: str, route: Route, text: str) -> Fix:
+    """Return the unsafe fix that replaces a written value (YAML source)."""
+    return unsafe_fix(title, Replace(RouteLocation(route), text))
 
 
 def set_field_edit(context: LintContext, route: Route, text: str) -> Edit:
@@ -26,7 +37,22 @@ def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
     if text not in ("true", "false"):
         value = yaml_scalar(text, plain=is_absent or context.source.is_plain(route))
     title = f"write {route[-1]}: {text}" if is_absent else f"write {text}"
-    return Fix(title, (set_field_edit(context, route, value),), Applicability.UNSAFE)
+    return unsafe_fix(title, set_field_edit(context, route, value))
+
+
+def set_argument_fix(context: LintContext, name: str) -> Fix:
+    """Return the fix that adds an argument of Trainer with the value true."""
+    if "arguments" in context.spec.training.model_fields_set:
+        edit = Insert(("training", "arguments"), name, "true")
+    else:
+        edit = Insert(("training",), "arguments", f"{{{name}: true}}")
+    return unsafe_fix(f"say {name}: true", edit)
+
+
+def isolate_fix(context: LintContext, target: TargetFacts) -> Fix:
+    """Return the fix that gives a target an environment apart from its runtime's packages."""
+    edit = set_field_edit(context, (*target.route, "isolation"), "venv")
+    return unsafe_fix("make an environment of its own there", edit)
 
 
 def yaml_scalar(text: str, *, plain: bool = True) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from provision.diagnostics import Edit, Insert, Route
+from provision.diagnostics import Fix, Insert, Route
 from provision.kinds.base import TargetFacts
+from provision.rules.edits import unsafe_fix
 from provision.rules.rule import LintContext
 
 COLAB_HOME, WORKBENCH_HOME = "/content", "/home/jupyter"
 DRIVE_MOUNTS = ("/content/drive", "/content/gdrive")
-"""Where notebooks mount Google Drive: the folders in the documentation of drive.mount()."""
+"""Mount points of Google Drive in the documentation of drive.mount()."""
 _IN_MEMORY = ("/dev/shm", "/run", "/var/run")  # noqa: S108
 _CLEARED = ("/tmp", "/var/tmp")  # noqa: S108
 _RESULTS = re.compile(
@@ -34,7 +35,7 @@ class DeclaredFolder(NamedTuple):
 
     @property
     def holds_results(self) -> bool:
-        """Whether its name suggests results to keep."""
+        """True if its name suggests results to keep."""
         return _RESULTS.search(self.key) is not None
 
 
@@ -82,8 +83,12 @@ def to_target_path(path: str, home: str) -> str:
     return str(PurePosixPath(home) / PurePosixPath(path).name)
 
 
-def override_edit(context: LintContext, folder: DeclaredFolder, path: str) -> Edit:
-    """Return the edit that gives a target its own path for a folder of the spec."""
-    if context.spec.targets[folder.target.name].paths:
-        return Insert((*folder.target.route, "paths"), folder.key, path)
-    return Insert(folder.target.route, "paths", f"{{{folder.key}: {path}}}")
+def override_fix(folder: DeclaredFolder, path: str) -> Fix | None:
+    """Return the fix that gives a target its own path for a folder of the spec, if it has none."""
+    if not path or folder.route[0] != "paths":
+        return None
+    target = folder.target
+    edit = Insert(target.route, "paths", f"{{{folder.key}: {path}}}")
+    if target.target.paths:
+        edit = Insert((*target.route, "paths"), folder.key, path)
+    return unsafe_fix(f"write {path} at target {target.name}", edit)

@@ -40,8 +40,14 @@ class DriverBranches(NamedTuple):
         """The first branch that does not support the card any more."""
         return str(int(self.last) + 1) if self.last else None
 
+    def includes(self, branch: str) -> bool:
+        """Return whether a branch such as "535" supports the card."""
+        return (not self.first or int(self.first) <= int(branch)) and (
+            not self.last or int(branch) <= int(self.last)
+        )
+
     def admits(self, specifiers: SpecifierSet) -> bool:
-        """Return whether a driver of these branches satisfies the specifiers."""
+        """Return whether a driver that supports the card satisfies the specifiers."""
         return has_version_in_range(specifiers, self.first or "0", self.first_unsupported)
 
     def __str__(self) -> str:
@@ -57,23 +63,17 @@ def find_machine_requirement(
     context: LintContext, target: TargetFacts, key: str
 ) -> MachineRequirement | None:
     """Return a requirement of a target, or else of the spec."""
-    if (
-        target.target.requires is not None
-        and (own := getattr(target.target.requires, key)) is not None
-    ):
-        return MachineRequirement(own, (*target.route, "requires", key))
-    text = getattr(context.spec.requires, key)
-    if text is None:
-        return None
-    return MachineRequirement(text, ("requires", key))
+    for requires, route in ((target.target.requires, target.route), (context.spec.requires, ())):
+        text = getattr(requires, key, None)
+        if text is not None:
+            return MachineRequirement(text, (*route, "requires", key))
+    return None
 
 
 def driver_branches(context: LintContext, card: Card) -> DriverBranches:
     """Return the driver branches that support a card."""
-    last, capability = (
-        context.facts.last_driver_branch(card),
-        context.facts.capabilities.get(card.cc),
-    )
+    last = context.facts.last_driver_branch(card)
+    capability = context.facts.capabilities.get(card.cc)
     return DriverBranches(
         capability.first_driver if capability else None, last.branch if last else None
     )

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from provision.diagnostics import Applicability, Fix, Insert, Route
+from provision.diagnostics import Fix, Insert, RelatedLocation, Route
 from provision.facts import Facts, TransformersReleases
 from provision.facts.schema_packages import ReleaseRange
 from provision.facts.versions import (
@@ -19,11 +20,10 @@ from provision.facts.versions import (
     named_versions,
     next_version,
     parse_specifiers,
-    parse_version,
     require_version,
     version_bounds,
 )
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import unsafe_fix, yaml_scalar
 from provision.rules.package_lines import (
     MAX_SPECIFIER_LENGTH,
     find_line,
@@ -31,7 +31,7 @@ from provision.rules.package_lines import (
     set_version_edit,
     without_local,
 )
-from provision.rules.rule import LintContext
+from provision.rules.rule import LintContext, related_at
 from provision.spec import Package
 
 ReleaseRow = ReleaseRange | TransformersReleases
@@ -54,6 +54,15 @@ class RequestedPackage(NamedTuple):
     route: Route
     package: Package | None
 
+    @property
+    def extras(self) -> Sequence[str]:
+        """The extras of its line."""
+        return self.package.extras if self.package else ()
+
+    def may_be(self, first: str, below: str | None = None) -> bool:
+        """Return whether a version from `first` to before `below` is admitted."""
+        return has_version_in_range(parse_specifiers(self.specifiers), first, below)
+
 
 class PossibleReleases(NamedTuple):
     """The rows of the admitted releases of a package, newest first.
@@ -67,7 +76,19 @@ class PossibleReleases(NamedTuple):
 
 def requested_package(context: LintContext, name: str) -> RequestedPackage | None:
     """Return a package by name; None if it is missing, or comes from conda or its own index."""
-    return _requested(context, name, find_line(context, name))
+    route, package = find_line(context, name) or (("packages",), None)
+    if package and is_from_other_index(context, package):
+        return None
+    if context.resolved is not None:
+        version = context.resolved.versions.get(name)
+        if version is None:
+            return None
+        specifiers = f"=={without_local(version)}"
+        return RequestedPackage(name, specifiers, f"{name} {version}", route, package)
+    if package is None or package.marker or len(package.version) > MAX_SPECIFIER_LENGTH:
+        return None
+    specifiers = without_local(package.version)
+    return RequestedPackage(name, specifiers, f"{name}{package.version}", route, package)
 
 
 def requested_packages(context: LintContext) -> dict[str, RequestedPackage]:
@@ -78,9 +99,7 @@ def requested_packages(context: LintContext) -> dict[str, RequestedPackage]:
 
 def release_rows(facts: Facts, name: str) -> Sequence[ReleaseRow]:
     """Return the rows about the releases of a package, oldest first; () if it is unknown."""
-    if name == "transformers":
-        return facts.transformers
-    return facts.runs.get(name, ())
+    return facts.transformers if name == "transformers" else facts.runs.get(name, ())
 
 
 def possible_releases(facts: Facts, name: str, specifiers: str) -> PossibleReleases | None:
@@ -128,6 +147,13 @@ def is_known_dependency(context: LintContext, name: str) -> bool:
     )
 
 
+def requested_trackers(context: LintContext) -> list[str]:
+    """Return the trackers of TrainingArguments(report_to=...)."""
+    report_to = context.spec.training.arguments.get("report_to")
+    names = report_to if isinstance(report_to, list) else [report_to]
+    return [name for name in names if isinstance(name, str)]
+
+
 def starts_processes(context: LintContext) -> bool:
     """Return whether a listed package starts a process for each card, as Lightning's Trainer does.
 
@@ -171,12 +197,8 @@ def declared_specifier(row: ReleaseRow, of: str, extras: Sequence[str] = ()) -> 
     """
     if of == "torch" and isinstance(row, TransformersReleases):
         return None
-    selected = {canonicalize_name(extra) for extra in extras}
-    for key, specifier in row.declared.items():
-        name, _, extra = key.partition("[")
-        if name == of and (not extra or canonicalize_name(extra.rstrip("]")) in selected):
-            return specifier
-    return None
+    keys = {of, *(f"{of}[{canonicalize_name(extra)}]" for extra in extras)}
+    return next((specifier for key, specifier in row.declared.items() if key in keys), None)
 
 
 def sort_specifiers(specifier: str) -> str:
@@ -194,23 +216,25 @@ def origin_route(context: LintContext, package: RequestedPackage, default: Route
     return line[0] if line else default
 
 
+def related_line(package: RequestedPackage) -> tuple[RelatedLocation, ...]:
+    """Return the line of a package as a further location; () for a dependency."""
+    return related_at(package.route, f"{package.name} asked for here") if package.package else ()
+
+
 def set_version_fix(context: LintContext, package: RequestedPackage, specifier: str) -> Fix:
     """Return the fix that requests other versions of a package, on its line or on a new one."""
     if package.package is None:
         return add_package_fix(package.name, specifier)
-    return Fix(
+    return unsafe_fix(
         f"ask for {package.name}{specifier}",
-        (set_version_edit(context, package.route, package.package, specifier),),
-        Applicability.UNSAFE,
+        set_version_edit(context, package.route, package.package, specifier),
     )
 
 
 def add_package_fix(name: str, specifier: str) -> Fix:
     """Return the fix that adds a line for a package."""
-    return Fix(
-        f"add {name}{specifier}",
-        (Insert(("packages",), None, yaml_scalar(f"{name}{specifier}")),),
-        Applicability.UNSAFE,
+    return unsafe_fix(
+        f"add {name}{specifier}", Insert(("packages",), None, yaml_scalar(f"{name}{specifier}"))
     )
 
 
@@ -222,39 +246,27 @@ def _admitted_rows(
 
     They are incomplete if something older is admitted; None if something newer is.
     """
-    admits, last = parse_specifiers(specifiers), table[-1][1]
+    admits = parse_specifiers(specifiers)
+    newest = table[-1][1]
     low, high = version_bounds(admits)
-    if (high is None or high > require_version(last)) and has_version_in_range(
-        admits, next_version(last)
+    if (high is None or high > require_version(newest)) and has_version_in_range(
+        admits, next_version(newest)
     ):
         return None
     indexes = set()
     for index, (first, last) in enumerate(table):
-        if _overlap(first, last, low, high) and _admits_between(specifiers, first, last):
+        # The bounds exclude most ranges, and take less time than the specifiers.
+        if low is not None and require_version(last) < low:
+            continue
+        if high is not None and require_version(first) > high:
+            break
+        if admits.contains(last, prereleases=True) or has_version_in_range(admits, first, last):
             indexes.add(index)
     for index, (older, newer) in enumerate(itertools.pairwise(table)):
-        if _admits_unread_patch(specifiers, older[1], newer[0], low, high):
+        if _admits_unread_patch(admits, older[1], newer[0]):
             indexes |= {index, index + 1}
     is_complete = low is not None and low >= require_version(table[0][0])
     return tuple(sorted(indexes, reverse=True)), is_complete
-
-
-def _requested(
-    context: LintContext, name: str, line: tuple[Route, Package] | None
-) -> RequestedPackage | None:
-    route, package = line or (("packages",), None)
-    if package and is_from_other_index(context, package):
-        return None
-    if context.resolved is not None:
-        version = context.resolved.versions.get(name)
-        if version is None:
-            return None
-        specifiers = f"=={without_local(version)}"
-        return RequestedPackage(name, specifiers, f"{name} {version}", route, package)
-    if package is None or package.marker or len(package.version) > MAX_SPECIFIER_LENGTH:
-        return None
-    specifiers = without_local(package.version)
-    return RequestedPackage(name, specifiers, f"{name}{package.version}", route, package)
 
 
 def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bool:
@@ -263,12 +275,9 @@ def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bo
     releases = possible_releases(context.facts, package.key, without_local(package.version))
     if releases is None or not releases.rows:
         return False
+    declared = (declared_specifier(row, name, package.extras) for row in releases.rows)
     forbidden = _complement(ceiling)
-    for row in releases.rows:
-        specifier = declared_specifier(row, name, package.extras)
-        if specifier is None or is_satisfiable(specifier, forbidden):
-            return False
-    return True
+    return all(specifier and not is_satisfiable(specifier, forbidden) for specifier in declared)
 
 
 def _complement(ceiling: str) -> str:
@@ -277,47 +286,16 @@ def _complement(ceiling: str) -> str:
     return ceiling.replace("<", ">=")
 
 
-def _overlap(first: str, last: str, low: Version | None, high: Version | None) -> bool:
-    return (low is None or require_version(last) >= low) and (
-        high is None or require_version(first) <= high
-    )
-
-
-def _admits_between(specifiers: str, first: str, last: str) -> bool:
-    """Return whether specifiers admit a version from `first` to `last`."""
-    admits = parse_specifiers(specifiers)
-    if any(admits.contains(end, prereleases=True) for end in (first, last)):
-        return True
-    inside = (
-        version
-        for version in named_versions(admits)
-        if require_version(first) < version < require_version(last)
-    )
-    return any(
-        admits.contains(point, prereleases=True)
-        for version in inside
-        for point in (version, Version(next_version(version.public)))
-        if parse_version(str(point))
-    )
-
-
-def _admits_unread_patch(
-    specifiers: str, older: str, newer: str, low: Version | None, high: Version | None
-) -> bool:
+def _admits_unread_patch(admits: SpecifierSet, older: str, newer: str) -> bool:
     """Return whether specifiers admit a release between two ranges of the table.
 
     Only the newest patch of each minor release was read: these are older patches of `newer`.
     """
-    first, before = require_version(newer), require_version(older)
-    if (
-        first.release[:2] == before.release[:2]
-        or (low is not None and low >= first)
-        or (high is not None and high <= before)
-    ):
+    first = require_version(newer)
+    if first.release[:2] == require_version(older).release[:2]:
         return False
-    begin = require_version(".".join(str(part) for part in first.release[:2]))
-    if begin >= first or (high is not None and high < begin):
-        return False
-    admits = parse_specifiers(specifiers)
-    points = [begin, *(version for version in named_versions(admits) if begin <= version < first)]
-    return any(admits.contains(point, prereleases=True) for point in points)
+    begin = Version(f"{first.major}.{first.minor}")
+    return any(
+        begin <= version < first and admits.contains(version, prereleases=True)
+        for version in (begin, *named_versions(admits))
+    )

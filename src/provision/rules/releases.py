@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from provision.diagnostics import Route
+from provision.facts import TorchRelease
 from provision.facts.versions import (
     admitted_versions,
     has_version_in_range,
@@ -38,6 +39,12 @@ def torch_releases(context: LintContext) -> AdmittedReleases | None:
     return context.cached("torch", lambda: _releases(context, "torch", table))
 
 
+def torch_rows(context: LintContext, releases: AdmittedReleases | None) -> list[TorchRelease]:
+    """Return the facts about the admitted releases of torch, oldest first."""
+    rows = map(context.facts.torch_release, releases.known if releases else ())
+    return [row for row in rows if row]
+
+
 def transformers_releases(context: LintContext) -> AdmittedReleases | None:
     """Return the admitted releases of transformers; None if it is not listed.
 
@@ -59,34 +66,28 @@ def _transformers(context: LintContext) -> AdmittedReleases | None:
 
 
 def _releases(context: LintContext, name: str, table: tuple[str, ...]) -> AdmittedReleases | None:
-    line = find_line(context, name)
-    if name == "torch" and line and is_from_other_index(context, line[1]):
+    route, package = find_line(context, name) or (("packages",), None)
+    if name == "torch" and package and is_from_other_index(context, package):
         return None
-    route: Route = line[0] if line else ("packages",)
     if context.resolved is not None:
-        return _locked(context, name, context.resolved.versions.get(name), route)
-    specifiers = version_specifiers(line[1]) if line else None
-    if line is None or specifiers is None:
+        version = context.resolved.versions.get(name)
+        if version is None:
+            return None
+        known: tuple[str, ...] = ()
+        if name == "torch" and (release := context.facts.torch_release(version)):
+            known = (release.release,)
+        elif name == "transformers" and context.facts.has_transformers_release(version):
+            known = (version,)
+        return AdmittedReleases(f"{name} {version}", known, not known, route)
+    specifiers = version_specifiers(package) if package else None
+    if package is None or specifiers is None:
         return None
     return AdmittedReleases(
-        f"{name}{line[1].version}",
+        f"{name}{package.version}",
         admitted_versions(specifiers, table),
         has_version_in_range(specifiers, f"{table[-1]}.0.1"),
         route,
     )
-
-
-def _locked(
-    context: LintContext, name: str, version: str | None, route: Route
-) -> AdmittedReleases | None:
-    if version is None:
-        return None
-    known: tuple[str, ...] = ()
-    if name == "torch" and (release := context.facts.torch_release(version)):
-        known = (release.release,)
-    elif name == "transformers" and context.facts.has_transformers_release(version):
-        known = (version,)
-    return AdmittedReleases(f"{name} {version}", known, not known, route)
 
 
 @lru_cache(maxsize=256)

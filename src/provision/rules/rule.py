@@ -19,7 +19,7 @@ from provision.diagnostics import (
     RoutePart,
     Severity,
 )
-from provision.facts import Facts
+from provision.facts import Evidence, Facts
 from provision.kinds.base import GpuSettings, TargetFacts
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
@@ -27,7 +27,7 @@ from provision.target_facts import collect_target_facts
 _Cached = TypeVar("_Cached")
 
 
-class SourceText(Protocol):
+class SpecText(Protocol):
     """The text of a spec as its author wrote it."""
 
     def text(self, route: Route) -> str | None:
@@ -58,7 +58,7 @@ class LintContext:
     """A valid spec with its text, the facts, and on the second run the resolved set."""
 
     spec: Spec
-    source: SourceText
+    source: SpecText
     facts: Facts
     resolved: ResolvedSet | None = None
 
@@ -82,10 +82,39 @@ class LintContext:
             return self.resolved.versions.keys()
         return dict.fromkeys(package.key for package in self.spec.packages).keys()
 
+    @cached_property
+    def targets_by_gpu(self) -> dict[Route, TargetFacts]:
+        """One target for each `gpu` that applies to a target, by its route."""
+        return {target.gpu_settings.gpu_route: target for target in self.targets}
+
+    @cached_property
+    def uses_trainer(self) -> bool:
+        """True if the program uses the Trainer of transformers."""
+        return self.spec.framework() == "hf-trainer"
+
+    @property
+    def trains_with_trainer(self) -> bool:
+        """True if the Trainer of transformers trains a model."""
+        return self.uses_trainer and self.spec.training.method != "inference"
+
     @property
     def python(self) -> str:
         """The Python of the resolved set, or else of the spec, as in "3.11"."""
         return self.resolved.python if self.resolved else self.spec.python
+
+    def flavour_of(self, settings: GpuSettings) -> str | None:
+        """Return the torch build of the resolved set, or else the one that settings decide."""
+        return self.resolved.flavour if self.resolved else settings.flavour
+
+    @property
+    def chosen(self) -> str:
+        """The predicate of a package that is resolved, or else of one that is listed."""
+        return "there" if self.resolved else "asked for"
+
+    @property
+    def package_list(self) -> str:
+        """The phrase for the list that `package_names` come from."""
+        return "in the resolved set" if self.resolved else "listed"
 
     @cached_property
     def _cache(self) -> dict[str, Any]:
@@ -99,7 +128,8 @@ class LintContext:
         return result
 
 
-Check = Callable[[LintContext], Iterator[Diagnostic]]
+Findings = Iterator[Diagnostic]
+Check = Callable[[LintContext], Findings]
 
 
 class Example(NamedTuple):
@@ -130,7 +160,7 @@ class Rule(NamedTuple):
         id: three letters of the area and a number, as in "PKG001".
         name: the name in kebab case.
         severity: the highest severity of its findings.
-        sources: references for what the rule knows.
+        sources: references for the knowledge behind the rule.
         check: yields the findings for a spec. It is called on the spec, and again on every
             resolved set; it does no I/O, and an exception becomes the finding BUG000.
         bad: specs that give a finding.
@@ -166,27 +196,45 @@ class Rule(NamedTuple):
         why: str,
         help: str,  # noqa: A002 (the name of the field of Diagnostic)
         severity: Severity | None = None,
+        evidence: Evidence | None = None,
         related: tuple[RelatedLocation, ...] = (),
         fix: Fix | None = None,
+        source: str = "",
     ) -> Diagnostic:
-        """Return a finding at a route; `severity` if it is lower than the rule's own."""
+        """Return a finding at a route.
+
+        Args:
+            message: what is wrong, with the values.
+            route: the field that the finding points at.
+            at: the part of the field.
+            why: the consequence.
+            help: the fix in words.
+            severity: a severity below the rule's own.
+            evidence: the fact that the finding rests on; a doubtful fact lowers an error.
+            related: further locations.
+            fix: the fix as an edit.
+            source: the source of the fact, if it is more exact than the rule's own.
+        """
+        severity = severity or self.severity
+        if evidence is not None:
+            severity = evidence.cap_severity(severity)
         return Diagnostic(
             self.id,
             self.name,
-            severity or self.severity,
+            severity,
             message,
             RouteLocation(route, at),
             why,
             help,
             related,
             fix,
-            "; ".join(self.sources),
+            source or "; ".join(self.sources),
         )
 
 
-def related_at(route: Route, text: str) -> RelatedLocation:
-    """Return a second location of a finding."""
-    return RelatedLocation(RouteLocation(route), text)
+def related_at(route: Route, text: str) -> tuple[RelatedLocation, ...]:
+    """Return a further location of a finding."""
+    return (RelatedLocation(RouteLocation(route), text),)
 
 
 def related_if_written(
@@ -194,7 +242,7 @@ def related_if_written(
 ) -> tuple[RelatedLocation, ...]:
     """Return a second location, or the name of its target if the field was left to its default."""
     if _is_written(context.spec, route):
-        return (related_at(route, text),)
+        return related_at(route, text)
     target = route[:2]
     if target[0] == "targets" and _is_written(context.spec, target):
         return (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),)

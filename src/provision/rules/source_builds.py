@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from provision.diagnostics import Route
+from provision.diagnostics import Fix, Route
 from provision.facts import cuda_of
 from provision.facts.schema_platforms import OperatingSystem
+from provision.facts.schema_torch import CudaToolkit
 from provision.kinds.base import TargetFacts
+from provision.rules.edits import replace_fix
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import LintContext
 from provision.spec import Package
@@ -39,6 +41,17 @@ def torch_extensions(context: LintContext) -> list[tuple[Route, Package]]:
     ]
 
 
+def toolkit_to_build_with(context: LintContext) -> CudaToolkit | None:
+    """Return the facts of `cuda_toolkit`; None if it is unknown, or no package is built."""
+    toolkit = context.facts.toolkits.get(context.spec.cuda_toolkit or "")
+    return toolkit if source_built_packages(context) else None
+
+
+def set_toolkit_fix(cuda: str) -> Fix:
+    """Return the fix that requests another CUDA toolkit."""
+    return replace_fix(f'write cuda_toolkit: "{cuda}"', ("cuda_toolkit",), f'"{cuda}"')
+
+
 def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:
     """Return the CUDA compiler of the spec, of Colab or of the target's image; None if unknown."""
     if context.spec.cuda_toolkit is not None:
@@ -65,7 +78,7 @@ def wheel_cuda_at(context: LintContext, target: TargetFacts) -> str | None:
 def operating_system_at(context: LintContext, target: TargetFacts) -> OperatingSystem | None:
     """Return the operating system of a target; None if it is unknown."""
     row = target.image or target.runtime
-    return context.facts.systems.get(row.os) if row is not None else None
+    return context.facts.systems.get(row.os) if row else None
 
 
 def major_version(cuda: str) -> str:

@@ -33,7 +33,7 @@ class BuildOption(NamedTuple):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the facts are sure enough that it can be installed to recommend it."""
+        """True if the facts are sure enough about the build to recommend it."""
         return self.release.builds[self.flavour] != "low"
 
 
@@ -78,12 +78,8 @@ def possible_torch_releases(context: LintContext) -> AdmittedReleases | None:
         return torch_releases(context)
     if context.spec.framework() == "none":
         return None
-    return AdmittedReleases(
-        "torch",
-        tuple(row.release for row in context.facts.torch),
-        includes_newer=True,
-        route=("packages",),
-    )
+    table = tuple(row.release for row in context.facts.torch)
+    return AdmittedReleases("torch", table, includes_newer=True, route=("packages",))
 
 
 def possible_builds(context: LintContext, query: BuildQuery) -> Iterator[BuildOption]:
@@ -96,12 +92,10 @@ def possible_builds(context: LintContext, query: BuildQuery) -> Iterator[BuildOp
 
 def can_run(context: LintContext, query: BuildQuery, option: BuildOption) -> bool | None:
     """Return whether a build has code for the card and runs with the driver; None if unknown."""
-    if option.build is None:
-        return None
     driver = query.target.driver
-    if driver is None:
+    if option.build and driver is None:
         return context.facts.has_code_for(query.card, option.build)
-    return context.facts.can_run(driver.value, option.build, query.card)
+    return driver and context.facts.can_run(driver.value, option.build, query.card)
 
 
 def runnable_builds(context: LintContext, query: BuildQuery) -> Iterator[BuildOption]:
@@ -125,7 +119,8 @@ def runnable_cudas(context: LintContext, query: BuildQuery) -> dict[str, str]:
         newest_torch.setdefault(option.cuda, option.release.release)
     if query.flavour is None:
         return newest_torch
-    requested, known = require_version(cuda_of(query.flavour)), list(newest_torch)
+    requested = require_version(cuda_of(query.flavour))
+    known = list(newest_torch)
     older = sorted(
         (cuda for cuda in known if require_version(cuda) < requested),
         key=lambda cuda: (require_version(newest_torch[cuda]), require_version(cuda)),
@@ -139,51 +134,51 @@ def runnable_cudas(context: LintContext, query: BuildQuery) -> dict[str, str]:
 
 def runnable_releases(context: LintContext, query: BuildQuery) -> tuple[str, ...]:
     """Return all known torch releases that run at the target in its flavour; () if it is open."""
-    if not query.flavour:
-        return ()
-    return tuple(option.release.release for option in _nearest(context, query, query.flavour))
+    builds = _nearest(context, query, query.flavour) if query.flavour else ()
+    return tuple(option.release.release for option in builds)
 
 
 def describe_alternatives(
     context: LintContext, query: BuildQuery, else_do: str = "take another card"
 ) -> str:
     """Return a help text with the nearest combinations of torch and CUDA that run at a target."""
-    same = runnable_cudas(context, query)
+    cudas = runnable_cudas(context, query)
     options = [
         f'write cuda: "{cuda}", for which torch {release} runs there'
-        for cuda, release in list(same.items())[:2]
+        for cuda, release in list(cudas.items())[:2]
     ]
     builds = _nearest(context, query, query.flavour) if query.flavour else []
-    if not same and not builds:
+    if not cudas and not builds:
         builds = _nearest(context, query, None)
     if builds:
+        oldest = builds[-1]
+        note = ""
+        if not _has_python(context, oldest):
+            note = (
+                f", which has Python {format_versions(oldest.release.pythons_on(query.platform))}"
+            )
         options.append(
             f"take torch {format_versions(option.release.release for option in builds)} for "
-            f"CUDA {builds[0].cuda}{_python_note(context, query, builds[-1])}"
+            f"CUDA {builds[0].cuda}{note}"
         )
     return ", or ".join([*options, else_do])
 
 
 def _build_queries(context: LintContext) -> Iterator[BuildQuery]:
-    targets = [
-        target
-        for target in context.targets
-        if target.card is not None
-        and target.gpu_settings.is_nvidia
-        and target.gpu_settings.flavour != "cpu"
-    ]
-    releases = possible_torch_releases(context) if targets else None
+    releases = possible_torch_releases(context)
     if releases is None:
         return
-    for target in targets:
+    for target in context.targets:
         flavour = target.gpu_settings.flavour
+        if target.card is None or flavour == "cpu":
+            continue
         if context.resolved is not None:
             resolved = context.resolved.flavour
             if resolved in (None, "cpu") or flavour not in (None, resolved):
                 continue
             flavour = resolved
         for platform in target.platforms:
-            if platform in LINUX_PLATFORMS and target.card is not None:
+            if platform in LINUX_PLATFORMS:
                 yield BuildQuery(target, target.card, platform, flavour, releases)
 
 
@@ -199,13 +194,12 @@ def _nearest(context: LintContext, query: BuildQuery, flavour: str | None) -> li
             if option.is_confirmed and can_run(context, query, option):
                 options[number] = option
                 break
-    with_python = {
-        number: option for number, option in options.items() if _has_python(context, option)
-    }
-    options = with_python or options
-    if flavour is not None or not options:
-        return list(options.values())
-    return [options[min(options, key=lambda number: (abs(number - newest_admitted), -number))]]
+    numbers = [number for number, option in options.items() if _has_python(context, option)]
+    numbers = numbers or list(options)
+    if flavour is None:
+        numbers.sort(key=lambda number: (abs(number - newest_admitted), -number))
+        numbers = numbers[:1]
+    return [options[number] for number in numbers]
 
 
 def _builds_of(context: LintContext, query: BuildQuery, row: TorchRelease) -> Iterator[BuildOption]:
@@ -224,12 +218,6 @@ def _newest_first(flavours: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
         sorted(flavours, key=lambda flavour: require_version(cuda_of(flavour)), reverse=True)
     )
-
-
-def _python_note(context: LintContext, query: BuildQuery, option: BuildOption) -> str:
-    if _has_python(context, option):
-        return ""
-    return f", which has Python {format_versions(option.release.pythons_on(query.platform))}"
 
 
 def _has_python(context: LintContext, option: BuildOption) -> bool:

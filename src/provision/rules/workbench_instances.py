@@ -25,7 +25,7 @@ UNAVAILABLE_STATUS = {
 """Texts for the status of a card that Workbench does not offer any more."""
 
 
-class Instance(NamedTuple):
+class WorkbenchInstance(NamedTuple):
     """A Workbench target and its facts."""
 
     facts: TargetFacts
@@ -37,15 +37,15 @@ class Instance(NamedTuple):
 
     @property
     def reserved(self) -> bool:
-        """Whether the machine is taken from a reservation."""
+        """True if the machine comes from a reservation."""
         return self.target.reservation is not None
 
 
-def workbench_instances(context: LintContext) -> Iterator[Instance]:
+def workbench_instances(context: LintContext) -> Iterator[WorkbenchInstance]:
     """Yield every Workbench target."""
     for target in context.targets:
         if isinstance(target.target, WorkbenchTarget):
-            yield Instance(target, target.target)
+            yield WorkbenchInstance(target, target.target)
 
 
 def newest_image_family(facts: Facts) -> str:

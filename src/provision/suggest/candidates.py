@@ -17,7 +17,7 @@ from provision.suggest.version_options import VersionOption, VersionOptions
 
 PRECISION_CHANGE_COST, LOOSENED_COST, DROPPED_COST = 3.0, 1.1, 2.5
 """Costs of another precision, which changes the training, and of a package with other versions or
-without a line. Our candidate.
+without a line. Our choice.
 """
 _CORE = ("torch", "torchvision", "torchaudio", "transformers", "accelerate")
 _LOWER = {

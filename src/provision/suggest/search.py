@@ -85,7 +85,7 @@ class SuggestionResult(NamedTuple):
 
     @property
     def has_usable_combination(self) -> bool:
-        """Whether a suggestion satisfies every rule, and uv if it was run."""
+        """True if a suggestion satisfies every rule, and uv if it was run."""
         return not self.in_the_way and any(
             combination.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
             for combination in self.combinations

@@ -17,31 +17,25 @@ Write `runtime: latest`, or go through the browser, where the notebook names the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import colab_targets
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import set_field_edit, unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such target."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
         if colab.target.via != "colab-cli" or colab.target.runtime == "latest":
             continue
+        via = (*colab.facts.route, "via")
         yield RULE.diagnostic(
             f"target {colab.name}: runtime {colab.target.runtime} is asked for, and via: "
             "colab-cli always gets the newest one",
             colab.runtime_route,
             why="Colab's command line has no option for the runtime version.",
             help="write via: browser to keep the version, or runtime: latest",
-            related=(related_at((*colab.facts.route, "via"), "the way there"),),
-            fix=Fix(
-                "go through the browser",
-                (set_field_edit(context, (*colab.facts.route, "via"), "browser"),),
-                Applicability.UNSAFE,
-            ),
+            related=related_at(via, "the way there"),
+            fix=unsafe_fix("go through the browser", set_field_edit(context, via, "browser")),
         )
 
 
@@ -50,7 +44,7 @@ RULE = Rule(
     name="colab-cli-runtime",
     severity=Severity.ERROR,
     sources=("googlecolab/google-colab-cli 0.7.5 and its pull request #15",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

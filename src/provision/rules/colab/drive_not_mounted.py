@@ -7,26 +7,23 @@ Finds folders below /content/drive at Colab targets, those of `env` too.
 ## Why
 
 A new runtime has no Drive until someone runs `drive.mount("/content/drive")` and agrees in the
-browser. A program that comes first makes the folder on the
-machine's own disk: what it writes there is lost, and mounting then fails with "Mountpoint must
-not already contain files". Below the mount, files lie in
-MyDrive or Shareddrives.
+browser. A program that runs earlier creates the folder on the machine's own disk: what it writes
+there is lost, and mounting then fails with "Mountpoint must not already contain files". Below the
+mount, files are under MyDrive or Shareddrives.
 
 ## How to fix
 
-Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is
-slow with many small files.
+Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is slow
+with many small files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets
+from provision.diagnostics import Severity
+from provision.rules.colab.runtimes import colab_targets
 from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
-from provision.rules.folders import DRIVE_MOUNTS, is_within
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.folders import DRIVE_MOUNTS, declared_folders, is_within
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 DRIVE_FOLDERS = tuple(
     f"{drive}/{name}"
@@ -35,40 +32,38 @@ DRIVE_FOLDERS = tuple(
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder on Drive at each Colab target."""
+def _check(context: LintContext) -> Findings:
+    variables = context.spec.env.keys() & context.facts.folders.keys()
     for colab in colab_targets(context):
-        for route, path in _folders(context, colab):
-            if is_within(path, *DRIVE_MOUNTS):
-                yield _finding(colab, route, path)
-
-
-def _folders(context: LintContext, colab: ColabTargetFacts) -> Iterator[tuple[Route, str]]:
-    for key, path in {**context.spec.paths, **colab.target.paths}.items():
-        yield (*(colab.facts.route if key in colab.target.paths else ()), "paths", key), path
-    for name, value in context.spec.env.items():
-        if name in context.facts.folders:
-            yield ("env", name), value
-
-
-def _finding(colab: ColabTargetFacts, route: Route, path: str) -> Diagnostic:
-    driven, outside = colab.target.via == "colab-cli", not is_within(path, *DRIVE_FOLDERS)
-    return RULE.diagnostic(
-        f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has "
-        "only after it was mounted",
-        route,
-        severity=None if driven or outside or route[0] == "env" else Severity.INFO,
-        why=(
-            "Colab's command line has no browser to agree in."
-            if driven
-            else "What is made before lies on the machine's own disk, and mounting then fails: "
-            "Mountpoint must not already contain files."
-        )
-        + (" Files of a Drive lie in MyDrive or Shareddrives below the mount." if outside else ""),
-        help="run drive.mount in the first cell, or write a folder below /content and copy what "
-        "is to stay",
-        related=(related_at(colab.facts.route, "this runtime"),),
-    )
+        folders = {
+            folder.route: folder.path
+            for folder in declared_folders(context)
+            if folder.target is colab.facts
+        }
+        folders |= {("env", name): context.spec.env[name] for name in variables}
+        is_driven = colab.target.via == "colab-cli"
+        for route, path in folders.items():
+            if not is_within(path, *DRIVE_MOUNTS):
+                continue
+            is_outside = not is_within(path, *DRIVE_FOLDERS)
+            why = (
+                "What is made before lies on the machine's own disk, and mounting then fails: "
+                "Mountpoint must not already contain files."
+            )
+            if is_driven:
+                why = "Colab's command line has no browser to agree in."
+            if is_outside:
+                why += " Files of a Drive lie in MyDrive or Shareddrives below the mount."
+            yield RULE.diagnostic(
+                f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has "
+                "only after it was mounted",
+                route,
+                severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
+                why=why,
+                help="run drive.mount in the first cell, or write a folder below /content and copy "
+                "what is to stay",
+                related=related_at(colab.facts.route, "this runtime"),
+            )
 
 
 RULE = Rule(
@@ -76,7 +71,7 @@ RULE = Rule(
     name="drive-not-mounted",
     severity=Severity.WARNING,
     sources=("googlecolab/colabtools, google/colab/drive.py",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f"{EMPTY_SPEC}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB_TARGETS}",

@@ -6,62 +6,43 @@ Looks up whether Colab offers the accelerator of each Colab target.
 
 ## Why
 
-Colab has a handful of cards. A notebook that asks for another one opens without it, and Colab's
-command line takes an A100 instead of a name it does not know.
+Colab has a handful of cards. A notebook that requests another card opens without it, and Colab's
+command line replaces an unknown name by an A100.
 
 ## How to fix
 
-Give the Colab target a `gpu` of its own: the finding names the smallest that is no weaker than
-the one asked for.
+Set `gpu` at the Colab target: the finding names the smallest card that is not weaker than the
+requested one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Edit,
-    Fix,
-    Insert,
-    Replace,
-    RouteLocation,
     Severity,
 )
-from provision.facts import Card
-from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.colab.runtimes import colab_targets, set_gpu_fix, smallest_sufficient_card
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known card that Colab does not offer; GPU001 finds unknown ones."""
-    for colab in colab_targets(context):
-        card, kind = colab.facts.card, colab.facts.gpu_settings.gpu.type
-        if kind == "mps" or (card is not None and not card.colab):
-            yield _finding(context, colab, card)
-
-
-def _finding(context: LintContext, colab: ColabTargetFacts, card: Card | None) -> Diagnostic:
-    offered = [other for other in context.facts.cards if other.colab]
-    name, route = smallest_sufficient_card(context, card).name, colab.facts.gpu_settings.gpu_route
-    own = route == (*colab.facts.route, "gpu")
-    edit: Edit
-    if not own:
-        edit = Insert(colab.facts.route, "gpu", name)
-    else:
-        edit = Replace(RouteLocation(route), name)
-    return RULE.diagnostic(
-        f"target {colab.name}: Colab has no {colab.facts.gpu_settings.gpu.type}",
-        route if own else colab.facts.route,
-        severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
-        why=f"It offers {', '.join(other.name for other in offered)}.",
-        help=f"write gpu: {name} at target {colab.name}",
-        related=() if own else (related_at(route, "card asked for here"),),
-        fix=None
-        if own and context.source.text(route) is None
-        else Fix(f"ask Colab for {name}", (edit,), Applicability.UNSAFE),
-    )
+def _check(context: LintContext) -> Findings:
+    for colab in colab_targets(context):  # GPU001 reports unknown cards
+        card = colab.facts.card
+        settings = colab.facts.gpu_settings
+        if settings.gpu.type != "mps" and (card is None or card.colab):
+            continue
+        name = smallest_sufficient_card(context, card).name
+        offered = ", ".join(other.name for other in context.facts.cards if other.colab)
+        yield RULE.diagnostic(
+            f"target {colab.name}: Colab has no {settings.gpu.type}",
+            colab.gpu_location,
+            evidence=card.evidence if card else None,
+            why=f"It offers {offered}.",
+            help=f"write gpu: {name} at target {colab.name}",
+            related=()
+            if colab.has_own_gpu
+            else related_at(settings.gpu_route, "card asked for here"),
+            fix=set_gpu_fix(context, colab, name, f"ask Colab for {name}"),
+        )
 
 
 RULE = Rule(
@@ -69,7 +50,7 @@ RULE = Rule(
     name="colab-gpu-not-offered",
     severity=Severity.ERROR,
     sources=("googlecolab/google-colab-cli client.py", "googlecolab/colab-vscode api.ts"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Finds versions of the packages that Colab's kernel lives on with which it was seen not to come
-back: ipython 9 and newer. Asked of the spec where it lets
-nothing else through, and of each resolved set: ipykernel and ipywidgets bring ipython.
+Finds versions of packages of Colab's kernel with which the kernel does not start again: ipython 9
+and newer. It checks the spec if the spec admits no other version, and each resolved set, because
+ipykernel and ipywidgets depend on ipython.
 
 ## Why
 
 With `isolation: system` the package replaces the runtime's own. At the next restart the kernel
-cannot be imported, the notebook does not connect any more, and
-only a new runtime helps.
+cannot be imported, the notebook does not connect any more, and only a new runtime helps.
 
 ## How to fix
 
@@ -20,47 +19,37 @@ packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.facts.schema_platforms import ProtectedPackage
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    BaseRuntime,
-    PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
-    set_replaced_version_edit,
+    request_fix,
 )
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that is certain to end the kernel of a Colab target."""
-    deadly = {row.package: row for row in context.facts.protected.values() if row.kills}
+def _check(context: LintContext) -> Findings:
+    protected = context.facts.protected
+    deadly = [row.package for row in protected.values() if row.kills]
     for system in base_runtimes(context):
         for change in replaced_packages(context, system, deadly):
-            if breaks_kernel(change, deadly[change.package]):
-                yield _finding(context, system, change, deadly[change.package])
-
-
-def _finding(
-    context: LintContext, system: BaseRuntime, change: PackageReplacement, row: ProtectedPackage
-) -> Diagnostic:
-    safe = f"<{row.kills.lstrip('>=')}"
-    edit = set_replaced_version_edit(context, change, safe)
-    return RULE.diagnostic(
-        f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
-        f"{change.installed} and keeps Colab's kernel from starting",
-        change.route,
-        severity=row.evidence.cap_severity(Severity.ERROR),
-        why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
-        "runtime helps then.",
-        help=f"ask for {row.package}{safe}, or isolation: venv at target {system.colab.name}",
-        related=system.related,
-        fix=Fix(f"ask for {row.package}{safe}", (edit,), Applicability.UNSAFE),
-    )
+            row = protected[change.package]
+            if not breaks_kernel(change, row):
+                continue
+            fix = request_fix(context, change, specifiers=f"<{row.kills.lstrip('>=')}")
+            yield RULE.diagnostic(
+                f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
+                f"{change.installed} and keeps Colab's kernel from starting",
+                change.route,
+                evidence=row.evidence,
+                why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
+                "runtime helps then.",
+                help=f"{fix.title}, or isolation: venv at target {system.colab.name}",
+                related=system.related,
+                fix=fix,
+            )
 
 
 RULE = Rule(
@@ -71,7 +60,7 @@ RULE = Rule(
         "googlecolab/colabtools at 3c07d776, its kernel started with ipython 9.0.0",
         "googlecolab/colabtools#5133",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{CPU_HEAD}packages: ["ipython>=9"]\n{COLAB_TARGETS}', '"ipython>=9"'),
         Example(f"{CPU_HEAD}packages: [ipython==9.4.0]\n{COLAB_TARGETS}", "ipython==9.4.0"),

@@ -3,16 +3,15 @@
 ## What it does
 
 Compares the packages that google-colab pins and that its kernel imports when it starts
-(google-auth, ipykernel, ipython, tornado) with those of the runtime,
-where packages go on top of it (`isolation: system`). Asked of the spec where it lets nothing
-else through, and of each resolved set. Versions that are known to
-end the kernel have a rule of their own.
+(google-auth, ipykernel, ipython, tornado) with those of the runtime, if packages are installed on
+top of it (`isolation: system`). It checks the spec if the spec admits no other version, and each
+resolved set. A separate rule reports versions that are known to stop the kernel.
 
 ## Why
 
-google-colab works with exactly these versions. Some others were seen to work, some keep the
-kernel from starting, and then only a new runtime helps. A lock is
-made to be applied unseen, so it leaves them alone.
+google-colab works with exactly these versions. Some others were seen to work, some keep the kernel
+from starting, and then only a new runtime helps. A lock is made to be applied unseen, so it leaves
+them alone.
 
 ## How to fix
 
@@ -22,46 +21,39 @@ venv`, where Colab's kernel keeps its own packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    BaseRuntime,
-    PackageReplacement,
     base_runtimes,
     breaks_kernel,
     replaced_packages,
-    set_replaced_version_edit,
+    request_fix,
 )
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package of the kernel that a Colab target replaces."""
-    names = [row.package for row in context.facts.protected.values() if row.critical]
+def _check(context: LintContext) -> Findings:
+    protected = context.facts.protected
+    names = [row.package for row in protected.values() if row.critical]
     for system in base_runtimes(context):
         for change in replaced_packages(context, system, names):
-            if not breaks_kernel(change, context.facts.protected[change.package]):
-                yield _finding(context, system, change)
-
-
-def _finding(context: LintContext, system: BaseRuntime, change: PackageReplacement) -> Diagnostic:
-    name, row = system.colab.name, context.facts.protected[change.package]
-    pin = f"{change.package}=={change.installed}"
-    edit = set_replaced_version_edit(context, change, f"=={change.installed}")
-    return RULE.diagnostic(
-        f"target {name}: {change.requested} takes the place of {change.package} "
-        f"{change.installed}, which Colab's kernel runs on",
-        change.route,
-        severity=row.evidence.cap_severity(Severity.ERROR),
-        why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
-        "starts; with another one the kernel may not come back.",
-        help=f"ask for {pin}, loosen what needs another one, or write isolation: venv at target "
-        f"{name}",
-        related=system.related,
-        fix=Fix(f"ask for {pin}", (edit,), Applicability.UNSAFE),
-    )
+            row = protected[change.package]
+            if breaks_kernel(change, row):
+                continue
+            name = system.colab.name
+            fix = request_fix(context, change)
+            yield RULE.diagnostic(
+                f"target {name}: {change.requested} takes the place of {change.package} "
+                f"{change.installed}, which Colab's kernel runs on",
+                change.route,
+                evidence=row.evidence,
+                why=f"google-colab pins {change.package} exactly, and imports it when the kernel "
+                "starts; with another one the kernel may not come back.",
+                help=f"{fix.title}, loosen what needs another one, or write isolation: venv at "
+                f"target {name}",
+                related=system.related,
+                fix=fix,
+            )
 
 
 RULE = Rule(
@@ -72,7 +64,7 @@ RULE = Rule(
         "googlecolab/colabtools at 3c07d776, setup.py and its kernel started with Colab's pins",
         "googlecolab/colabtools#5133",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{CPU_HEAD}packages: [ipykernel==6.29.5]\n{COLAB_TARGETS}", "ipykernel==6.29.5"),
         Example(f'{CPU_HEAD}packages: ["tornado>=6.6"]\n{COLAB_TARGETS}', '"tornado>=6.6"'),

@@ -1,4 +1,4 @@
-"""Several cards are asked for, and a Colab runtime has one.
+"""Several cards are requested, and a Colab runtime has one.
 
 ## What it does
 
@@ -16,49 +16,28 @@ Give the Colab target a `gpu` with one card, or take another place for the work 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Edit,
-    Fix,
-    Insert,
-    Replace,
-    RouteLocation,
     Severity,
 )
-from provision.rules.colab.runtimes import colab_targets, smallest_sufficient_card
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.colab.runtimes import colab_targets, set_gpu_fix, smallest_sufficient_card
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target with more than one card."""
+def _check(context: LintContext) -> Findings:
     for colab in colab_targets(context):
-        device = colab.facts.gpu_settings
-        if not device.is_nvidia or device.gpu.count <= 1:
+        gpu = colab.facts.gpu_settings.gpu
+        if gpu.count <= 1 or not colab.facts.gpu_settings.is_nvidia:
             continue
-        own = device.gpu_route == (*colab.facts.route, "gpu")
         card = colab.facts.card
-        if card is None or card.colab:
-            name = device.gpu.type
-        else:
+        name = gpu.type
+        if card and not card.colab:
             name = smallest_sufficient_card(context, card).name
-        edit: Edit
-        if own:
-            edit = Replace(RouteLocation(device.gpu_route), name)
-        else:
-            edit = Insert(colab.facts.route, "gpu", name)
         yield RULE.diagnostic(
-            f"target {colab.name}: {device.gpu.count} cards are asked for, and a Colab "
-            "runtime has one",
-            device.gpu_route if own else colab.facts.route,
+            f"target {colab.name}: {gpu.count} cards are asked for, and a Colab runtime has one",
+            colab.gpu_location,
             why="Colab offers no runtime with several cards.",
-            help=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for "
-            f"{device.gpu}",
-            fix=None
-            if own and context.source.text(device.gpu_route) is None
-            else Fix("ask Colab for one", (edit,), Applicability.UNSAFE),
+            help=f"write gpu: {name} at target {colab.name}, or take a Workbench machine for {gpu}",
+            fix=set_gpu_fix(context, colab, name, "ask Colab for one"),
         )
 
 
@@ -69,7 +48,7 @@ RULE = Rule(
     sources=(
         "googlecolab/google-colab-cli: what can be asked for is a kind of card, never a number",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4:2\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -2,13 +2,12 @@
 
 ## What it does
 
-Says, for each Colab target whose card takes compute units, how many an hour.
+Reports the compute units per hour of each Colab target whose card costs compute units.
 
 ## Why
 
-The free tier has one kind of card. With a free account, a notebook that asks for another one is
-offered that, or none; the verification then finds another card
-than the spec names.
+The free tier has one kind of card. With a free account, a notebook that requests another card gets
+that kind, or no card; the verification then finds a different card than the spec names.
 
 ## How to fix
 
@@ -17,30 +16,23 @@ Nothing, where the account has compute units. Else give the Colab target the fre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import colab_targets
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a note for each card that Colab offers, and not for free."""
+def _check(context: LintContext) -> Findings:
     free = context.facts.conditions["free GPU"].value
     for colab in colab_targets(context):
-        card, device = colab.facts.card, colab.facts.gpu_settings
+        card = colab.facts.card
         if card is None or not card.colab or card.name == free:
             continue
-        rates = [
-            shape.units_per_hour
-            for shape in context.facts.shapes
-            if shape.card == card.name and shape.units_per_hour
-        ]
-        own = device.gpu_route == (*colab.facts.route, "gpu")
+        shapes = (shape for shape in context.facts.shapes if shape.card == card.name)
+        rates = [shape.units_per_hour for shape in shapes if shape.units_per_hour]
         yield RULE.diagnostic(
             f"target {colab.name}: {card.name} on Colab takes compute units"
             + (f", about {min(rates)} an hour" if rates else ""),
-            device.gpu_route if own else colab.facts.route,
+            colab.gpu_location,
             why=f"The only card of the free tier is {free}; with a free account the runtime "
             f"comes without {card.name}.",
             help=f"nothing with compute units; else write gpu: {free} at target {colab.name}",
@@ -55,7 +47,7 @@ RULE = Rule(
         "googlecolab/google-colab-cli README, 2026-07-30",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

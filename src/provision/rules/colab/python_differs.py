@@ -2,78 +2,54 @@
 
 ## What it does
 
-Compares `python` with the Python of the runtime that a Colab target names, where packages are to
-go on top of the runtime's own (`isolation: system`).
+Compares `python` with the Python of the runtime that a Colab target names, where packages are to go
+on top of the runtime's own (`isolation: system`).
 
 ## Why
 
 A runtime has one Python, and its notebook runs on that. Wheels that were locked for another one
-cannot be installed there, and changing the interpreter of a
-runtime is not supported.
+cannot be installed there, and changing the interpreter of a runtime is not supported.
 
 ## How to fix
 
-Take a runtime with that Python, write the runtime's Python in the spec, or say `isolation: venv`
-for an environment of its own.
+Take a runtime with that Python, write the runtime's Python in the spec, or write `isolation: venv`
+for a separate environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import format_versions
-from provision.rules.colab.runtimes import ColabTargetFacts, colab_targets, pinnable_runtimes
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes, set_runtime_fix
+from provision.rules.edits import isolate_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose runtime has another Python."""
+def _check(context: LintContext) -> Findings:
+    python = context.spec.python
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
-        if (
-            runtime is not None
-            and colab.target.isolation == "system"
-            and runtime.minor != context.spec.python
-        ):
-            yield _finding(context, colab, runtime.minor)
-
-
-def _finding(context: LintContext, colab: ColabTargetFacts, has: str) -> Diagnostic:
-    if colab.target.via == "browser":
-        fitting = [row.runtime for row in pinnable_runtimes(context, context.spec.python)]
-    else:
-        fitting = []
-    isolated = Fix(
-        "make an environment of its own there",
-        (set_field_edit(context, (*colab.facts.route, "isolation"), "venv"),),
-        Applicability.UNSAFE,
-    )
-    fix = isolated
-    if fitting:
-        fix = Fix(
-            f"take runtime {fitting[-1]}",
-            (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{fitting[-1]}"'),),
-            Applicability.UNSAFE,
+        if runtime is None or colab.target.isolation != "system" or runtime.minor == python:
+            continue
+        help_text = f'isolation: venv, or python: "{runtime.minor}"'
+        fix = isolate_fix(context, colab.facts)
+        fitting = [row.runtime for row in pinnable_runtimes(context, python)]
+        if fitting and colab.target.via == "browser":
+            help_text = (
+                f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
+                f"{format_versions(fitting)}), {help_text}"
+            )
+            fix = set_runtime_fix(context, colab, fitting[-1])
+        yield RULE.diagnostic(
+            f"target {colab.name}: Colab runtime {colab.target.runtime} has Python "
+            f'{runtime.minor}, and python: "{python}" is asked for',
+            colab.runtime_route,
+            evidence=colab.facts.python.evidence if colab.facts.python else None,
+            why="What is locked for one Python cannot be installed for another.",
+            help=help_text,
+            related=related_at(("python",), "Python asked for here"),
+            fix=fix,
         )
-    evidence = colab.facts.python.evidence if colab.facts.python else None
-    return RULE.diagnostic(
-        f"target {colab.name}: Colab runtime {colab.target.runtime} has Python {has}, and "
-        f'python: "{context.spec.python}" is asked for',
-        colab.runtime_route,
-        severity=evidence.cap_severity(Severity.ERROR) if evidence else None,
-        why="What is locked for one Python cannot be installed for another.",
-        help=(
-            f'write runtime: "{fitting[-1]}" (runtimes with that Python: '
-            f"{format_versions(fitting)}), "
-            if fitting
-            else ""
-        )
-        + f'isolation: venv, or python: "{has}"',
-        related=(related_at(("python",), "Python asked for here"),),
-        fix=fix,
-    )
 
 
 RULE = Rule(
@@ -84,7 +60,7 @@ RULE = Rule(
         "googlecolab/backend-info README and pip-freeze of each runtime version",
         "googlecolab/colabtools#3716",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -7,62 +7,50 @@ system`).
 
 ## Why
 
-Colab's kernel imports both when it starts. What is installed afterwards lies on disk while the
-old one stays in memory: "numpy.dtype size changed, may indicate
-binary incompatibility". A restart helps, and ends a "Run all" where it is.
+Colab's kernel imports both when it starts. A version that is installed afterwards is on disk while
+the old one stays in memory: "numpy.dtype size changed, may indicate binary incompatibility". A
+restart helps, and interrupts a "Run all".
 
 ## How to fix
 
-Ask for the runtime's version, and no restart is needed; one lock holds for all targets, so the
-others get it too. Or keep yours, and restart once.
+Request the runtime's version, and no restart is needed; one lock applies to all targets, so the
+others get it too. Or keep your version, and restart once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    BaseRuntime,
-    PackageReplacement,
     base_runtimes,
     replaced_packages,
-    set_replaced_version_edit,
+    request_fix,
+    route_of_line,
 )
 from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line that needs a restart, or one for all of a resolved set."""
+def _check(context: LintContext) -> Findings:
     names = [row.package for row in context.facts.protected.values() if row.restart]
     for system in base_runtimes(context):
         changes = tuple(replaced_packages(context, system, names))
-        if context.resolved is None:
-            yield from (_finding(context, system, (change,)) for change in changes)
-        elif changes:
-            yield _finding(context, system, changes)
-
-
-def _finding(
-    context: LintContext, system: BaseRuntime, group: tuple[PackageReplacement, ...]
-) -> Diagnostic:
-    pins = ", ".join(f"{change.package}=={change.installed}" for change in group)
-    edits = tuple(
-        set_replaced_version_edit(context, change, f"=={change.installed}") for change in group
-    )
-    what = " and ".join(
-        f"{change.requested} takes the place of {change.installed}" for change in group
-    )
-    return RULE.diagnostic(
-        f"target {system.colab.name}: {what}, which Colab's kernel has loaded: a restart is needed",
-        next((change.route for change in group if change.line), group[0].route),
-        why="Until then the old one is in memory and the new one on disk, which ends in "
-        "numpy.dtype size changed and the like. A restart cuts off Run all.",
-        help=f"ask for {pins}, the runtime's own; or restart once after the installation",
-        related=system.related,
-        fix=Fix(f"ask for {pins}", edits, Applicability.UNSAFE),
-    )
+        # A resolved set needs one restart for all of its packages.
+        groups = [(change,) for change in changes] if context.resolved is None else [changes]
+        for group in filter(None, groups):
+            fix = request_fix(context, *group)
+            replaced = " and ".join(
+                f"{change.requested} takes the place of {change.installed}" for change in group
+            )
+            yield RULE.diagnostic(
+                f"target {system.colab.name}: {replaced}, which Colab's kernel has loaded: a "
+                "restart is needed",
+                route_of_line(group),
+                why="Until then the old one is in memory and the new one on disk, which ends in "
+                "numpy.dtype size changed and the like. A restart cuts off Run all.",
+                help=f"{fix.title}, the runtime's own; or restart once after the installation",
+                related=system.related,
+                fix=fix,
+            )
 
 
 RULE = Rule(
@@ -74,7 +62,7 @@ RULE = Rule(
         "googlecolab/colabtools#5204",
         "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{CPU_HEAD}packages: ["numpy>=2.1"]\n{COLAB_TARGETS}', '"numpy>=2.1"'),
         Example(

@@ -2,14 +2,14 @@
 
 ## What it does
 
-Compares the day a runtime version came out, and the time for which Colab offers one (about a
-year), with the day of the facts. The day of the facts is used
-rather than today's, so that an unchanged spec is judged the same tomorrow.
+Compares the day a runtime version came out, and the time for which Colab offers one (about a year),
+with the day of the facts. The day of the facts is used rather than today's, so that an unchanged
+spec is judged the same tomorrow.
 
 ## Why
 
-When a version is no longer offered, the notebook opens on the newest one, with another Python
-and other packages.
+When a version is no longer offered, the notebook opens on the newest one, with another Python and
+other packages.
 
 ## How to fix
 
@@ -18,21 +18,17 @@ Move to a newer version: the finding names the newest with the spec's Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import date
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.colab.runtimes import (
-    ColabTargetFacts,
     add_months,
     colab_targets,
     facts_date,
     named_runtimes,
     pinnable_runtimes,
     runtime_end_date,
+    set_runtime_fix,
 )
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 NOTICE_MONTHS = 3
 """Months before the end: a new version comes out every quarter, so another one is there to move to.
@@ -40,46 +36,39 @@ Our choice.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each runtime version within NOTICE_MONTHS of its end, or past it."""
+def _check(context: LintContext) -> Findings:
+    today = facts_date(context)
+    python = context.spec.python
     for colab in colab_targets(context):
         runtime = colab.facts.runtime
         if runtime is None or colab.target.runtime == "latest" or colab.target.via != "browser":
             continue
         end = runtime_end_date(context, runtime)
-        if add_months(facts_date(context), NOTICE_MONTHS) >= end:
-            yield _finding(context, colab, end)
-
-
-def _finding(context: LintContext, colab: ColabTargetFacts, end: date) -> Diagnostic:
-    versions = pinnable_runtimes(
-        context, context.spec.python if colab.target.isolation == "system" else None
-    )
-    newer = None
-    if versions and versions[-1].runtime > colab.target.runtime:
-        newer = versions[-1].runtime
-    if end <= facts_date(context):
-        when = f"may be gone since about {end:%Y-%m}"
-    else:
-        when = f"is offered until about {end:%Y-%m}"
-    return RULE.diagnostic(
-        f"target {colab.name}: Colab runtime {colab.target.runtime} {when} (facts of "
-        f"{facts_date(context)})",
-        colab.runtime_route,
-        why="A runtime version can be chosen for about a year. After that the notebook opens "
-        "on the newest one.",
-        help=f'write runtime: "{newer}"'
-        if newer
-        else f"no newer version has Python {context.spec.python}: plan for python: "
-        f'"{named_runtimes(context)[-1].minor}", or isolation: venv',
-        fix=Fix(
-            f"take runtime {newer}",
-            (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newer}"'),),
-            Applicability.UNSAFE,
+        if add_months(today, NOTICE_MONTHS) < end:
+            continue
+        versions = pinnable_runtimes(
+            context, python if colab.target.isolation == "system" else None
         )
-        if newer
-        else None,
-    )
+        newest = versions[-1].runtime if versions else ""
+        if newest > colab.target.runtime:
+            help_text = f'write runtime: "{newest}"'
+            fix = set_runtime_fix(context, colab, newest)
+        else:
+            help_text = (
+                f"no newer version has Python {python}: plan for python: "
+                f'"{named_runtimes(context)[-1].minor}", or isolation: venv'
+            )
+            fix = None
+        when = "may be gone since" if end <= today else "is offered until"
+        yield RULE.diagnostic(
+            f"target {colab.name}: Colab runtime {colab.target.runtime} {when} about {end:%Y-%m} "
+            f"(facts of {today})",
+            colab.runtime_route,
+            why="A runtime version can be chosen for about a year. After that the notebook opens "
+            "on the newest one.",
+            help=help_text,
+            fix=fix,
+        )
 
 
 RULE = Rule(
@@ -90,7 +79,7 @@ RULE = Rule(
         "conda-incubator/condacolab#79",
         "googlecolab/backend-info README: runtime versions with their days",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Finds Colab targets on `latest`, written or by default, where a runtime version could be named:
-one with the spec's Python, or any one with `isolation: venv`.
-With `via: colab-cli` there is no choice: that way always ends on the newest.
+Finds Colab targets on `latest`, written or by default, where a runtime version could be named: one
+with the spec's Python, or any one with `isolation: venv`. With `via: colab-cli` there is no choice:
+that way always ends on the newest.
 
 ## Why
 
 From one runtime version to the next about a third of some 700 packages changes, and now and then
-Python itself (3.12 to 3.13 in August 2026). What was verified
-is then not what runs.
+Python itself (3.12 to 3.13 in August 2026). What was verified is then not what runs.
 
 ## How to fix
 
@@ -19,40 +18,29 @@ Name the version: it is written into the notebook, which Colab then opens on tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes, set_runtime_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that could name a runtime version and does not."""
+def _check(context: LintContext) -> Findings:
+    python = context.spec.python
     for colab in colab_targets(context):
-        runtime = colab.facts.runtime
-        own = colab.target.isolation == "venv"
-        if (
-            colab.target.runtime != "latest"
-            or colab.target.via != "browser"
-            or not (own or (runtime and runtime.minor == context.spec.python))
-        ):
+        if colab.target.runtime != "latest" or colab.target.via != "browser":
             continue
-        versions = pinnable_runtimes(context, None if own else context.spec.python)
-        if not versions:
+        runtime = colab.facts.runtime
+        is_isolated = colab.target.isolation == "venv"
+        versions = pinnable_runtimes(context, None if is_isolated else python)
+        if not versions or not (is_isolated or (runtime and runtime.minor == python)):
             continue
         newest = versions[-1].runtime
         yield RULE.diagnostic(
-            f"target {colab.name}: runtime latest is another one every few weeks; the "
-            f"newest that can be named is {newest}",
+            f"target {colab.name}: runtime latest is another one every few weeks; the newest that "
+            f"can be named is {newest}",
             colab.runtime_route,
             why="Its packages, and now and then its Python, change without a change of the spec.",
             help=f'write runtime: "{newest}"',
-            fix=Fix(
-                f"name runtime {newest}",
-                (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{newest}"'),),
-                Applicability.UNSAFE,
-            ),
+            fix=set_runtime_fix(context, colab, newest, "name"),
         )
 
 
@@ -64,7 +52,7 @@ RULE = Rule(
         "googlecolab/backend-info, 698 lists of packages from 2022-09 to 2026-08",
         "googlecolab/colabtools#6081",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

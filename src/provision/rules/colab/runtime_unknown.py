@@ -6,8 +6,8 @@ Looks up the runtime version of each Colab target among those that Colab has nam
 
 ## Why
 
-A notebook that asks for a version that does not exist gets the newest one, with another Python
-and other packages.
+A notebook that requests a version that does not exist gets the newest one, with another Python and
+other packages.
 
 ## How to fix
 
@@ -17,38 +17,39 @@ shows the list under Runtime, Change runtime type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.colab.runtimes import colab_targets, named_runtimes
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.colab.runtimes import colab_targets, named_runtimes, set_runtime_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each runtime version without a row."""
+def _check(context: LintContext) -> Findings:
+    known = [row.runtime for row in named_runtimes(context)]
     for colab in colab_targets(context):
         if colab.facts.runtime is not None:
             continue
-        requested, known = colab.target.runtime, [row.runtime for row in named_runtimes(context)]
-        newer = requested > known[-1]
+        requested = colab.target.runtime
         near = min(known, key=lambda name: (abs(_months(name) - _months(requested)), name))
+        message = f"target {colab.name}: the facts know no Colab runtime {requested}; the "
+        help_text = f"write one of {', '.join(known)}"
+        if requested > known[-1]:
+            message += f"newest they know is {near}"
+            severity = Severity.UNKNOWN
+            why = (
+                "What it holds cannot be told. Colab shows its list under Runtime, Change runtime "
+                "type, Runtime version."
+            )
+            help_text += ", or keep it if Colab's list shows it"
+        else:
+            message += f"nearest is {near}"
+            severity = RULE.severity
+            why = "No version of that name was published, or it is gone."
         yield RULE.diagnostic(
-            f"target {colab.name}: the facts know no Colab runtime {requested}"
-            + (f"; the newest they know is {near}" if newer else f"; the nearest is {near}"),
+            message,
             colab.runtime_route,
-            severity=Severity.UNKNOWN if newer else None,
-            why="What it holds cannot be told. Colab shows its list under Runtime, Change "
-            "runtime type, Runtime version."
-            if newer
-            else "No version of that name was published, or it is gone.",
-            help=f"write one of {', '.join(known)}"
-            + (", or keep it if Colab's list shows it" if newer else ""),
-            fix=Fix(
-                f"take runtime {near}",
-                (set_field_edit(context, (*colab.facts.route, "runtime"), f'"{near}"'),),
-                Applicability.UNSAFE,
-            ),
+            severity=severity,
+            why=why,
+            help=help_text,
+            fix=set_runtime_fix(context, colab, near),
         )
 
 
@@ -65,7 +66,7 @@ RULE = Rule(
         "googlecolab/backend-info README: runtime versions",
         "googlecolab/colab-vscode: runtime_version_names",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from provision.diagnostics import Edit, Insert, RelatedLocation, Route
+from provision.diagnostics import Edit, Fix, Insert, RelatedLocation, Route
 from provision.facts import Card
 from provision.facts.schema_platforms import ColabRuntime, ProtectedPackage
 from provision.facts.versions import implies, parse_version, require_version
 from provision.kinds.base import TargetFacts
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import replace_fix, set_field_edit, unsafe_fix, yaml_scalar
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import LintContext, related_at
+from provision.rules.rule import LintContext, ResolvedSet, related_at
 from provision.spec import ColabTarget, Package
 
 
@@ -36,6 +36,16 @@ class ColabTargetFacts(NamedTuple):
         """The route of the runtime, written or not."""
         return (*self.facts.route, "runtime")
 
+    @property
+    def has_own_gpu(self) -> bool:
+        """True if the target overrides the `gpu` of the spec."""
+        return self.facts.gpu_settings.gpu_route == (*self.facts.route, "gpu")
+
+    @property
+    def gpu_location(self) -> Route:
+        """The route of the `gpu` of the target, or else of the target."""
+        return self.facts.gpu_settings.gpu_route if self.has_own_gpu else self.facts.route
+
 
 class BaseRuntime(NamedTuple):
     """A runtime that a spec is installed on top of, and the versions of its packages by name."""
@@ -47,7 +57,7 @@ class BaseRuntime(NamedTuple):
     @property
     def related(self) -> tuple[RelatedLocation, ...]:
         """The second location of a finding about its packages."""
-        return (related_at(self.colab.facts.route, "on top of this runtime's packages"),)
+        return related_at(self.colab.facts.route, "on top of this runtime's packages")
 
 
 class PackageReplacement(NamedTuple):
@@ -82,15 +92,12 @@ def colab_targets(context: LintContext) -> tuple[ColabTargetFacts, ...]:
 def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
     """Yield the runtimes with the spec's Python that it, or the resolved set, is installed on."""
     for colab in colab_targets(context):
-        runtime, flavour = colab.facts.runtime, colab.facts.gpu_settings.flavour
+        runtime = colab.facts.runtime
         packages = colab.facts.kind.preinstalled(colab.facts)
         if packages is None or runtime is None or runtime.minor != context.spec.python:
             continue
-        if context.resolved is not None and not _is_set_for_device(
-            context.resolved.flavour, flavour
-        ):
-            continue
-        yield BaseRuntime(colab, runtime, packages)
+        if _is_set_for_device(context.resolved, colab.facts.gpu_settings.flavour):
+            yield BaseRuntime(colab, runtime, packages)
 
 
 def replaced_packages(
@@ -101,23 +108,46 @@ def replaced_packages(
         installed = parse_version(system.packages.get(name, ""))
         if installed is None:
             continue
-        public = Version(installed.public)
-        if context.resolved is None:
-            change = _replaced_by_line(context, name, public)
-        else:
-            version = context.resolved.versions.get(name)
-            change = _replaced_by_resolved(context, name, public, version)
+        change = _replacement(context, name, Version(installed.public))
         if change is not None:
             yield change
 
 
-def set_replaced_version_edit(
-    context: LintContext, change: PackageReplacement, specifiers: str
-) -> Edit:
-    """Return the edit that requests other versions of a package, on its line or on a new one."""
-    if change.line:
-        return set_version_edit(context, change.route, change.line, specifiers)
-    return Insert(("packages",), None, yaml_scalar(f"{change.package}{specifiers}"))
+def request_fix(context: LintContext, *changes: PackageReplacement, specifiers: str = "") -> Fix:
+    """Return the fix that requests versions of replaced packages, by default the runtime's own."""
+    title = []
+    edits: list[Edit] = []
+    for change in changes:
+        version = specifiers or f"=={change.installed}"
+        title.append(f"{change.package}{version}")
+        if change.line:
+            edits.append(set_version_edit(context, change.route, change.line, version))
+        else:
+            edits.append(Insert(("packages",), None, yaml_scalar(title[-1])))
+    return unsafe_fix(f"ask for {', '.join(title)}", *edits)
+
+
+def set_runtime_fix(
+    context: LintContext, colab: ColabTargetFacts, runtime: str, verb: str = "take"
+) -> Fix:
+    """Return the fix that sets the runtime version of a target."""
+    edit = set_field_edit(context, colab.runtime_route, f'"{runtime}"')
+    return unsafe_fix(f"{verb} runtime {runtime}", edit)
+
+
+def set_gpu_fix(context: LintContext, colab: ColabTargetFacts, card: str, title: str) -> Fix | None:
+    """Return the fix that gives a target a card; None if its `gpu` is written as a mapping."""
+    route = colab.facts.gpu_settings.gpu_route
+    if not colab.has_own_gpu:
+        return unsafe_fix(title, Insert(colab.facts.route, "gpu", card))
+    if context.source.text(route) is None:
+        return None
+    return replace_fix(title, route, card)
+
+
+def route_of_line(changes: Sequence[PackageReplacement]) -> Route:
+    """Return the first line that replaces a package, or `packages` if only dependencies do."""
+    return next((change.route for change in changes if change.line), changes[0].route)
 
 
 def breaks_kernel(change: PackageReplacement, row: ProtectedPackage) -> bool:
@@ -168,57 +198,41 @@ def add_months(day: date, months: int) -> date:
 
 def smallest_sufficient_card(context: LintContext, card: Card | None) -> Card:
     """Return the smallest card of Colab that is not weaker than `card`, or the largest one."""
-    offered = [candidate for candidate in context.facts.cards if candidate.colab]
-    fitting = offered
-    if card is not None:
-        memory_gb, capability = card.memory_gb, require_version(card.cc)
-        fitting = [
-            candidate
-            for candidate in offered
-            if candidate.memory_gb >= memory_gb and require_version(candidate.cc) >= capability
-        ]
-    if fitting:
-        return min(fitting, key=lambda other: other.memory_gb)
-    return max(offered, key=lambda other: other.memory_gb)
+    offered = sorted(
+        (candidate for candidate in context.facts.cards if candidate.colab),
+        key=lambda candidate: candidate.memory_gb,
+    )
+    for candidate in offered:
+        if card is None or (
+            candidate.memory_gb >= card.memory_gb
+            and require_version(candidate.cc) >= require_version(card.cc)
+        ):
+            return candidate
+    return offered[-1]
 
 
-def _is_set_for_device(resolved: str | None, flavour: str | None) -> bool:
+def _is_set_for_device(resolved: ResolvedSet | None, flavour: str | None) -> bool:
     """Return whether a resolved set is that of a device; a set without torch is for all devices."""
-    if resolved is None:
+    if resolved is None or resolved.flavour is None:
         return True
     if flavour is None:  # the choice is open, so the device has a card
-        return resolved != "cpu"
-    return resolved == flavour
+        return resolved.flavour != "cpu"
+    return resolved.flavour == flavour
 
 
-def _replaced_by_line(
-    context: LintContext, name: str, installed: Version
-) -> PackageReplacement | None:
-    line = find_line(context, name)
-    if line is None or line[1].marker or line[1].source == "conda":
+def _replacement(context: LintContext, name: str, installed: Version) -> PackageReplacement | None:
+    route, line = find_line(context, name) or (("packages",), None)
+    if context.resolved is not None:
+        text = context.resolved.versions.get(name, "")
+        version = parse_version(text)
+        if version is None or Version(version.public) == installed:
+            return None
+        return PackageReplacement(name, str(installed), f"{name} {text}", version, route, line)
+    if line is None or line.marker or line.source == "conda":
         return None
-    specifiers = version_specifiers(line[1])
+    specifiers = version_specifiers(line)
     if specifiers is None or specifiers.contains(installed, prereleases=True):
         return None
-    exact = [
-        clause.version
-        for clause in specifiers
-        if clause.operator == "==" and not clause.version.endswith(".*")
-    ]
-    return PackageReplacement(
-        name,
-        str(installed),
-        f"{name}{line[1].version}",
-        parse_version(exact[0]) if exact else None,
-        *line,
-    )
-
-
-def _replaced_by_resolved(
-    context: LintContext, name: str, installed: Version, version: str | None
-) -> PackageReplacement | None:
-    resolved = parse_version(version or "")
-    if resolved is None or Version(resolved.public) == installed:
-        return None
-    route, package = find_line(context, name) or (("packages",), None)
-    return PackageReplacement(name, str(installed), f"{name} {version}", resolved, route, package)
+    exact = [clause.version for clause in specifiers if clause.operator == "=="]
+    version = parse_version(exact[0]) if exact else None
+    return PackageReplacement(name, str(installed), f"{name}{line.version}", version, route, line)

@@ -2,34 +2,30 @@
 
 ## What it does
 
-Compares the version and CUDA flavour of torch with those of the runtime, where packages go on
-top of it. Looks whether torchvision and torchaudio, which every
-runtime brings, are replaced with it.
+Compares the version and CUDA flavour of torch with those of the runtime, where packages go on top
+of it. Looks whether torchvision and torchaudio, which every runtime brings, are replaced with it.
 
 ## Why
 
-torchvision holds code that was compiled for one torch; so does torchaudio before 2.11. With
-another torch, importing them fails ("operator torchvision::nms
-does not exist", "undefined symbol"), and transformers imports torchvision as soon as it is
-there: a Trainer job that never shows an image ends there.
-Where they are replaced too, it works, and costs: torch with its CUDA libraries is a download of
-gigabytes, made anew on every new runtime.
+torchvision contains code that was compiled for one torch; so does torchaudio before 2.11. With
+another torch, importing them fails ("operator torchvision::nms does not exist", "undefined
+symbol"), and transformers imports torchvision as soon as it is installed: a Trainer job fails even
+if it uses no image. If both are replaced too, everything works, at a cost: torch with its CUDA
+libraries is a download of gigabytes, repeated on every new runtime.
 
 ## How to fix
 
-List torchvision (and torchaudio) beside torch: the lock takes those that belong together. Or
-keep the runtime's torch, take a runtime that has the one asked
-for, or say `isolation: venv`.
+List torchvision (and torchaudio) next to torch: the lock chooses versions that match. Or keep the
+runtime's torch, take a runtime with the requested torch, or write `isolation: venv`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
+from provision.diagnostics import Insert, Route, Severity
 from provision.facts import cuda_of
 from provision.rules.colab.runtimes import (
     BaseRuntime,
@@ -38,9 +34,10 @@ from provision.rules.colab.runtimes import (
     pinnable_runtimes,
     replaced_packages,
 )
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import COLAB_TARGETS
 from provision.rules.package_lines import version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
 class TorchReplacement(NamedTuple):
@@ -52,8 +49,7 @@ class TorchReplacement(NamedTuple):
     back: str
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab target whose torch is replaced, graver if companions stay."""
+def _check(context: LintContext) -> Findings:
     for system in base_runtimes(context):
         if (
             "torch" in system.packages
@@ -62,7 +58,33 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
             is not None
         ):
-            yield _finding(context, system, swap)
+            left = _mismatched_companions(context, system, swap)
+            behind = ""
+            if left:
+                behind = (
+                    " and leaves "
+                    + " and ".join(f"{name} {system.packages[name]}" for name in left)
+                    + " behind"
+                )
+            edits = tuple(Insert(("packages",), None, name) for name in left)
+            yield RULE.diagnostic(
+                f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
+                f"{system.packages['torch']}{behind}",
+                swap.route,
+                severity=None if left else Severity.INFO,
+                why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} "
+                "built for its torch: importing fails with another one."
+                if left
+                else "That is a download of gigabytes on every new runtime.",
+                help=(
+                    f"add {' and '.join(left)} to the packages, or "
+                    if left
+                    else "nothing, where that is meant, or "
+                )
+                + swap.back,
+                related=system.related,
+                fix=unsafe_fix(f"add {' and '.join(left)}", *edits) if left else None,
+            )
 
 
 def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
@@ -93,7 +115,8 @@ def _admits(change: PackageReplacement, torch: str) -> bool:
 
 def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     """Return the replacement if only the flavour changes, not the version."""
-    device, has = system.colab.facts.gpu_settings, Version(system.packages["torch"]).local
+    device = system.colab.facts.gpu_settings
+    has = Version(system.packages["torch"]).local
     if context.resolved is None:
         named = context.spec.package("torch") is not None
     else:
@@ -108,36 +131,6 @@ def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplac
         back = "leave torch out of the packages there"
     return TorchReplacement(
         f"torch of the build {wanted}", route, None, f"{back}, the runtime's own"
-    )
-
-
-def _finding(context: LintContext, system: BaseRuntime, swap: TorchReplacement) -> Diagnostic:
-    left = _mismatched_companions(context, system, swap)
-    behind = ""
-    if left:
-        behind = (
-            " and leaves "
-            + " and ".join(f"{name} {system.packages[name]}" for name in left)
-            + " behind"
-        )
-    edits = tuple(Insert(("packages",), None, name) for name in left)
-    return RULE.diagnostic(
-        f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
-        f"{system.packages['torch']}{behind}",
-        swap.route,
-        severity=None if left else Severity.INFO,
-        why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} built "
-        "for its torch: importing fails with another one."
-        if left
-        else "That is a download of gigabytes on every new runtime.",
-        help=(
-            f"add {' and '.join(left)} to the packages, or "
-            if left
-            else "nothing, where that is meant, or "
-        )
-        + swap.back,
-        related=system.related,
-        fix=Fix(f"add {' and '.join(left)}", edits, Applicability.UNSAFE) if left else None,
     )
 
 
@@ -169,7 +162,8 @@ def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
 
     Companions compare nothing else at import (torchvision/extension.py).
     """
-    has, wanted = Version(system.packages["torch"]).local or "cpu", swap.wanted.rpartition(" ")[2]
+    has = Version(system.packages["torch"]).local or "cpu"
+    wanted = swap.wanted.rpartition(" ")[2]
     return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
 
 
@@ -188,7 +182,7 @@ RULE = Rule(
         "torchvision/extension.py",
         "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB_TARGETS}', "torch==2.13.0"

@@ -7,47 +7,40 @@ packages are to go on top of the runtime's own.
 
 ## Why
 
-A template names its Python by a release name. What else such a runtime holds is published
-nowhere, so no rule about its packages, driver or C library is asked.
+A template names its Python by a release name. Nothing else about the content of such a runtime is
+published, so no rule checks its packages, driver or C library.
 
 ## How to fix
 
-Say `isolation: venv`, take one of the Pythons that are known, or look what a runtime has:
-`!python3 --version; pip list; nvidia-smi` in a cell.
+Say `isolation: venv`, take one of the Pythons that are known, or look what a runtime has: `!python3
+--version; pip list; nvidia-smi` in a cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.rules.edits import set_field_edit
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.edits import isolate_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabEnterpriseTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each Colab Enterprise target whose Python is not among the known ones."""
+def _check(context: LintContext) -> Findings:
     known = context.facts.conditions["enterprise Pythons"].value.split()
+    python = context.spec.python
     for target in context.targets:
-        if (
-            not isinstance(target.target, ColabEnterpriseTarget)
-            or target.target.isolation != "system"
-            or context.spec.python in known
-        ):
+        fields = target.target
+        if not isinstance(fields, ColabEnterpriseTarget) or fields.isolation != "system":
+            continue
+        if python in known:
             continue
         yield RULE.diagnostic(
-            f'target {target.name}: python: "{context.spec.python}" is asked for, and Colab '
-            f"Enterprise was seen to offer {', '.join(known)}",
+            f'target {target.name}: python: "{python}" is asked for, and Colab Enterprise was '
+            f"seen to offer {', '.join(known)}",
             ("python",),
             why="Colab Enterprise publishes no list of what its runtimes hold.",
             help=f"isolation: venv at target {target.name}, or look in a cell: !python3 --version",
-            related=(related_at(target.route, "on top of this runtime's packages"),),
-            fix=Fix(
-                "make an environment of its own there",
-                (set_field_edit(context, (*target.route, "isolation"), "venv"),),
-                Applicability.UNSAFE,
-            ),
+            related=related_at(target.route, "on top of this runtime's packages"),
+            fix=isolate_fix(context, target),
         )
 
 
@@ -57,7 +50,7 @@ RULE = Rule(
     name="enterprise-python",
     severity=Severity.UNKNOWN,
     sources=("hashicorp/terraform-provider-google resource_colab_runtime_template.go",),
-    check=check,
+    check=_check,
     bad=(
         Example(f'gpu: none\npython: "3.13"\npackages: []\n{TEAM}', '"3.13"'),
         Example(f'gpu: none\npython: "3.9"\npackages: []\n{TEAM}', '"3.9"', other_ids=("PYT002",)),

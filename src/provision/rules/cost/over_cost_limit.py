@@ -2,11 +2,10 @@
 
 ## What it does
 
-Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand,
-and compares it with `cost.limit_per_hour`. With
-`machine_type: auto` the cheapest machine type that fits counts. It is an error when no zone is
-within the limit, a warning when some are not; unknown where the
-tables have no price of the machine in a region.
+Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and
+compares it with `cost.limit_per_hour`. With `machine_type: auto` the cheapest machine type that
+fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown
+where the tables have no price of the machine in a region.
 
 ## Why
 
@@ -20,9 +19,8 @@ Take the region or machine type that is named, or raise the limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.machines import (
     MachineOffer,
     cheapest_offer,
@@ -30,85 +28,89 @@ from provision.facts.machines import (
     list_offers,
     region_of,
 )
+from provision.facts.schema_platforms import MachineType
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target whose price is above the limit, or not known."""
+def _check(context: LintContext) -> Findings:
     if context.spec.cost is None:
         return
     limit = context.spec.cost.limit_per_hour
     for instance in workbench_instances(context):
-        known = _machine_offers(context, instance)
-        here = [cheapest_offer(known, region_of(zone)) for zone in instance.target.zones]
-        over = [offer for offer in here if offer is not None and offer.dollars > limit]
+        machine_type = instance.target.machine_type
+        offers = _machine_offers(context, instance, machine_type)
+        regions = dict.fromkeys(map(region_of, instance.target.zones))
+        cheapest = {region: cheapest_offer(offers, region) for region in regions}
+        over = [offer for offer in cheapest.values() if offer and offer.dollars > limit]
+        unknown = [region for region, offer in cheapest.items() if offer is None]
+        related = related_at(instance.route("zones"), "zones asked for here")
         if over:
-            yield _over_limit_finding(
-                context,
-                instance,
-                over,
-                limit,
-                every=not any(offer and offer.dollars <= limit for offer in here),
+            offer = min(over, key=lambda candidate: candidate.dollars)
+            severity = None
+            why = "Disks, traffic and taxes come on top."
+            if len(over) + len(unknown) < len(regions):
+                severity = Severity.WARNING
+                why += " Other zones of this target are within the limit."
+            yield RULE.diagnostic(
+                f"{_describe_machine(offer, instance)} costs {_format_price(offer.dollars)} an "
+                f"hour in {offer.region} (as of {offer.evidence.as_of}), over "
+                f"{_format_price(limit)}",
+                ("cost", "limit_per_hour"),
+                severity=severity,
+                evidence=offer.evidence,
+                why=why,
+                help=f"{_cheaper_alternative(context, instance, offer, limit)}raise the limit to "
+                f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
+                related=related,
             )
-        elif unknown := [
-            region_of(zone)
-            for zone, offer in zip(instance.target.zones, here, strict=True)
-            if offer is None
-        ]:
-            yield _unknown_price_finding(instance, format_list(tuple(dict.fromkeys(unknown))))
+        elif unknown:
+            machine = "a machine that fits" if machine_type == "auto" else machine_type
+            yield RULE.diagnostic(
+                f"the tables have no price of {machine} in {format_list(unknown)}",
+                ("cost", "limit_per_hour"),
+                severity=Severity.UNKNOWN,
+                why="Whether it is within the limit is not known.",
+                help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
+                "provision facts list prices",
+                related=related,
+            )
 
 
 def _machine_offers(
-    context: LintContext, instance: Instance, *, any_type: bool = False
+    context: LintContext, instance: WorkbenchInstance, machine_type: str
 ) -> tuple[MachineOffer, ...]:
-    """Return the prices of the target's machine types, or with `any_type` of all with its cards."""
-    card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
-    if any_type or instance.target.machine_type == "auto":
-        return list_offers(
-            find_machines(context.facts, card, count, reserved=instance.reserved) if card else (),
-            card,
-            count,
-        )
-    machine = context.facts.machines.get(instance.target.machine_type)
-    return list_offers((machine,) if machine else (), card, count)
-
-
-def _over_limit_finding(
-    context: LintContext, instance: Instance, over: list[MachineOffer], limit: float, *, every: bool
-) -> Diagnostic:
-    offer = min(over, key=lambda candidate: candidate.dollars)
-    return RULE.diagnostic(
-        f"{_describe_machine(offer, instance)} costs {_format_price(offer.dollars)} an hour in "
-        f"{offer.region} (as of {offer.evidence.as_of}), over {_format_price(limit)}",
-        ("cost", "limit_per_hour"),
-        severity=offer.evidence.cap_severity(Severity.ERROR) if every else Severity.WARNING,
-        why="Disks, traffic and taxes come on top."
-        + ("" if every else " Other zones of this target are within the limit."),
-        help=f"{_cheaper_alternative(context, instance, offer, limit)}raise the limit to "
-        f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
-        related=(related_at(instance.route("zones"), "zones asked for here"),),
-    )
+    """Return the prices of a machine type; of all with the target's cards for "auto"."""
+    card = instance.facts.card
+    count = instance.facts.gpu_settings.gpu.count
+    machine = context.facts.machines.get(machine_type)
+    machines: tuple[MachineType, ...] = (machine,) if machine else ()
+    if machine_type == "auto" and card:
+        machines = find_machines(context.facts, card, count, reserved=instance.reserved)
+    return list_offers(machines, card, count)
 
 
 def _cheaper_alternative(
-    context: LintContext, instance: Instance, offer: MachineOffer, limit: float
+    context: LintContext, instance: WorkbenchInstance, offer: MachineOffer, limit: float
 ) -> str:
     """Return a help text with a machine within the limit, preferably in the same region."""
-    offers = _machine_offers(context, instance, any_type=True)
+    offers = _machine_offers(context, instance, "auto")
     within = [candidate for candidate in offers if candidate.dollars <= limit]
     if not within:
         return "ask for another card, or "
-    in_region = [candidate for candidate in within if candidate.region == offer.region]
-    others = [candidate for candidate in in_region if candidate.machine != offer.machine]
+    others = [
+        candidate
+        for candidate in within
+        if candidate.region == offer.region and candidate.machine != offer.machine
+    ]
     if others:
         best = max(others, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars))
     else:
         best = min(within, key=lambda candidate: candidate.dollars)
-    machine, price = _describe_machine(best, instance), _format_price(best.dollars)
-    return f"take {machine} in {best.region} for {price}, or "
+    machine = _describe_machine(best, instance)
+    return f"take {machine} in {best.region} for {_format_price(best.dollars)}, or "
 
 
 def _format_price(dollars: float) -> str:
@@ -117,26 +119,10 @@ def _format_price(dollars: float) -> str:
     return f"${dollars:.4f}"
 
 
-def _describe_machine(offer: MachineOffer, instance: Instance) -> str:
+def _describe_machine(offer: MachineOffer, instance: WorkbenchInstance) -> str:
     if instance.facts.card is not None and not offer.machine.gpus:
         return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
     return offer.machine.name
-
-
-def _unknown_price_finding(instance: Instance, regions: str) -> Diagnostic:
-    if instance.target.machine_type == "auto":
-        machine = "a machine that fits"
-    else:
-        machine = instance.target.machine_type
-    return RULE.diagnostic(
-        f"the tables have no price of {machine} in {regions}",
-        ("cost", "limit_per_hour"),
-        severity=Severity.UNKNOWN,
-        why="Whether it is within the limit is not known.",
-        help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
-        "provision facts list prices",
-        related=(related_at(instance.route("zones"), "zones asked for here"),),
-    )
 
 
 RULE = Rule(
@@ -147,7 +133,7 @@ RULE = Rule(
         "Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
         Example(

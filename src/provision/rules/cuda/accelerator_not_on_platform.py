@@ -2,122 +2,99 @@
 
 ## What it does
 
-At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS
-exists on macOS alone, and some cards sit in machines of one
-processor (GH200, GB10, Jetson: aarch64).
+At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
+on macOS alone, and some cards sit in machines of one processor (GH200, GB10, Jetson: aarch64).
 
 ## Why
 
 macOS has no CUDA: `torch.cuda.is_available()` would be false there. PyTorch's own index has CUDA
-builds for Windows; which ones, the tables do not know. A lock
-for another processor cannot be installed at all.
+builds for Windows; which ones, the tables do not know. A lock for another processor cannot be
+installed at all.
 
 ## How to fix
 
-List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the
-driver of Windows.
+List the platforms that the targets really have. On Windows, WSL2 is `linux-x86_64`, with the driver
+of Windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RelatedLocation, Route, Severity
-from provision.facts import Card
+from provision.diagnostics import RelatedLocation, Severity
 from provision.kinds.base import TargetFacts
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
 
 MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each local target whose platform does not go with its accelerator."""
-    reported: set[Route] = set()
+def _check(context: LintContext) -> Findings:
+    related: tuple[RelatedLocation, ...] = ()
+    if "platforms" in context.spec.model_fields_set:
+        related = related_at(("platforms",), "platforms are listed here")
+    reported = set()
     for target in context.targets:
         route = target.gpu_settings.gpu_route
-        if route in reported or (
-            target.gpu_settings.flavour == "cpu" and target.gpu_settings.gpu.type != "mps"
-        ):
+        is_mps = target.gpu_settings.gpu.type == "mps"
+        if route in reported or (target.gpu_settings.flavour == "cpu" and not is_mps):
             continue
         reported.add(route)
-        if target.gpu_settings.gpu.type == "mps":
-            yield from _mps_findings(context, target)
-        elif isinstance(target.target, LocalTarget):
-            yield from _cuda_findings(context, target)
+        is_local = isinstance(target.target, LocalTarget)
+        listed = ", ".join(target.platforms)
+        if is_mps and MAC not in target.platforms:
+            yield RULE.diagnostic(
+                f"gpu: mps is asked for at target {target.name}, "
+                + (f"whose platforms are {listed}" if is_local else "which runs Linux"),
+                route,
+                why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
+                help=f"write platforms: [{MAC}]"
+                if is_local
+                else "ask for an NVIDIA card there, or none",
+                related=related if is_local else (),
+            )
+        elif is_mps or not is_local:
+            continue
+        elif target.card and target.card.host and target.card.host not in target.platforms:
+            yield RULE.diagnostic(
+                f"{target.card.name} sits in machines of {target.card.host}, and the platforms "
+                f"are {listed}",
+                route,
+                evidence=target.card.evidence,
+                why="Wheels for another processor cannot be installed there.",
+                help=f"write platforms: [{target.card.host}]",
+                related=related,
+            )
+        else:
+            yield from _cuda_findings(target, related)
 
 
-def _mps_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
+def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) -> Findings:
+    gpu = target.gpu_settings.gpu
     if MAC in target.platforms:
-        return
-    local = isinstance(target.target, LocalTarget)
-    yield RULE.diagnostic(
-        f"gpu: mps is asked for at target {target.name}, "
-        + (f"whose platforms are {', '.join(target.platforms)}" if local else "which runs Linux"),
-        target.gpu_settings.gpu_route,
-        why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
-        help=f"write platforms: [{MAC}]" if local else "ask for an NVIDIA card there, or none",
-        related=_related_platforms(context) if local else (),
-    )
-
-
-def _cuda_findings(context: LintContext, target: TargetFacts) -> Iterator[Diagnostic]:
-    host = target.card.host if target.card is not None else ""
-    if target.card is not None and host and host not in target.platforms:
-        yield _other_host_finding(context, target, target.card)
-        return
-    if MAC in target.platforms:
-        yield _mac_finding(context, target)
+        alone = set(target.platforms) == {MAC}
+        yield RULE.diagnostic(
+            f"gpu: {gpu} is asked for, and {MAC} has no CUDA build of torch: there is no CUDA on "
+            "macOS",
+            target.gpu_settings.gpu_route,
+            severity=None if alone else Severity.INFO,
+            why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be "
+            "false.",
+            help="list linux-x86_64, or write gpu: mps"
+            if alone
+            else "nothing needs to change where the card is not wanted there",
+            related=related,
+        )
     if WINDOWS in target.platforms:
-        yield _windows_finding(context, target)
-
-
-def _mac_finding(context: LintContext, target: TargetFacts) -> Diagnostic:
-    alone = set(target.platforms) == {MAC}
-    return RULE.diagnostic(
-        f"gpu: {target.gpu_settings.gpu} is asked for, and {MAC} has no CUDA build of torch: "
-        "there is no CUDA on macOS",
-        target.gpu_settings.gpu_route,
-        severity=Severity.ERROR if alone else Severity.INFO,
-        why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be "
-        "false.",
-        help="list linux-x86_64, or write gpu: mps"
-        if alone
-        else "nothing needs to change where the card is not wanted there",
-        related=_related_platforms(context),
-    )
-
-
-def _windows_finding(context: LintContext, target: TargetFacts) -> Diagnostic:
-    return RULE.diagnostic(
-        f"gpu: {target.gpu_settings.gpu} is asked for, and which CUDA builds of torch there "
-        f"are for {WINDOWS} is not known",
-        target.gpu_settings.gpu_route,
-        severity=Severity.UNKNOWN,
-        why="The lock takes torch for Windows from the index of its CUDA version. The tables "
-        "hold the builds for Linux only.",
-        help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
-        "WSL2, which is linux-x86_64",
-        related=_related_platforms(context),
-    )
-
-
-def _other_host_finding(context: LintContext, target: TargetFacts, card: Card) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{card.name} sits in machines of {card.host}, and the platforms are "
-        f"{', '.join(target.platforms)}",
-        target.gpu_settings.gpu_route,
-        severity=card.evidence.cap_severity(Severity.ERROR),
-        why="Wheels for another processor cannot be installed there.",
-        help=f"write platforms: [{card.host}]",
-        related=_related_platforms(context),
-    )
-
-
-def _related_platforms(context: LintContext) -> tuple[RelatedLocation, ...]:
-    if "platforms" in context.spec.model_fields_set:
-        return (related_at(("platforms",), "platforms are listed here"),)
-    return ()
+        yield RULE.diagnostic(
+            f"gpu: {gpu} is asked for, and which CUDA builds of torch there are for {WINDOWS} is "
+            "not known",
+            target.gpu_settings.gpu_route,
+            severity=Severity.UNKNOWN,
+            why="The lock takes torch for Windows from the index of its CUDA version. The tables "
+            "hold the builds for Linux only.",
+            help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
+            "WSL2, which is linux-x86_64",
+            related=related,
+        )
 
 
 RULE = Rule(
@@ -131,7 +108,7 @@ RULE = Rule(
         ),
         "PyTorch documentation, MPS backend",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: RTX-4090\npython: "3.12"\npackages: [torch]\nplatforms: [windows-x86_64]\n',

@@ -2,81 +2,59 @@
 
 ## What it does
 
-At every target, compares the accelerator with the CUDA version that holds there: a CUDA version
-with no NVIDIA card, or a card with `cuda: none`.
+At every target, compares the accelerator with the CUDA version that applies there: a CUDA version
+without an NVIDIA card, or a card with `cuda: none`.
 
 ## Why
 
-CUDA builds on a machine without a card are gigabytes that never run. CPU builds on a machine
-with a card leave it idle while it is paid for.
+CUDA builds on a machine without a card are gigabytes that never run. CPU builds on a machine with a
+card leave it idle while it is paid for.
 
 ## How to fix
 
-`gpu: none` implies `cuda: none`, so leave `cuda` out there. A target that goes without the card
-needs a `cuda: none` of its own when the spec names a version.
+`gpu: none` implies `cuda: none`, so leave `cuda` out there. A target without a card needs its own
+`cuda: none` when the spec names a version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Edit,
     Fix,
     Insert,
-    Replace,
-    RouteLocation,
     Severity,
 )
-from provision.kinds.base import GpuSettings
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import replace_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each pair of gpu and cuda that cannot both be meant."""
+def _check(context: LintContext) -> Findings:
     for device in context.devices:
-        if not device.is_nvidia and device.cuda not in ("auto", "none"):
-            message = (
-                f"cuda: {device.cuda} is asked for with gpu: {device.gpu.type}, which has no CUDA"
-            )
-            yield _finding(device, message, "CUDA builds would be installed for nothing.")
-        elif device.is_nvidia and device.cuda == "none":
-            yield _finding(
-                device,
-                f"cuda: none is asked for with gpu: {device.gpu.type}",
-                "The CPU builds of torch would leave the card idle.",
-            )
-
-
-def _finding(device: GpuSettings, message: str, why: str) -> Diagnostic:
-    right = "auto" if device.is_nvidia else "none"
-    inner, outer = (
-        (device.gpu_route, device.cuda_route)
-        if len(device.gpu_route) > len(device.cuda_route)
-        else (device.cuda_route, device.gpu_route)
-    )
-    edit: Edit = (
-        Insert(inner[:-1], "cuda", right)
-        if inner is device.gpu_route
-        else Replace(RouteLocation(inner), right)
-    )
-    at = f" at target {inner[1]}" if len(inner) > 1 else ""
-    return RULE.diagnostic(
-        message + at,
-        inner,
-        why=why,
-        help=f"write cuda: {right}{at}, or correct gpu",
-        related=(related_at(outer, f"{outer[-1]} asked for here"),),
-        # A target that overrides only gpu says plainly what it wants; two values side by side do
-        # not.
-        fix=Fix(
-            f"write cuda: {right}{at}",
-            (edit,),
-            Applicability.SAFE if inner is device.gpu_route else Applicability.UNSAFE,
-        ),
-    )
+        if device.is_nvidia == (device.cuda != "none") or device.cuda == "auto":
+            continue
+        message = f"cuda: {device.cuda} is asked for with gpu: {device.gpu.type}"
+        if device.is_nvidia:
+            right = "auto"
+            why = "The CPU builds of torch would leave the card idle."
+        else:
+            right = "none"
+            message += ", which has no CUDA"
+            why = "CUDA builds would be installed for nothing."
+        outer, inner = sorted((device.gpu_route, device.cuda_route), key=len)
+        at = f" at target {inner[1]}" if len(inner) > 1 else ""
+        title = f"write cuda: {right}{at}"
+        # The intent is clear if a target overrides only gpu, but not if both are written.
+        if inner == device.gpu_route:
+            fix = Fix(title, (Insert(inner[:-1], "cuda", right),))
+        else:
+            fix = replace_fix(title, inner, right)
+        yield RULE.diagnostic(
+            message + at,
+            inner,
+            why=why,
+            help=f"{title}, or correct gpu",
+            related=related_at(outer, f"{outer[-1]} asked for here"),
+            fix=fix,
+        )
 
 
 RULE = Rule(
@@ -84,7 +62,7 @@ RULE = Rule(
     name="cuda-without-gpu",
     severity=Severity.ERROR,
     sources=("the spec language: `gpu: none` implies `cuda: none`",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\ncuda: "12.8"\npython: "3.11"\npackages: [torch]\n', '"12.8"'),
         Example('gpu: L4\ncuda: none\npython: "3.11"\npackages: [torch]\n', "none"),

@@ -8,8 +8,8 @@ compute capability that this line of it runs on.
 ## Why
 
 cuDNN for CUDA 12 runs on Turing (7.5) and newer from 9.11 on; 9.10 is the last for Volta, Pascal
-and Maxwell. Convolutions and attention then fail at run
-time, while plain matrix products work. torch pins the cuDNN that goes with each of its builds.
+and Maxwell. Convolutions and attention then fail at run time, while plain matrix products work.
+torch pins the cuDNN that goes with each of its builds.
 
 ## How to fix
 
@@ -18,42 +18,52 @@ Leave cuDNN to torch, or bound it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.facts.versions import lower_bound, require_version
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 MAJORS = ("11", "12", "13")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card below what the cuDNN runs on."""
-    cards = {
-        target.gpu_settings.gpu_route: target.card
+def _check(context: LintContext) -> Findings:
+    cards = [
+        (target.card, target.gpu_settings.gpu_route)
         for target in context.targets
-        if target.card is not None and target.gpu_settings.flavour != "cpu"
-    }
-    oldest = min(cards.items(), key=lambda pair: require_version(pair[1].cc), default=None)
-    if oldest is None:
+        if target.card and target.gpu_settings.flavour != "cpu"
+    ]
+    if not cards:
         return
-    gpu, card = oldest
+    card, gpu_route = min(cards, key=lambda pair: require_version(pair[0].cc))
     for major in MAJORS:
-        line = _least_cudnn(context, f"nvidia-cudnn-cu{major}")
-        row = context.facts.cudnn_floor(major, line[1]) if line else None
-        if line is None or row is None or require_version(card.cc) >= require_version(row.cc_min):
+        name = f"nvidia-cudnn-cu{major}"
+        route, version = _least_cudnn(context, name) or ((), "")
+        row = context.facts.cudnn_floor(major, version)
+        if row is None or require_version(card.cc) >= require_version(row.cc_min):
             continue
+        line = find_line(context, name)
+        bound = f"{name}<{row.first}"
+        fix = None
+        if line:
+            fix = unsafe_fix(f"write {bound}", set_version_edit(context, *line, f"<{row.first}"))
         yield RULE.diagnostic(
-            f"cuDNN {line[1]} for CUDA {major} needs compute capability {row.cc_min}, and "
+            f"cuDNN {version} for CUDA {major} needs compute capability {row.cc_min}, and "
             f"{card.name} has {card.cc}",
-            line[0],
+            route,
             severity=Severity.WARNING,
             why="Convolutions and cuDNN's attention fail at run time on that card.",
-            help=f"leave nvidia-cudnn-cu{major} to torch, or bound it: "
-            f"nvidia-cudnn-cu{major}<{row.first}",
-            related=(related_at(gpu, "card asked for here"),),
-            fix=_fix(context, f"nvidia-cudnn-cu{major}", row.first),
+            help=f"leave {name} to torch, or bound it: {bound}",
+            related=related_at(gpu_route, "card asked for here"),
+            fix=fix,
         )
 
 
@@ -72,17 +82,6 @@ def _least_cudnn(context: LintContext, name: str) -> tuple[Route, str] | None:
     return (line[0], low) if line and low else None
 
 
-def _fix(context: LintContext, name: str, below: str) -> Fix | None:
-    line = find_line(context, name)
-    if line is None:
-        return None
-    return Fix(
-        f"write {name}<{below}",
-        (set_version_edit(context, *line, f"<{below}"),),
-        Applicability.UNSAFE,
-    )
-
-
 RULE = Rule(
     id="CUD017",
     name="cudnn-without-card",
@@ -92,7 +91,7 @@ RULE = Rule(
         "immich-app/immich#23110",
         "conda-forge/cudnn-feedstock#124",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.10.0, '

@@ -3,14 +3,14 @@
 ## What it does
 
 Where `cuda` is left open, takes the newest torch that the bounds and the Python admit, and looks
-whether its default build (the one without a tag, as `pip
-install torch` gets it) runs on the card and on the driver that is known there.
+whether its default build (the one without a tag, as `pip install torch` gets it) runs on the card
+and on the driver that is known there.
 
 ## Why
 
 The default moves on: CUDA 12.8 up to torch 2.10, 13.0 from 2.11, 13.2 from 2.15. For Volta and
-older it has had no code since 2.11, and a driver of branch
-570 does not run it. On Linux aarch64 it was a CPU build up to 2.10.
+older it has had no code since 2.11, and a driver of branch 570 does not run it. On Linux aarch64 it
+was a CPU build up to 2.10.
 
 ## How to fix
 
@@ -19,21 +19,14 @@ Say `cuda`: then the build is settled, and with it the newest torch that has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Edit,
     Fix,
-    Insert,
-    Replace,
-    RouteLocation,
     Severity,
 )
 from provision.facts import TorchRelease, cuda_of
+from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.torch_builds import (
     BuildQuery,
     build_queries,
@@ -43,25 +36,53 @@ from provision.rules.torch_builds import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target on which another build runs and the default one does not."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None:
         return
     for query in build_queries(context):
-        newest = None
-        if query.flavour is None:
-            newest = next(possible_builds(context, query), None)
-        if newest is None or _may_run(context, query, newest.release):
+        newest = next(possible_builds(context, query), None)
+        if query.flavour is not None or newest is None:
+            continue
+        row = newest.release
+        if _may_run(context, query, row):
             continue
         cudas = runnable_cudas(context, query)
-        if not cudas and newest.release.default_on(query.platform) == "cpu":
+        default = row.default_on(query.platform)
+        if not cudas and default == "cpu":
             cudas = {
-                offer.cuda: offer.release.release
-                for offer in possible_builds(context, query)
-                if offer.build is None and offer.release is newest.release
+                option.cuda: row.release
+                for option in possible_builds(context, query)
+                if option.build is None and option.release is row
             }
-        if cudas:
-            yield _finding(context, query, newest.release, cudas)
+        if not cudas:
+            continue
+        driver = query.target.driver
+        builds = context.facts.builds_for_card(query.card, row.release, query.platform)
+        if default == "cpu":
+            problem = f"is for the CPU alone on {query.platform}"
+        elif driver and any(build.flavour == default for build in builds):
+            problem = (
+                f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
+                f"{driver.provider}"
+            )
+        else:
+            problem = (
+                f"is for CUDA {cuda_of(default)}, without code for {query.card.name} "
+                f"({query.card.cc})"
+            )
+        cuda, torch = next(iter(cudas.items()))
+        yield RULE.diagnostic(
+            f"cuda is left open, and the default build of torch {row.release} {problem}",
+            query.gpu_route,
+            why="An installer that takes the newest torch gets that build, and not torch "
+            f"{torch} for CUDA {cuda}.",
+            help=", or ".join(
+                f'write cuda: "{version}", which has torch {release}'
+                for version, release in list(cudas.items())[:2]
+            ),
+            related=related_at(query.releases.route, "torch comes from here"),
+            fix=_fix(context, query, cuda),
+        )
 
 
 def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool:
@@ -73,50 +94,12 @@ def _may_run(context: LintContext, query: BuildQuery, row: TorchRelease) -> bool
     return offer is None or offer.release is not row or can_run(context, query, offer) is not False
 
 
-def _finding(
-    context: LintContext, query: BuildQuery, row: TorchRelease, cudas: dict[str, str]
-) -> Diagnostic:
-    default, driver = row.default_on(query.platform), query.target.driver
-    cuda, torch = next(iter(cudas.items()))
-    covered = default != "cpu" and any(
-        build.flavour == default
-        for build in context.facts.builds_for_card(query.card, row.release, query.platform)
-    )
-    if default == "cpu":
-        problem = f"is for the CPU alone on {query.platform}"
-    elif covered and driver is not None:
-        problem = (
-            f"is for CUDA {cuda_of(default)}, too new for driver {driver.value} of "
-            f"{driver.provider}"
-        )
-    else:
-        problem = (
-            f"is for CUDA {cuda_of(default)}, without code for {query.card.name} ({query.card.cc})"
-        )
-    return RULE.diagnostic(
-        f"cuda is left open, and the default build of torch {row.release} {problem}",
-        query.gpu_route,
-        why=f"An installer that takes the newest torch gets that build, and not torch {torch} "
-        f"for CUDA {cuda}.",
-        help=", or ".join(
-            f'write cuda: "{version}", which has torch {release}'
-            for version, release in list(cudas.items())[:2]
-        ),
-        related=(related_at(query.releases.route, "torch comes from here"),),
-        fix=_fix(context, query, cuda),
-    )
-
-
 def _fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix | None:
     """Return the fix that sets the CUDA version for this target alone."""
     if len(context.spec.targets) > 1:
         return None
-    route = query.target.gpu_settings.cuda_route
-    written = len(route) > 1 or "cuda" in context.spec.model_fields_set
-    edit: Edit = (
-        Replace(RouteLocation(route), f'"{cuda}"') if written else Insert((), "cuda", f'"{cuda}"')
-    )
-    return Fix(f'write cuda: "{cuda}"', (edit,), Applicability.UNSAFE)
+    edit = set_field_edit(context, query.target.gpu_settings.cuda_route, f'"{cuda}"')
+    return unsafe_fix(f'write cuda: "{cuda}"', edit)
 
 
 RULE = Rule(
@@ -129,7 +112,7 @@ RULE = Rule(
         "Kaggle/docker-python#1546",
         "pytorch/pytorch#168065",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: V100\npython: "3.12"\npackages: [torch]\n', "V100"),
         Example('gpu: P100\ncuda: auto\npython: "3.12"\npackages: ["torch>=2.6,<2.11"]\n', "P100"),

@@ -3,37 +3,42 @@
 ## What it does
 
 For images without a published driver, compares the floor of every possible torch build with what
-the image must have at least: the driver of the CUDA version
-that it carries, or the oldest one known of its family.
+the image must have at least: the driver of the CUDA version that it carries, or the oldest one
+known of its family.
 
 ## Why
 
-Whether torch finds the GPU there cannot be told from the facts.
+The facts do not show whether torch finds the GPU there.
 
 ## How to fix
 
-Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take
-an image whose driver is published.
+Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take an
+image whose driver is published.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.schema_platforms import ImageFamily
 from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, possible_builds
 
 COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image whose driver may be too old for every possible build."""
+def _check(context: LintContext) -> Findings:
     for query in build_queries(context):
         image = query.target.image
         option = None
@@ -50,7 +55,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="If it is older, torch says that the NVIDIA driver on your system is too old, "
             "and runs on the CPU.",
             help=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
-            related=(related_at(query.cuda_route, "the CUDA version is decided here"),),
+            related=related_at(query.cuda_route, "the CUDA version is decided here"),
         )
 
 
@@ -58,7 +63,8 @@ def _newest_doubtful_build(
     context: LintContext, query: BuildQuery, image: ImageFamily
 ) -> BuildOption | None:
     """Return the newest possible build if no build is sure to run on the image."""
-    oldest, newest = _oldest_driver(context, image), None
+    oldest = _oldest_driver(context, image)
+    newest = None
     for option in possible_builds(context, query):
         if option.build is None or not context.facts.has_code_for(query.card, option.build):
             continue
@@ -94,7 +100,7 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench image versioning and Deep Learning VM images",
         "NVIDIA, CUDA Compatibility, minor version compatibility",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '

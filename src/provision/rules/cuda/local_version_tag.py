@@ -7,43 +7,37 @@ with the spec's `cuda`.
 
 ## Why
 
-Builds with such a tag lie on the PyTorch index only, one index for each CUDA version, so the
-line cannot be found on the public index; and it ties every target
-to one build. The spec says the CUDA version once, in `cuda`, and the lock chooses the build of
-every package for it.
+Builds with such a tag are on the PyTorch index only, one index for each CUDA version, so the line
+cannot be found on the public index; and it ties every target to one build. The spec names the CUDA
+version once, in `cuda`, and the lock chooses the build of every package for it.
 
 ## How to fix
 
-Drop the tag and say `cuda: "11.8"`. Where `cuda` says something else, decide which of the two is
+Drop the tag and write `cuda: "11.8"`. If `cuda` has another value, decide which of the two is
 meant.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from provision.diagnostics import (
-    Diagnostic,
     Edit,
     Fix,
     Insert,
     Replace,
-    Route,
     RouteLocation,
     Severity,
 )
 from provision.facts import cuda_of
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines, set_version_edit, without_local
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.spec import Package
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each line with a build tag; the first fix also sets the CUDA version."""
+def _check(context: LintContext) -> Findings:
     tagged = [
         (route, package, match[1])
         for route, package in package_lines(context)
@@ -51,46 +45,36 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
-        yield _finding(
-            context,
-            route,
-            package,
-            tag,
-            fixable=_agrees_with_spec(context, tag) and len(tags) == 1,
-            first=number == 0,
+        fixable = _agrees_with_spec(context, tag) and len(tags) == 1
+        cuda = cuda_of(tag)
+        plain = f"{package.key}{without_local(package.version)}"
+        right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
+        note = ""
+        if not _agrees_with_spec(context, tag):
+            note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
+        edits: tuple[Edit, ...] = (
+            set_version_edit(context, route, package, without_local(package.version)),
+            *(_set_cuda_edits(context, cuda) if (number == 0) else ()),
         )
-
-
-def _finding(
-    context: LintContext, route: Route, package: Package, tag: str, *, fixable: bool, first: bool
-) -> Diagnostic:
-    cuda, plain = cuda_of(tag), f"{package.key}{without_local(package.version)}"
-    right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-    note = ""
-    if not _agrees_with_spec(context, tag):
-        note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
-    edits: tuple[Edit, ...] = (
-        set_version_edit(context, route, package, without_local(package.version)),
-        *(_set_cuda_edits(context, cuda) if first else ()),
-    )
-    return RULE.diagnostic(
-        f"{package.key}{package.version} names the build {tag}{note}",
-        route,
-        why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
-        "said once, in `cuda`, and the lock chooses the builds.",
-        help=right
-        if fixable
-        else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
-        related=(related_at(("cuda",), "the CUDA version is said here"),)
-        if note and "cuda" in context.spec.model_fields_set
-        else (),
-        fix=Fix(right, edits) if fixable else None,
-    )
+        yield RULE.diagnostic(
+            f"{package.key}{package.version} names the build {tag}{note}",
+            route,
+            why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
+            "said once, in `cuda`, and the lock chooses the builds.",
+            help=right
+            if fixable
+            else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
+            related=related_at(("cuda",), "the CUDA version is said here")
+            if note and "cuda" in context.spec.model_fields_set
+            else (),
+            fix=Fix(right, edits) if fixable else None,
+        )
 
 
 def _agrees_with_spec(context: LintContext, tag: str) -> bool:
     """Return whether `cuda` for this tag agrees with the rest of the spec."""
-    cuda, spec = cuda_of(tag), context.spec
+    cuda = cuda_of(tag)
+    spec = context.spec
     return (
         spec.cuda in ("auto", cuda)
         and spec.gpu.is_none == (cuda == "none")
@@ -112,7 +96,7 @@ RULE = Rule(
     name="local-version-tag",
     severity=Severity.ERROR,
     sources=("PEP 440, local version identifiers", "https://download.pytorch.org/whl/"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.11"\npackages: [psutil, torch==2.0.1+cu118]\n',

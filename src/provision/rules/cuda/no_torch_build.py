@@ -1,4 +1,4 @@
-"""The torch that is asked for was not built for the CUDA version that is asked for.
+"""The requested torch was not built for the requested CUDA version.
 
 ## What it does
 
@@ -6,74 +6,62 @@ Looks up the CUDA versions that the allowed torch releases were built for.
 
 ## Why
 
-Each torch release has wheels for three or four CUDA versions. For any other, the PyTorch index
-holds nothing, or an older torch.
+Each torch release has wheels for three or four CUDA versions. For any other version, the PyTorch
+index has no torch, or an older one.
 
 ## How to fix
 
-Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`,
-or take a torch release that was built for it.
+Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`, or
+take a torch release that was built for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts import TorchRelease, cuda_of, flavour_of
+from provision.diagnostics import Severity
+from provision.facts import cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
-from provision.kinds.base import GpuSettings
-from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.releases import torch_releases, torch_rows
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version that no admitted torch release was built for."""
+def _check(context: LintContext) -> Findings:
     releases = torch_releases(context)
-    if releases:
-        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
-    else:
-        rows = []
+    rows = torch_rows(context, releases)
     if releases is None or not rows:
         return
-    for device in {
-        device.cuda_route: device
-        for device in context.devices
-        if device.is_nvidia and device.cuda not in ("auto", "none")
-    }.values():
-        sure = [row.builds.get(flavour_of(device.cuda)) for row in rows]
-        if not any(confidence in ("high", "medium") for confidence in sure):
-            yield _finding(context, releases, rows, device, doubtful="low" in sure)
-
-
-def _finding(
-    context: LintContext,
-    releases: AdmittedReleases,
-    rows: list[TorchRelease],
-    device: GpuSettings,
-    *,
-    doubtful: bool,
-) -> Diagnostic:
-    cuda, newest = device.cuda, rows[-1]
-    built = sorted((cuda_of(flavour) for flavour in newest.builds), key=require_version)
-    others = [row.release for row in context.facts.torch if flavour_of(cuda) in row.builds]
-    what = "may have no build" if doubtful else "has no build"
-    severity = None
-    if doubtful:
-        severity = Severity.WARNING
-    elif releases.includes_newer:
-        severity = Severity.UNKNOWN
-    return RULE.diagnostic(
-        f"{releases.requested} {what} for CUDA {cuda}: {newest.release} was built for "
-        f"{', '.join(built)}",
-        device.cuda_route,
-        severity=severity,
-        why="The PyTorch index for that CUDA version then holds no such torch."
-        + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
-        help=f'write cuda: "{built[-1]}" or cuda: auto'
-        + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
-        related=(related_at(releases.route, "torch asked for here"),),
-    )
+    newest = rows[-1]
+    built = sorted(map(cuda_of, newest.builds), key=require_version)
+    cudas = {device.cuda_route: device.cuda for device in context.devices if device.is_nvidia}
+    for route, cuda in cudas.items():
+        flavour = flavour_of(cuda)
+        sure = {row.builds.get(flavour) for row in rows}
+        if cuda in ("auto", "none") or not sure.isdisjoint(("high", "medium")):
+            continue
+        others = [row.release for row in context.facts.torch if flavour in row.builds]
+        severity = None
+        if "low" in sure:
+            severity = Severity.WARNING
+        elif releases.includes_newer:
+            severity = Severity.UNKNOWN
+        yield RULE.diagnostic(
+            f"{releases.requested} {'may have' if 'low' in sure else 'has'} no build for CUDA "
+            f"{cuda}: {newest.release} was built for {', '.join(built)}",
+            route,
+            severity=severity,
+            why="The PyTorch index for that CUDA version then holds no such torch."
+            + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
+            help=f'write cuda: "{built[-1]}" or cuda: auto'
+            + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
+            related=related_at(releases.route, "torch asked for here"),
+        )
 
 
 RULE = Rule(
@@ -85,7 +73,7 @@ RULE = Rule(
         "replicate/cog torch_compatibility.json",
         "torch wheels on PyPI",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n', '"12.8"'),
         Example('gpu: L4\ncuda: "11.7"\npython: "3.11"\npackages: ["torch>=2.2,<2.7"]\n', '"11.7"'),

@@ -1,4 +1,4 @@
-"""`requires.driver` asks for a driver that a place does not bring.
+"""`requires.driver` requires a driver that a target does not have.
 
 ## What it does
 
@@ -12,54 +12,45 @@ would fail.
 
 ## How to fix
 
-Take another image, or ask for no more than what the packages need: `requires` under a target
-holds there alone.
+Take another image, or require no more than what the packages need: `requires` under a target
+applies to that target only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import has_version_in_range
-from provision.kinds.base import ProvidedVersion
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import driver_branches, find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target whose driver does not satisfy `requires.driver`."""
+def _check(context: LintContext) -> Findings:
     for target in context.targets:
-        requirement, driver = find_machine_requirement(context, target, "driver"), target.driver
+        requirement = find_machine_requirement(context, target, "driver")
+        driver = target.driver
         specifiers = requirement.specifiers if requirement else None
         if requirement is None or driver is None or specifiers is None:
             continue
         if target.card is not None and not driver_branches(context, target.card).admits(specifiers):
             continue
-        first, below = _driver_range(driver)
-        if has_version_in_range(specifiers, first, below):
+        branch, _, minor = driver.value.partition(".")
+        # A branch alone means all of its drivers.
+        below = f"{driver.value}.0.1" if minor else str(int(branch) + 1)
+        if has_version_in_range(specifiers, driver.value, below):
             continue
         yield RULE.diagnostic(
             f"requires.driver: {requirement.text} is asked for, and the driver of "
             f"{driver.provider} is {driver.value}",
             requirement.route,
-            severity=driver.evidence.cap_severity(Severity.ERROR),
+            evidence=driver.evidence,
             why=f"The driver comes with {driver.provider} and cannot be chosen apart from it, "
             "so the check on the device would fail.",
             help="take an image that brings such a driver, or ask for less"
             if target.image
-            else f"ask for less at this target, as in requires: {{driver: "
-            f'">={driver.value.split(".")[0]}"}}',
-            related=(related_at(driver.route, f"driver {driver.value} comes from here"),),
+            else f'ask for less at this target, as in requires: {{driver: ">={branch}"}}',
+            related=related_at(driver.route, f"driver {driver.value} comes from here"),
         )
-
-
-def _driver_range(driver: ProvidedVersion) -> tuple[str, str]:
-    """Return the range of drivers that a text means: all of a branch if it names only a branch."""
-    if "." in driver.value:
-        return (driver.value, f"{driver.value}.0.1")
-    return (driver.value, str(int(driver.value) + 1))
 
 
 RULE = Rule(
@@ -70,7 +61,7 @@ RULE = Rule(
         "googlecolab/backend-info 66982a15",
         "docs.cloud.google.com, Deep Learning VM images and Workbench image versioning",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {driver: '

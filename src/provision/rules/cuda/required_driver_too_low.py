@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares `requires.driver` with the floor of the CUDA version that is asked for, or was resolved
-to, and with the first branch that knows the card.
+Compares `requires.driver` with the minimum driver of the requested or resolved CUDA version, and
+with the first branch that supports the card.
 
 ## Why
 
-The check on the device would be content with such a driver, and torch would not: "The NVIDIA
-driver on your system is too old". The floors are 450.80.02 for
-CUDA 11, 525.60.13 for 12 and 580.65.06 for 13. In WSL2 the driver is that of Windows, whose
-floors are 452.39, 528.33 and 580.
+The check on the device would be content with such a driver, and torch would not: "The NVIDIA driver
+on your system is too old". The floors are 450.80.02 for CUDA 11, 525.60.13 for 12 and 580.65.06 for
+13. In WSL2 the driver is that of Windows, whose floors are 452.39, 528.33 and 580.
 
 A bound that names a branch alone, as in `>=580`, is taken as any driver of it.
 
@@ -21,73 +20,75 @@ Ask for the floor, or leave `driver` out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Diagnostic, Route, Severity
 from provision.facts import cuda_of
 from provision.facts.compatibility import is_driver_at_least
 from provision.facts.versions import has_version_in_range, lower_bound, require_version
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.machine_requirements import (
     MachineRequirement,
     driver_branches,
     find_machine_requirement,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import BuildQuery, build_queries
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each `requires.driver` that admits drivers below the minimum."""
-    reported = set()
+def _check(context: LintContext) -> Findings:
+    findings: dict[Route, Diagnostic] = {}
     for query in build_queries(context):
-        requirement = None
-        if query.flavour and query.target.driver is None:
-            requirement = find_machine_requirement(context, query.target, "driver")
-        if requirement is not None and requirement.route not in reported:
-            finding = _finding(context, query, requirement)
-            if finding:
-                reported.add(requirement.route)
-                yield finding
+        requirement = find_machine_requirement(context, query.target, "driver")
+        if query.target.driver is not None or requirement is None or not query.flavour:
+            continue
+        finding = _finding(context, query, requirement, cuda_of(query.flavour))
+        if finding:
+            findings.setdefault(requirement.route, finding)
+    yield from findings.values()
 
 
 def _finding(
-    context: LintContext, query: BuildQuery, requirement: MachineRequirement
+    context: LintContext, query: BuildQuery, requirement: MachineRequirement, cuda: str
 ) -> Diagnostic | None:
-    toolkit = context.facts.toolkits.get(cuda_of(query.flavour or ""))
-    specifiers, known = requirement.specifiers, driver_branches(context, query.card)
+    toolkit = context.facts.toolkits.get(cuda)
+    specifiers = requirement.specifiers
+    known = driver_branches(context, query.card)
     if toolkit is None or specifiers is None or not known.admits(specifiers):
         return None
-    floor, whose = toolkit.floor_linux, f"CUDA {toolkit.cuda}"
+    floor = toolkit.floor_linux
+    whose = f"CUDA {toolkit.cuda}"
+    note = f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
     if known.first and require_version(known.first) > require_version(floor):
-        floor, whose = known.first, query.card.name
+        floor = known.first
+        whose = query.card.name
+        note = ""
     low = lower_bound(specifiers)
-    possible = has_version_in_range(specifiers, floor, known.first_unsupported)
+    last = known.first_unsupported
+    possible = has_version_in_range(specifiers, floor, last)
     if possible and (low is None or is_driver_at_least(low, floor)):
         return None
-    help_text = f'write driver: ">={floor}"'
-    fix: Fix | None = Fix(
-        help_text,
-        (Replace(RouteLocation(requirement.route), yaml_scalar(f">={floor}")),),
-        Applicability.UNSAFE,
-    )
-    first_unsupported = known.first_unsupported
-    if first_unsupported and require_version(floor) >= require_version(first_unsupported):
-        fix = None
-    if whose != query.card.name:
-        help_text += f" (WSL2 has the driver of Windows: {toolkit.floor_windows})"
+    fix = replace_fix(f'write driver: ">={floor}"', requirement.route, yaml_scalar(f">={floor}"))
+    is_fixable = not last or require_version(floor) < require_version(last)
     return RULE.diagnostic(
         f"requires.driver: {requirement.text} {'lets through' if possible else 'admits only'} "
         f"drivers older than {floor}, which {whose} needs",
         requirement.route,
-        severity=Severity.WARNING if possible else toolkit.evidence.cap_severity(Severity.ERROR),
+        severity=Severity.WARNING if possible else None,
+        evidence=toolkit.evidence,
         why="With an older driver torch finds no GPU, or says that the NVIDIA driver on your "
         "system is too old.",
-        help=help_text,
-        related=(related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here"),)
+        help=fix.title + note,
+        related=related_at(query.cuda_route, f"CUDA {toolkit.cuda} asked for here")
         if query.target.gpu_settings.cuda != "auto"
         else (),
-        fix=fix,
+        fix=fix if is_fixable else None,
     )
 
 
@@ -96,7 +97,7 @@ RULE = Rule(
     name="required-driver-too-low",
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA Compatibility, minor version compatibility",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '

@@ -3,77 +3,66 @@
 ## What it does
 
 Where something is compiled and the operating system of a place is known (from its image or Colab
-runtime), compares its gcc with the newest one that
-`cuda_toolkit` takes.
+runtime), compares its gcc with the newest one that `cuda_toolkit` takes.
 
 ## Why
 
-nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later
-than 12 are not supported!". Ubuntu 24.04 has gcc 13, which
-CUDA 12.4 is the first to take.
+nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later than
+12 are not supported!". Ubuntu 24.04 has gcc 13, which CUDA 12.4 is the first to take.
 
 ## How to fix
 
-Take a newer toolkit of the same major version, or install an older gcc and say
-`NVCC_PREPEND_FLAGS: -ccbin /usr/bin/g++-12` under `env`.
+Take a newer toolkit of the same major version, or install an older gcc and say `NVCC_PREPEND_FLAGS:
+-ccbin /usr/bin/g++-12` under `env`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import (
     major_version,
     operating_system_at,
-    source_built_packages,
+    set_toolkit_fix,
+    toolkit_to_build_with,
     wheel_cuda_at,
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target whose gcc the toolkit does not take."""
-    requested = context.spec.cuda_toolkit
-    toolkit = None
-    if requested and source_built_packages(context):
-        toolkit = context.facts.toolkits.get(requested)
+def _check(context: LintContext) -> Findings:
+    toolkit = toolkit_to_build_with(context)
     if toolkit is None:
         return
     for target in context.targets:
         system = operating_system_at(context, target)
         if system is None or int(system.gcc) <= toolkit.gcc_max:
             continue
-        wanted = major_version(wheel_cuda_at(context, target) or toolkit.cuda)
-        enough = [
+        major = major_version(wheel_cuda_at(context, target) or toolkit.cuda)
+        sufficient = [
             row.cuda
             for row in context.facts.toolkits.values()
-            if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == wanted
+            if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == major
         ]
-        right = min(enough, key=require_version, default=None)
+        help_text = f"install gcc {toolkit.gcc_max} and tell nvcc of it"
+        fix = None
+        if sufficient:
+            fix = set_toolkit_fix(min(sufficient, key=require_version))
+            help_text = f"{fix.title}, or {help_text}"
         yield RULE.diagnostic(
             f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and "
             f"{system.os} has gcc {system.gcc}",
             ("cuda_toolkit",),
-            severity=system.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR)),
+            severity=toolkit.evidence.cap_severity(Severity.ERROR),
+            evidence=system.evidence,
             why="nvcc stops at a newer host compiler: unsupported GNU version.",
-            help=(f'write cuda_toolkit: "{right}", or ' if right else "")
-            + f"install gcc {toolkit.gcc_max} and tell nvcc of it",
-            related=(
-                related_at(
-                    (*target.route, "image" if target.image else "runtime"),
-                    f"{system.os} comes from here",
-                ),
+            help=help_text,
+            related=related_at(
+                (*target.route, "image" if target.image else "runtime"),
+                f"{system.os} comes from here",
             ),
-            fix=Fix(
-                f'write cuda_toolkit: "{right}"',
-                (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),),
-                Applicability.UNSAFE,
-            )
-            if right
-            else None,
+            fix=fix,
         )
 
 
@@ -86,7 +75,7 @@ RULE = Rule(
         "package lists of the distributions (gcc)",
         "pytorch/pytorch#136556",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '

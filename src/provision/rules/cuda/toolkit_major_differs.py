@@ -2,14 +2,14 @@
 
 ## What it does
 
-Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the
-image carries) with the CUDA version of the wheels.
+Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the image
+carries) with the CUDA version of the wheels.
 
 ## Why
 
 `torch.utils.cpp_extension` compares both before it compiles: another major version ends in "The
-detected CUDA version (12.8) mismatches the version that was
-used to compile PyTorch (13.0)". Another minor version of the same major is only noted, and works.
+detected CUDA version (12.8) mismatches the version that was used to compile PyTorch (13.0)".
+Another minor version of the same major is only noted, and works.
 
 ## How to fix
 
@@ -18,77 +18,59 @@ Take a toolkit of the same major version, best of the same minor one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Fix,
-    Replace,
-    Route,
-    RouteLocation,
     Severity,
 )
-from provision.kinds.base import TargetFacts
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.source_builds import (
-    Nvcc,
     major_version,
     nvcc_at,
+    set_toolkit_fix,
     source_built_packages,
     torch_extensions,
     wheel_cuda_at,
 )
-from provision.spec import Package
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each compiler whose CUDA major version is not that of the wheels."""
-    sure, reported = torch_extensions(context), set()
-    packages = sure or source_built_packages(context)
+def _check(context: LintContext) -> Findings:
+    against_torch = torch_extensions(context)
+    packages = against_torch or source_built_packages(context)
+    reported = set()
     for target in context.targets if packages else ():
-        cuda, nvcc = wheel_cuda_at(context, target), nvcc_at(context, target)
-        if (
-            cuda is None
-            or nvcc is None
-            or major_version(cuda) == major_version(nvcc.cuda)
-            or (nvcc.route, cuda) in reported
-        ):
+        cuda = wheel_cuda_at(context, target)
+        nvcc = nvcc_at(context, target)
+        if cuda is None or nvcc is None or major_version(cuda) == major_version(nvcc.cuda):
+            continue
+        if (nvcc.route, cuda) in reported:
             continue
         reported.add((nvcc.route, cuda))
-        own = nvcc.route == ("cuda_toolkit",)
-        yield _finding(
-            target, cuda, nvcc, packages[0], Severity.ERROR if sure and own else Severity.WARNING
+        route, package = packages[0]
+        fix = set_toolkit_fix(cuda)
+        is_requested = nvcc.route == ("cuda_toolkit",)
+        related = related_at(route, "compiled against torch")
+        if target.gpu_settings.cuda != "auto":
+            related = related_at(target.gpu_settings.cuda_route, "CUDA of the wheels") + related
+        yield RULE.diagnostic(
+            f"{package.key} is compiled with nvcc "
+            f"{nvcc.cuda}{'' if is_requested else f' of {nvcc.provider}'}, and torch's wheels are "
+            f"for CUDA {cuda}",
+            nvcc.route,
+            severity=None if against_torch and is_requested else Severity.WARNING,
+            why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
+            "version mismatches the version that was used to compile PyTorch.",
+            help=fix.title
+            + ("" if is_requested else f", or a cuda of major version {major_version(nvcc.cuda)}"),
+            related=related,
+            fix=fix if is_requested else None,
         )
-
-
-def _finding(
-    target: TargetFacts, cuda: str, nvcc: Nvcc, package: tuple[Route, Package], severity: Severity
-) -> Diagnostic:
-    own = nvcc.route == ("cuda_toolkit",)
-    said = target.gpu_settings.cuda != "auto"
-    return RULE.diagnostic(
-        f"{package[1].key} is compiled with nvcc "
-        f"{nvcc.cuda}{'' if own else f' of {nvcc.provider}'}, and torch's wheels are for "
-        f"CUDA {cuda}",
-        nvcc.route,
-        severity=severity,
-        why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
-        "version mismatches the version that was used to compile PyTorch.",
-        help=f'write cuda_toolkit: "{cuda}"'
-        + ("" if own else f", or a cuda of major version {major_version(nvcc.cuda)}"),
-        related=(
-            (related_at(target.gpu_settings.cuda_route, "CUDA of the wheels"),) if said else ()
-        )
-        + (related_at(package[0], "compiled against torch"),),
-        fix=Fix(
-            f'write cuda_toolkit: "{cuda}"',
-            (Replace(RouteLocation(nvcc.route), f'"{cuda}"'),),
-            Applicability.UNSAFE,
-        )
-        if own
-        else None,
-    )
 
 
 RULE = Rule(
@@ -99,7 +81,7 @@ RULE = Rule(
         "_check_cuda_version in torch/utils/cpp_extension.py of torch 2.13.0",
         "lm-sys/FastChat#1203",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '

@@ -1,10 +1,9 @@
-"""A package is built against CUDA, and nothing says that there is an nvcc.
+"""A package is built against CUDA, and no nvcc is known on the target.
 
 ## What it does
 
-Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build:
-true`, looks for a CUDA toolkit: `cuda_toolkit`, the one of
-Colab, or that of the image.
+Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build: true`,
+looks for a CUDA toolkit: `cuda_toolkit`, the one of Colab, or that of the image.
 
 ## Why
 
@@ -13,49 +12,41 @@ The wheels of torch carry the CUDA runtime and no compiler. Without a toolkit th
 
 ## How to fix
 
-Say `cuda_toolkit`, of the same major version as `cuda`; or take a release of the package that
-has a wheel for this torch.
+Install a CUDA toolkit of the same major version as `cuda` on the device, bind the package to an
+index that has wheels of it, or take a release that has a wheel for this torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that needs nvcc on a target with a card and without nvcc."""
-    if context.spec.cuda_toolkit is not None:
+def _check(context: LintContext) -> Findings:
+    targets = [
+        target
+        for target in context.targets
+        if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
+    ]
+    if not targets:
         return
-    packages = []
+    cudas = (wheel_cuda_at(context, target) for target in targets)
+    cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
+    toolkit = f"the CUDA toolkit {cuda}" if cuda else "a CUDA toolkit of the major version of cuda"
+    names = ", ".join(target.name for target in targets)
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
-        if package.build and row is not None and "nvcc" in row.needs:
-            packages.append((route, package))
-    cards = [target for target in context.targets if target.gpu_settings.is_nvidia]
-    without = [target for target in cards if nvcc_at(context, target) is None]
-    if not packages or not without:
-        return
-    cudas = (wheel_cuda_at(context, target) for target in without)
-    cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
-    where = ", ".join(target.name for target in without)
-    for number, (route, package) in enumerate(packages):
-        right = f'cuda_toolkit: "{cuda}"' if cuda else "cuda_toolkit, of the major version of cuda"
+        if not package.build or row is None or "nvcc" not in row.needs:
+            continue
         yield RULE.diagnostic(
-            f"{package.key} is built with nvcc, and no CUDA toolkit is asked for (target {where})",
+            f"{package.key} is built with nvcc, and no nvcc is known there (target {names})",
             route,
             why="The wheels of torch bring no compiler; without one the build ends in: "
             "CUDA_HOME environment variable is not set.",
-            help=f"say {right}",
-            fix=Fix(
-                f"say {right}", (Insert((), "cuda_toolkit", f'"{cuda}"'),), Applicability.UNSAFE
-            )
-            if cuda and number == 0
-            else None,
+            help=f"install {toolkit} there, or bind {package.key} to an index that has wheels of "
+            "it",
         )
 
 
@@ -68,7 +59,7 @@ RULE = Rule(
         "Dao-AILab/flash-attention setup.py",
         "file lists of the packages on PyPI",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: A100\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '

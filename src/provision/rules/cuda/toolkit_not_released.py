@@ -1,4 +1,4 @@
-"""A CUDA toolkit is asked for that does not exist, or that the facts do not know.
+"""The requested CUDA toolkit does not exist, or is not in the facts.
 
 ## What it does
 
@@ -15,43 +15,41 @@ Take the nearest released version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.edits import replace_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.source_builds import major_version
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for an unknown toolkit: an error if it is between two known versions."""
+def _check(context: LintContext) -> Findings:
     requested = context.spec.cuda_toolkit
     if requested is None or requested in context.facts.toolkits:
         return
     known = sorted(context.facts.toolkits, key=require_version)
-    below = [cuda for cuda in known if require_version(cuda) < require_version(requested)][-1:]
-    above = [cuda for cuda in known if require_version(cuda) > require_version(requested)][:1]
-    gap = bool(below and above)
+    index = bisect(known, require_version(requested), key=require_version)
+    if not 0 < index < len(known):
+        yield RULE.diagnostic(
+            f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
+            ("cuda_toolkit",),
+            severity=Severity.UNKNOWN,
+            why="Whether it exists, and what it compiles for, cannot be told from here.",
+            help="check the version with `nvcc --version` where it is installed",
+        )
+        return
+    below, above = known[index - 1 : index + 1]
     nearest = next(
-        (cuda for cuda in (*above, *below) if cuda.split(".")[0] == requested.split(".")[0]), None
+        (cuda for cuda in (above, below) if major_version(cuda) == major_version(requested)), None
     )
     yield RULE.diagnostic(
-        f"there is no CUDA toolkit {requested}"
-        if gap
-        else f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
+        f"there is no CUDA toolkit {requested}",
         ("cuda_toolkit",),
-        severity=None if gap else Severity.UNKNOWN,
-        why="NVIDIA released no such version."
-        if gap
-        else "Whether it exists, and what it compiles for, cannot be told from here.",
-        help=f"write {' or '.join([*below, *above])}"
-        if gap
-        else "check the version with `nvcc --version` where it is installed",
-        fix=Fix(
-            f'write "{nearest}"',
-            (Replace(RouteLocation(("cuda_toolkit",)), f'"{nearest}"'),),
-            Applicability.UNSAFE,
-        )
-        if gap and nearest
+        why="NVIDIA released no such version.",
+        help=f"write {below} or {above}",
+        fix=replace_fix(f'write "{nearest}"', ("cuda_toolkit",), f'"{nearest}"')
+        if nearest
         else None,
     )
 
@@ -64,7 +62,7 @@ RULE = Rule(
         "releases of nvidia-cuda-nvcc on PyPI",
         "NVIDIA runfile names, by spack-packages cuda/package.py",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.7"\npython: "3.12"\npackages: '

@@ -1,4 +1,4 @@
-"""A CUDA toolkit is asked for, and nothing is built.
+"""A CUDA toolkit is requested, and nothing is built.
 
 ## What it does
 
@@ -8,9 +8,8 @@ where `cuda_toolkit` is given.
 ## Why
 
 Wheels carry their own CUDA runtime and need no nvcc. The CUDA version that `nvidia-smi` shows is
-the driver's, that of `cuda` is the wheels', and that of
-`cuda_toolkit` is nvcc's: the three may differ, and without a build the last does not matter. A
-toolkit takes gigabytes of disk.
+the driver's, that of `cuda` is the wheels', and that of `cuda_toolkit` is nvcc's: the three may
+differ, and without a build the last does not matter. A toolkit takes gigabytes of disk.
 
 ## How to fix
 
@@ -19,15 +18,12 @@ Leave `cuda_toolkit` out, or mark what is to be built with `build: true`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.source_builds import source_built_packages
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when a toolkit serves nothing."""
+def _check(context: LintContext) -> Findings:
     if context.spec.cuda_toolkit is not None and not source_built_packages(context):
         yield RULE.diagnostic(
             f"cuda_toolkit: {context.spec.cuda_toolkit} is asked for, and no package is built "
@@ -47,7 +43,7 @@ RULE = Rule(
         "NVIDIA, CUDA Compatibility",
         "Requires-Dist of the torch wheels: nvidia-cuda-runtime and its siblings",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '

@@ -7,77 +7,60 @@ compiles for.
 
 ## Why
 
-"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before
-Turing (V100, P100, GTX 10xx). Toolkits before 12.8 do not know
-Blackwell: at best they make PTX of an older capability, and most builds do not ask for that.
+"nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before Turing
+(V100, P100, GTX 10xx). Toolkits before 12.8 do not know Blackwell: at best they make PTX of an
+older capability, and most builds do not ask for that.
 
 ## How to fix
 
-Take a toolkit that knows the card.
+Take a toolkit that supports the card.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
 from provision.facts.compatibility import runs_machine_code
 from provision.facts.schema_torch import CudaToolkit
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.rules.source_builds import major_version, source_built_packages, wheel_cuda_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.source_builds import (
+    major_version,
+    set_toolkit_fix,
+    toolkit_to_build_with,
+    wheel_cuda_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that the toolkit has dropped, or does not support yet."""
-    requested = context.spec.cuda_toolkit
-    toolkit = None
-    if requested and source_built_packages(context):
-        toolkit = context.facts.toolkits.get(requested)
+def _check(context: LintContext) -> Findings:
+    toolkit = toolkit_to_build_with(context)
     if toolkit is None:
         return
-    for route, target in {
-        target.gpu_settings.gpu_route: target for target in context.targets
-    }.items():
+    known = sorted(context.facts.toolkits.values(), key=lambda row: require_version(row.cuda))
+    for route, target in context.targets_by_gpu.items():
         card = target.card
         if card is None or _makes_code_for(context, toolkit, card):
             continue
-        dropped = require_version(card.cc) < require_version(toolkit.cc_min)
-        knows = [
-            row.cuda
-            for row in sorted(
-                context.facts.toolkits.values(), key=lambda row: require_version(row.cuda)
-            )
-            if _makes_code_for(context, row, card)
-        ]
-        wheels = wheel_cuda_at(context, target)
-        same = [
-            cuda for cuda in knows if wheels and major_version(cuda) == major_version(wheels)
-        ] or knows
-        right = None
-        if same:
-            right = same[-1] if dropped else same[0]
+        is_dropped = require_version(card.cc) < require_version(toolkit.cc_min)
+        cudas = [row.cuda for row in known if _makes_code_for(context, row, card)]
+        wheels = wheel_cuda_at(context, target) or ""
+        same = [cuda for cuda in cudas if major_version(cuda) == major_version(wheels)] or cudas
+        fix = set_toolkit_fix(same[-1 if is_dropped else 0]) if same else None
         yield RULE.diagnostic(
             f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to "
             f"{toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
             ("cuda_toolkit",),
-            severity=card.evidence.cap_severity(toolkit.evidence.cap_severity(Severity.ERROR))
-            if dropped
+            severity=toolkit.evidence.cap_severity(Severity.ERROR)
+            if is_dropped
             else Severity.WARNING,
+            evidence=card.evidence,
             why="The build ends in: nvcc fatal: Unsupported gpu architecture."
-            + ("" if dropped else " Only PTX of an older capability could serve."),
-            help=f'write cuda_toolkit: "{right}"; {format_versions(knows)} know the card'
-            if right
+            + ("" if is_dropped else " Only PTX of an older capability could serve."),
+            help=f"{fix.title}; {format_versions(cudas)} know the card"
+            if fix
             else "take another card",
-            related=(related_at(route, "card asked for here"),),
-            fix=Fix(
-                f'write cuda_toolkit: "{right}"',
-                (Replace(RouteLocation(("cuda_toolkit",)), f'"{right}"'),),
-                Applicability.UNSAFE,
-            )
-            if right
-            else None,
+            related=related_at(route, "card asked for here"),
+            fix=fix,
         )
 
 
@@ -99,7 +82,7 @@ RULE = Rule(
     name="toolkit-without-card",
     severity=Severity.ERROR,
     sources=("ptxas --help of the nvidia-cuda-nvcc wheels", "pytorch/pytorch#10201"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, '

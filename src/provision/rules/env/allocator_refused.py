@@ -3,14 +3,13 @@
 ## What it does
 
 Reads PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF: pairs of OPTION:VALUE with commas between
-them, True and False with a capital letter, numbers within the
-limits of each option.
+them, True and False with a capital letter, numbers within the limits of each option.
 
 ## Why
 
-torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or
-'False'", "max_split_size_mb too small". With = in place of : it
-fails with an internal error that names neither the variable nor the option.
+torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or 'False'",
+"max_split_size_mb too small". With = in place of : it fails with an internal error that names
+neither the variable nor the option.
 
 ## How to fix
 
@@ -20,59 +19,49 @@ Write it as in `expandable_segments:True,max_split_size_mb:128`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_variables import AllocatorOption
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each part of it that torch refuses, or does not know."""
+def _check(context: LintContext) -> Findings:
     for name in NAMES:
         for part in re.split(r",(?![^\[]*\])", context.spec.env.get(name, "")):
-            if (found := _find_problem(context, part.strip())) is not None:
-                problem, way_out, severity = found
-                yield RULE.diagnostic(
-                    f"{name}: {problem}",
-                    ("env", name),
-                    severity=severity,
-                    why="torch reads it when the GPU is first used, and ends the program there.",
-                    help=way_out,
-                )
+            problem = _find_problem(context, part.strip())
+            if problem is None:
+                continue
+            message, help_text, severity = problem
+            yield RULE.diagnostic(
+                f"{name}: {message}",
+                ("env", name),
+                severity=severity,
+                why="torch reads it when the GPU is first used, and ends the program there.",
+                help=help_text,
+            )
 
 
 def _find_problem(context: LintContext, part: str) -> tuple[str, str, Severity | None] | None:
-    if not part:
-        return None
-    option, colon, value = (text.strip() for text in part.partition(":"))
-    if not colon:
-        return (
-            f"{part} is not of the form OPTION:VALUE",
-            f"write {part.replace('=', ':')}" if "=" in part else "write OPTION:VALUE",
-            None,
-        )
-    row = context.facts.allocator_options.get(option)
+    """Return the message, the fix in words and the severity if torch does not accept a part."""
+    option, colon, value = map(str.strip, part.partition(":"))
+    if part and not colon:
+        form = part.replace("=", ":") if "=" in part else "OPTION:VALUE"
+        return f"{part} is not of the form OPTION:VALUE", f"write {form}", None
+    options = context.facts.allocator_options
+    row = options.get(option)
     if row is not None:
         limits = _violated_limit(row, value)
-        if limits:
-            return (
-                f"{option} takes {limits}, and {value} is given",
-                f"give it {limits}",
-                row.evidence.cap_severity(Severity.ERROR),
-            )
+        severity = row.evidence.cap_severity(Severity.ERROR)
+        message = f"{option} takes {limits}, and {value} is given"
+        return (message, f"give it {limits}", severity) if limits else None
+    meant = nearest_word(option, options, 3) if option else None
+    if meant is None:
         return None
-    meant = nearest_word(option, context.facts.allocator_options, 3)
-    if meant:
-        return (
-            f"the facts know no option {option}; the nearest is {meant}",
-            f"write {meant}, if that is meant",
-            Severity.WARNING,
-        )
-    return None
+    message = f"the facts know no option {option}; the nearest is {meant}"
+    return message, f"write {meant}, if that is meant", Severity.WARNING
 
 
 def _violated_limit(row: AllocatorOption, value: str) -> str | None:
@@ -96,7 +85,7 @@ RULE = Rule(
         "torch 2.13.0, c10/core/AllocatorConfig.h, each value given to torch",
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "expandable_segments:true"}}\n',

@@ -2,73 +2,61 @@
 
 ## What it does
 
-Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. It says, as a note, that
-the value is one machine's where the count fits.
+Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. If the count fits, it only
+notes that the value belongs to one machine.
 
 ## Why
 
-An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than are asked
-for leave cards idle. And numbers, or UUIDs, of one machine mean
-others on the next.
+An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than requested leave
+cards idle. And numbers or UUIDs of one machine mean other cards on the next.
 
 ## How to fix
 
-Take it out: `gpu` says how many cards there are, and a launcher gives each process its own.
-Choose a card on a shared machine where the program is started.
+Remove it: `gpu` gives the number of cards, and a launcher gives each process its own card. To
+choose a card on a shared machine, set the variable when you start the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 NAME = "CUDA_VISIBLE_DEVICES"
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the variable is set and a card is requested."""
+def _check(context: LintContext) -> Findings:
     devices = [device for device in context.devices if device.is_nvidia]
-    if NAME not in context.spec.env or not devices or context.resolved is not None:
+    value = context.spec.env.get(NAME)
+    if value is None or not devices or context.resolved is not None:
         return
-    value = context.spec.env[NAME].strip()
-    shown, most = _visible_devices(value), max(devices, key=lambda device: device.gpu.count)
+    value = value.strip()
+    most = max(devices, key=lambda device: device.gpu.count)
+    shown = [part.strip() for part in value.split(",")]
+    # The devices before the first invalid one are visible.
+    shown = list(itertools.takewhile(lambda part: part and not part.startswith("-"), shown))
+    severity = None
+    why = "What it names depends on the machine; gpu says how many cards there are."
+    help_text = f"take {NAME} out"
     if not shown:
-        message, severity = (
-            f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for',
-            None,
-        )
+        message = f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for'
+        why = "torch then finds no CUDA device."
+        help_text += ", or write gpu: none"
     elif len(shown) < most.gpu.count:
-        message, severity = (
-            f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for",
-            Severity.WARNING,
-        )
+        message = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for"
+        severity = Severity.WARNING
     else:
-        message, severity = (
-            f"{NAME} is {value}, which means other cards on every machine",
-            Severity.INFO,
-        )
+        message = f"{NAME} is {value}, which means other cards on every machine"
+        severity = Severity.INFO
     yield RULE.diagnostic(
         message,
         ("env", NAME),
         severity=severity,
-        why="torch then finds no CUDA device."
-        if not shown
-        else "What it names depends on the machine; gpu says how many cards there are.",
-        help=f"take {NAME} out" + ("" if shown else ", or write gpu: none"),
-        related=(related_at(most.gpu_route, "cards asked for here"),),
+        why=why,
+        help=help_text,
+        related=related_at(most.gpu_route, "cards asked for here"),
     )
-
-
-def _visible_devices(value: str) -> list[str]:
-    """Return the devices that are visible: those before the first that is invalid."""
-    shown = []
-    for part in value.split(","):
-        if not part.strip() or part.strip().startswith("-"):
-            break
-        shown.append(part.strip())
-    return shown
 
 
 RULE = Rule(
@@ -76,7 +64,7 @@ RULE = Rule(
     name="devices-hidden",
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n', '""'

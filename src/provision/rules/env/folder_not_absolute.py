@@ -2,16 +2,16 @@
 
 ## What it does
 
-Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and
-others): the path must be absolute, and may hold ~ or $NAME only
-where the program that reads the variable replaces them.
+Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and others):
+the path must be absolute, and may hold ~ or $NAME only where the program that reads the variable
+replaces them.
 
 ## Why
 
 A relative path is looked up from the working directory, which differs between a notebook, a
-terminal and a service: models are downloaded again in each.
-huggingface-hub replaces ~ and $NAME, datasets does not: with HF_DATASETS_CACHE=~/data the data
-lies in a folder called ~, and TMPDIR=~/tmp is passed over.
+terminal and a service: models are downloaded again in each. huggingface-hub replaces ~ and $NAME,
+datasets does not: with HF_DATASETS_CACHE=~/data the data is in a folder called ~, and TMPDIR=~/tmp
+is ignored.
 
 ## How to fix
 
@@ -20,16 +20,13 @@ Write the whole path.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_variables import FolderVariable
 from provision.rules.examples import EMPTY_SPEC
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such variable."""
+def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         row = context.facts.folders.get(name)
         if row is None or not value or (problem := _problem(row, value)) is None:
@@ -67,7 +64,7 @@ RULE = Rule(
         "datasets 5.2.0 config.py",
         "CPython, Lib/tempfile.py",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
         Example(f"{EMPTY_SPEC}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),

@@ -8,22 +8,18 @@ temporary files, at every target.
 ## Why
 
 /dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps
-/home/jupyter only, so models are downloaded at every start.
-On a Workbench machine everything outside /home/jupyter is on the boot disk, beside the system.
-/content exists on Colab only.
+/home/jupyter only, so models are downloaded at every start. On a Workbench machine everything
+outside /home/jupyter is on the boot disk, next to the system. /content exists on Colab only.
 
 ## How to fix
 
 Point it to a folder on the disk that is large and stays: below /home/jupyter on Workbench. `env`
-holds for all targets: leave the variable out where places
-differ, and let each use its own home.
+applies to all targets: if they differ, leave the variable out, and each target uses its own home.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_variables import FolderVariable
 from provision.kinds.base import TargetFacts
 from provision.rules.examples import EMPTY_SPEC
@@ -35,59 +31,50 @@ from provision.rules.folders import (
     is_in_memory,
     is_within,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable and the first target on which its folder is unfit."""
-    for name, value in context.spec.env.items():
+def _check(context: LintContext) -> Findings:
+    for name, path in context.spec.env.items():
         row = context.facts.folders.get(name)
-        if row is None or not row.big or not value.startswith("/"):
+        if row is None or not row.big or not path.startswith("/"):
             continue
         for target in context.targets:
-            if (unfit := _find_problem(row, value, target)) is not None:
-                yield _finding(row, value, target, *unfit)
-                break
+            problem = _find_problem(row, path, target)
+            if problem is None:
+                continue
+            severity, what = problem
+            proposed = "a folder on a disk"
+            if isinstance(target.target, WorkbenchTarget):
+                proposed = f"{WORKBENCH_HOME}/.cache/{name.lower().replace('_', '-')}"
+            yield RULE.diagnostic(
+                f"{name} is {path}, which at target {target.name} {what}",
+                ("env", name),
+                severity=severity,
+                why=f"It is where {row.holds} go, gigabytes of them.",
+                help=f"write {proposed}, or leave it out: the home of each place is used then",
+                related=related_at(target.route, "used here"),
+            )
+            break
 
 
 def _find_problem(
     row: FolderVariable, path: str, target: TargetFacts
 ) -> tuple[Severity | None, str] | None:
-    workbench = isinstance(target.target, WorkbenchTarget)
+    is_workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
         return None, f"is memory: {row.holds} there take RAM"
-    if is_within(path, COLAB_HOME) and (workbench or isinstance(target.target, LocalTarget)):
+    if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
         return None, "exists on Colab only"
-    if (
-        not workbench
-        or is_within(path, WORKBENCH_HOME)
-        or (row.variable == "TMPDIR" and is_cleared_by_system(path))
-    ):
+    if not is_workbench or is_within(path, WORKBENCH_HOME):
+        return None
+    if row.variable == "TMPDIR" and is_cleared_by_system(path):
         return None
     if is_in_container(target):
         return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
-    return (
-        Severity.INFO,
-        f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk",
-    )
-
-
-def _finding(
-    row: FolderVariable, path: str, target: TargetFacts, severity: Severity | None, what: str
-) -> Diagnostic:
-    if isinstance(target.target, WorkbenchTarget):
-        proposed = f"{WORKBENCH_HOME}/.cache/{row.variable.lower().replace('_', '-')}"
-    else:
-        proposed = "a folder on a disk"
-    return RULE.diagnostic(
-        f"{row.variable} is {path}, which at target {target.name} {what}",
-        ("env", row.variable),
-        severity=severity,
-        why=f"It is where {row.holds} go, gigabytes of them.",
-        help=f"write {proposed}, or leave it out: the home of each place is used then",
-        related=(related_at(target.route, "used here"),),
-    )
+    what = f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk"
+    return Severity.INFO, what
 
 
 WORKBENCH = (
@@ -107,7 +94,7 @@ RULE = Rule(
         "Filesystem Hierarchy Standard 3.0",
         "shm_overview(7)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
         Example(

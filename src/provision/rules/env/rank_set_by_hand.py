@@ -2,14 +2,14 @@
 
 ## What it does
 
-Looks for LOCAL_RANK, RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in `env`. `-1` for the ranks, and 1
-for the sizes, mean a single process and are let be.
+Looks for LOCAL_RANK, RANK, WORLD_SIZE and LOCAL_WORLD_SIZE in `env`. `-1` for the ranks, and 1 for
+the sizes, mean a single process and are accepted.
 
 ## Why
 
-torchrun and accelerate give every process values of its own. The same value in all of them, or
-in a single process, makes Trainer set up distributed
-training: it ends in "environment variable RANK expected", or waits for processes that never come.
+torchrun and accelerate set other values for every process. The same value in all of them, or in a
+single process, makes Trainer set up distributed training: it ends in "environment variable RANK
+expected", or waits for processes that never come.
 
 ## How to fix
 
@@ -18,10 +18,8 @@ Take the variable out, and say `strategy` and `launcher` under `training`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 SINGLE_PROCESS_VALUES = {
     "LOCAL_RANK": "-1",
@@ -32,21 +30,21 @@ SINGLE_PROCESS_VALUES = {
 """Each variable with the value that stands for one process alone (accelerate/state.py)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such variable."""
-    for name in (
-        SINGLE_PROCESS_VALUES.keys() & context.spec.env.keys() if context.resolved is None else ()
-    ):
-        if context.spec.env[name].strip() != SINGLE_PROCESS_VALUES[name]:
-            yield RULE.diagnostic(
-                f"{name} is set by hand; a launcher sets it for each process",
-                ("env", name),
-                at=RoutePart.KEY,
-                severity=None if name == "LOCAL_RANK" else Severity.WARNING,
-                why="Training then sets itself up as one of several processes, and fails or "
-                "waits for the others.",
-                help=f"take {name} out, and say strategy and launcher under training",
-            )
+def _check(context: LintContext) -> Findings:
+    if context.resolved is not None:
+        return
+    for name, value in context.spec.env.items():
+        if value.strip() == SINGLE_PROCESS_VALUES.get(name, value.strip()):
+            continue
+        yield RULE.diagnostic(
+            f"{name} is set by hand; a launcher sets it for each process",
+            ("env", name),
+            at=RoutePart.KEY,
+            severity=None if name == "LOCAL_RANK" else Severity.WARNING,
+            why="Training then sets itself up as one of several processes, and fails or "
+            "waits for the others.",
+            help=f"take {name} out, and say strategy and launcher under training",
+        )
 
 
 RULE = Rule(
@@ -58,7 +56,7 @@ RULE = Rule(
         "PyTorch documentation, torchrun, environment variables",
         "meta-llama/llama-cookbook#59",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n', "LOCAL_RANK"

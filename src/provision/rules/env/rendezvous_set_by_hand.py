@@ -6,27 +6,23 @@ Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
 
 ## Why
 
-A launcher on one machine finds a free port by itself. A fixed one collides when two trainings
-run there, and an address in the spec is the same for all
-targets.
+A launcher on one machine finds a free port by itself. A fixed one collides when two trainings run
+there, and an address in the spec is the same for all targets.
 
 ## How to fix
 
-Take it out. For several machines, give torchrun or accelerate the address where they are started.
+Remove it. For several machines, pass the address to torchrun or accelerate on the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 NAMES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "GROUP_RANK")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such variable."""
+def _check(context: LintContext) -> Findings:
     for name in NAMES if context.resolved is None else ():
         if name in context.spec.env:
             yield RULE.diagnostic(
@@ -45,7 +41,7 @@ RULE = Rule(
     name="rendezvous-set-by-hand",
     severity=Severity.WARNING,
     sources=("PyTorch documentation, torchrun, environment variables",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_PORT: "29500"}\n',

@@ -6,8 +6,8 @@ Compares the names of the two.
 
 ## Why
 
-Both set the same variable, and only one value can hold: the one written in the spec hides
-whether the secret was fetched, or the other way round.
+Both set the same variable, and only one value can hold: the one written in the spec hides whether
+the secret was fetched, or the other way round.
 
 ## How to fix
 
@@ -16,15 +16,12 @@ Take it out of `env`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import EMPTY_SPEC
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable that both set."""
+def _check(context: LintContext) -> Findings:
     for name in context.spec.env:
         if name in context.spec.secrets:
             yield RULE.diagnostic(
@@ -33,7 +30,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 at=RoutePart.KEY,
                 why="Only one of the two values can hold.",
                 help="take it out of `env`",
-                related=(related_at(("secrets", name), "the secret"),),
+                related=related_at(("secrets", name), "the secret"),
             )
 
 
@@ -42,7 +39,7 @@ RULE = Rule(
     name="variable-and-secret",
     severity=Severity.ERROR,
     sources=("the spec language: both become variables of what runs there",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f'{EMPTY_SPEC}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n',

@@ -2,48 +2,59 @@
 
 ## What it does
 
-Looks the variables of `env` up in a table of those that hinder training, with the values and the
-circumstances in which they do: a switch that concerns several
-cards is let be where there is one, and one that a newer release no longer reads where an older
-one is asked for.
+Looks the variables of `env` up in a table of variables that hinder training, with the values and
+the conditions under which they do: a switch for several cards is
+ignored if there is a single card, and a variable that newer releases no longer read is ignored if
+an older release is requested.
 
 ## Why
 
 A variable set once to find a fault stays in the file, and from then on every run waits for every
-GPU kernel, computes in another precision or loads other
-libraries than the lock holds, without a word.
+GPU kernel, computes in another precision or loads other libraries than those of the lock, without
+any message.
 
 ## How to fix
 
-Remove it. What is wanted for one run is set in the shell for that run; what is meant as a
-setting has a field in the spec.
+Remove it. Set a value for one run in the shell of that run; a permanent setting has a field in the
+spec.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Fix,
     Replace,
     RouteLocation,
     RoutePart,
     Severity,
 )
 from provision.facts.schema_variables import VariableEffect
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each variable whose value has an effect that matters to this spec."""
+def _check(context: LintContext) -> Findings:
     for name, value in context.spec.env.items():
         for row in context.facts.variables.get(name, ()):
-            if row.applies_to(value) and _applies(context, row) and _has_effect(context, row):
-                yield _finding(row, value)
+            if not (row.applies_to(value) and _applies(context, row) and _has_effect(context, row)):
+                continue
+            fix = None
+            help_text = row.cure or "remove it"
+            if row.instead:
+                key = RouteLocation(("env", name), RoutePart.KEY)
+                fix = unsafe_fix(f"write {row.instead}", Replace(key, row.instead))
+                help_text = row.cure or f"write {row.instead} in its place"
+            yield RULE.diagnostic(
+                f"{name}={value}: {row.effect}" if len(value) <= 40 else f"{name}: {row.effect}",
+                ("env", name),
+                severity=Severity(row.severity),
+                evidence=row.evidence,
+                why="Written here it holds for every run at every target, and no log says so.",
+                help=help_text,
+                fix=fix,
+                source=row.evidence.source,
+            )
 
 
 def _applies(context: LintContext, row: VariableEffect) -> bool:
@@ -78,28 +89,6 @@ def _has_effect(context: LintContext, row: VariableEffect) -> bool:
     return True
 
 
-def _finding(row: VariableEffect, value: str) -> Diagnostic:
-    route = ("env", row.variable)
-    shown = f"{row.variable}={value}" if len(value) <= 40 else row.variable
-    cure = row.cure or (f"write {row.instead} in its place" if row.instead else "remove it")
-    rename = None
-    if row.instead:
-        rename = Fix(
-            f"write {row.instead}",
-            (Replace(RouteLocation(route, RoutePart.KEY), row.instead),),
-            Applicability.UNSAFE,
-        )
-    finding = RULE.diagnostic(
-        f"{shown}: {row.effect}",
-        route,
-        severity=row.evidence.cap_severity(Severity(row.severity)),
-        why="Written here it holds for every run at every target, and no log says so.",
-        help=cure,
-        fix=rename,
-    )
-    return finding._replace(source=row.evidence.source)
-
-
 HEAD = 'gpu: L4\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV010",
@@ -110,7 +99,7 @@ RULE = Rule(
         "NVIDIA NCCL and DCGM documentation",
         "the wheels that read them: `provision facts list variable`",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "1"}}\n', '"1"'),
         Example(

@@ -10,60 +10,53 @@ The check on the device would fail for certain, after the machine was made and p
 
 ## How to fix
 
-Ask for less, or for another card; `requires` under a target holds there alone.
+Require less, or request another card; `requires` under a target applies to that target only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
-from provision.kinds.base import TargetFacts
 from provision.rules.machine_requirements import find_machine_requirement
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each need that a known card does not meet."""
+def _check(context: LintContext) -> Findings:
     reported = set()
     for target in context.targets:
-        card, requirement = (
-            target.card,
-            find_machine_requirement(context, target, "compute_capability"),
-        )
+        card = target.card
+        requirement = find_machine_requirement(context, target, "compute_capability")
         specifiers = requirement.specifiers if requirement else None
-        if (
-            card is None
-            or requirement is None
-            or specifiers is None
-            or specifiers.contains(card.cc)
-            or (requirement.route, target.gpu_settings.gpu_route) in reported
-        ):
+        if card is None or requirement is None or specifiers is None:
             continue
-        reported.add((requirement.route, target.gpu_settings.gpu_route))
-        fits = [other for other in _offered(context, target) if specifiers.contains(other.cc)]
-        other = min(fits, key=lambda candidate: candidate.memory_gb, default=None)
+        gpu_route = target.gpu_settings.gpu_route
+        if specifiers.contains(card.cc) or (requirement.route, gpu_route) in reported:
+            continue
+        reported.add((requirement.route, gpu_route))
+        fitting = [
+            other
+            for other in context.facts.cards
+            if _is_offered(other, target.target.kind) and specifiers.contains(other.cc)
+        ]
+        example = ""
+        if fitting:
+            example = f", as {min(fitting, key=lambda other: other.memory_gb).name}"
         yield RULE.diagnostic(
             f"requires.compute_capability: {requirement.text} is asked for, and {card.name} has "
             f"{card.cc}",
             requirement.route,
-            severity=card.evidence.cap_severity(Severity.ERROR),
+            evidence=card.evidence,
             why="The check on the device would fail, whatever the machine.",
-            help=f"ask for less, or for another card{f', as {other.name}' if other else ''}",
-            related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
+            help=f"ask for less, or for another card{example}",
+            related=related_at(gpu_route, "card asked for here"),
         )
 
 
-def _offered(context: LintContext, target: TargetFacts) -> list[Card]:
-    """Return the cards that the target's service offers; any card for a local target."""
-    if target.target.kind == "colab":
-        return [card for card in context.facts.cards if card.colab]
-    return [
-        card
-        for card in context.facts.cards
-        if (target.target.kind == "local" and not card.host) or card.status == "offered"
-    ]
+def _is_offered(card: Card, kind: str) -> bool:
+    """Return whether a kind of target can have a card; a local target can have any."""
+    if kind == "colab":
+        return bool(card.colab)
+    return card.status == "offered" or (kind == "local" and not card.host)
 
 
 RULE = Rule(
@@ -71,7 +64,7 @@ RULE = Rule(
     name="capability-beyond-card",
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA GPU Compute Capability",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\n',

@@ -7,10 +7,9 @@ computes in fp16 without them.
 
 ## Why
 
-GTX 10xx, P4 and P40 (6.1) do one fp16 operation for every 64 in fp32, K80 none at all: fp16
-saves memory there, not time. P100 (6.0) does two for each fp32
-one, with results that are less stable than those of tensor cores. On GTX 16xx, half precision is
-known to give NaN.
+GTX 10xx, P4 and P40 (6.1) do one fp16 operation for every 64 in fp32, K80 none at all: fp16 saves
+memory there, not time. P100 (6.0) does two for each fp32 one, with results that are less stable
+than those of tensor cores. On GTX 16xx, half precision is known to give NaN.
 
 ## How to fix
 
@@ -20,49 +19,43 @@ fp16 may stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts import Card
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such card; a note if fp16 is faster than fp32 all the same."""
+def _check(context: LintContext) -> Findings:
     if context.spec.training.precision is not Precision.FP16:
         return
-    for route, card in {
-        target.gpu_settings.gpu_route: target.card for target in context.targets
-    }.items():
+    for route, target in context.targets_by_gpu.items():
+        card = target.card
         if card is None or context.facts.has_feature(card, "tensor_cores") is not False:
             continue
         rate = context.facts.capabilities[card.cc].fp16_rate
-        slower = rate is not None and rate < 1
+        severity = Severity.WARNING
+        help_text = "write precision: fp32, or take a card with tensor cores"
+        if "tensor_cores" in card.lacks:
+            why = "Half precision is known to give NaN on GTX 16xx cards."
+        elif rate is not None and rate < 1:
+            speed = "no arithmetic in fp16"
+            if rate:
+                speed = f"one fp16 operation for every {round(1 / rate)} in fp32"
+            why = f"It does {speed}: fp16 saves memory there, not time."
+        else:
+            severity = Severity.INFO
+            why = (
+                "fp16 runs at up to twice the speed of fp32 there, not at the eight times of "
+                "tensor cores."
+            )
+            help_text = "nothing needs to change"
         yield RULE.diagnostic(
             f"precision: fp16 is declared, and {card.name} ({card.cc}) has no tensor cores",
             ("training", "precision"),
-            severity=Severity.WARNING if slower or "tensor_cores" in card.lacks else Severity.INFO,
-            why=_why(card, rate),
-            help="write precision: fp32, or take a card with tensor cores"
-            if slower or "tensor_cores" in card.lacks
-            else "nothing needs to change",
-            related=(related_at(route, "card asked for here"),),
+            severity=severity,
+            why=why,
+            help=help_text,
+            related=related_at(route, "card asked for here"),
         )
-
-
-def _why(card: Card, rate: float | None) -> str:
-    if "tensor_cores" in card.lacks:
-        return "Half precision is known to give NaN on GTX 16xx cards."
-    if rate is not None and rate < 1:
-        if rate:
-            speed = f"one fp16 operation for every {round(1 / rate)} in fp32"
-        else:
-            speed = "no arithmetic in fp16"
-        return f"It does {speed}: fp16 saves memory there, not time."
-    return (
-        "fp16 runs at up to twice the speed of fp32 there, not at the eight times of tensor cores."
-    )
 
 
 RULE = Rule(
@@ -74,7 +67,7 @@ RULE = Rule(
         "NVIDIA/apex#76",
         "pytorch/pytorch#58123",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\ntraining: '

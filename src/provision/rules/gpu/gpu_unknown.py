@@ -1,4 +1,4 @@
-"""The facts do not know the accelerator that is asked for.
+"""The requested accelerator is not in the facts.
 
 ## What it does
 
@@ -7,54 +7,49 @@ give them.
 
 ## Why
 
-Whether a torch build runs on the card, what number formats it computes in and how much memory it
-has cannot be told for a card that is not known. A slip of the
-pen looks the same as a new card.
+For an unknown card the facts have no torch builds, number formats or memory size. A typing error
+looks the same as a new card.
 
 ## How to fix
 
-Correct the name; an editor that reads `provision schema` offers the known ones.
-A card that exists but is not listed can be used: the device will show what it does.
+Correct the name; an editor that reads `provision schema` offers the known ones. A card that exists
+but is not listed can be used: the device will show what it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Fix,
-    Replace,
-    Route,
-    RouteLocation,
     Severity,
 )
-from provision.rules.edits import yaml_scalar
-from provision.rules.rule import Example, LintContext, Rule, examples
-from provision.spec import Gpu
+from provision.rules.edits import replace_fix, yaml_scalar
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target with an unknown card."""
-    for route, gpu in {
-        device.gpu_route: device.gpu for device in context.devices if device.is_nvidia
-    }.items():
+def _check(context: LintContext) -> Findings:
+    gpus = {device.gpu_route: device.gpu for device in context.devices if device.is_nvidia}
+    for route, gpu in gpus.items():
         if context.facts.card(gpu.type) is not None:
             continue
+        message = f"the facts know no accelerator {gpu.type}"
+        help_text = "check the name; `provision facts list gpus` lists the known ones"
+        fix = None
+        is_short = context.source.text(route) is not None
+        where = route if is_short else (*route, "type")
         meant = _nearest_name(context, gpu.type)
-        where = route if context.source.text(route) is not None else (*route, "type")
+        if meant:
+            message += f"; the nearest is {meant}"
+            help_text = f"write {meant}, if that is meant"
+            name = f"{meant}:{gpu.count}" if is_short and gpu.count != 1 else meant
+            text = yaml_scalar(name, plain=context.source.is_plain(where))
+            fix = replace_fix(f"write {meant}", where, text)
         yield RULE.diagnostic(
-            f"the facts know no accelerator {gpu.type}"
-            + (f"; the nearest is {meant}" if meant else ""),
+            message,
             where,
             why="Its compute capability and memory are not known, so no rule can tell what "
             "runs on it.",
-            help=f"write {meant}, if that is meant"
-            if meant
-            else "check the name; `provision facts list gpus` lists the known ones",
-            fix=_fix(context, where, gpu, meant),
+            help=help_text,
+            fix=fix,
         )
 
 
@@ -70,18 +65,6 @@ def _nearest_name(context: LintContext, name: str) -> str | None:
     return None
 
 
-def _fix(context: LintContext, where: Route, gpu: Gpu, meant: str | None) -> Fix | None:
-    if meant is None:
-        return None
-    short = where[-1] == "gpu"
-    text = f"{meant}:{gpu.count}" if short and gpu.count != 1 else meant
-    return Fix(
-        f"write {meant}",
-        (Replace(RouteLocation(where), yaml_scalar(text, plain=context.source.is_plain(where))),),
-        Applicability.UNSAFE,
-    )
-
-
 RULE = Rule(
     id="GPU001",
     name="gpu-unknown",
@@ -91,7 +74,7 @@ RULE = Rule(
         "google-cloud-aiplatform accelerator_type.py",
         "NVIDIA, compute capability of CUDA GPUs",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: A100-80BG:2\npython: "3.11"\npackages: [torch]\n', "A100-80BG:2"),
         Example('gpu: {type: Z999, count: 1}\npython: "3.11"\npackages: [torch]\n', "Z999"),

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Where `gpu: mps` is asked for, looks up what `training.precision` needs there: fp16 torch 2.5,
-with Trainer torch 2.8 and accelerate 1.11; bf16 torch 2.6 and
-macOS 14; tf32 and fp8 are NVIDIA's.
+For `gpu: mps`, looks up what `training.precision` needs there: fp16 torch 2.5, with Trainer torch
+2.8 and accelerate 1.11; bf16 torch 2.6 and macOS 14; tf32 and fp8 are NVIDIA's.
 
 ## Why
 
-accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to
-1.10 fp16 with any: "fp16 mixed precision requires a GPU (not
-'mps')". M1 and M2 have no bf16 of their own: it is computed in fp32 there.
+accelerate, and so Trainer, refuses fp16 and bf16 on MPS with an older torch, and from 0.30 to 1.10
+fp16 with any: "fp16 mixed precision requires a GPU (not 'mps')". M1 and M2 do not compute bf16 in
+hardware, but in fp32.
 
 ## How to fix
 
@@ -19,18 +18,23 @@ Declare fp32, or raise the bound of torch or accelerate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_torch import MpsPrecision
 from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.torch_builds import possible_torch_releases
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each MPS target that lacks the precision, or needs a newer macOS."""
+def _check(context: LintContext) -> Findings:
     precision = context.spec.training.precision
     for route in dict.fromkeys(
         device.gpu_route for device in context.devices if device.gpu.type == "mps"
@@ -48,7 +52,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 severity=severity,
                 why=why,
                 help=help_text,
-                related=(related_at(route, "MPS asked for here"),),
+                related=related_at(route, "MPS asked for here"),
             )
 
 
@@ -66,7 +70,8 @@ def _unsupported(context: LintContext) -> _Problem:
 
 
 def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
-    releases, trainer = possible_torch_releases(context), context.spec.framework() == "hf-trainer"
+    releases = possible_torch_releases(context)
+    trainer = context.uses_trainer
     needed = (row.trainer_torch if trainer else "") or row.torch
     if (
         releases is None
@@ -90,7 +95,7 @@ def _old_torch(context: LintContext, row: MpsPrecision) -> _Problem | None:
 
 def _old_accelerate(context: LintContext, row: MpsPrecision) -> _Problem | None:
     package = None
-    if row.accelerate and context.spec.framework() == "hf-trainer":
+    if row.accelerate and context.uses_trainer:
         package = requested_package(context, "accelerate")
     admits = (
         parse_specifiers(package.specifiers) if package is not None and package.specifiers else None
@@ -132,7 +137,7 @@ RULE = Rule(
         "accelerator.py and utils/modeling.py of accelerate 0.29.3 to 1.15.0",
         "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\nplatforms: '

@@ -8,10 +8,9 @@ Compares the compute capability of the card with what the precision needs: bf16 
 ## Why
 
 On a T4 or V100, `torch.cuda.is_bf16_supported()` answers yes since torch 2.3, because bf16 is
-emulated there: training runs and crawls. With an older torch, or
-with transformers before 4.35, Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is
-refused with a ValueError, and
-fp8 products do not run at all.
+emulated there: training runs and crawls. With an older torch, or with transformers before 4.35,
+Trainer ends in "Your setup doesn't support bf16/gpu". tf32 is refused with a ValueError, and fp8
+products do not run at all.
 
 ## How to fix
 
@@ -20,13 +19,20 @@ Declare fp16 on cards before Ampere, or take a newer card.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card
-from provision.facts.versions import has_version_in_range, parse_specifiers, require_version
+from provision.facts.versions import require_version
+from provision.rules.edits import replace_fix
 from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.spec import Precision
 
 NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
@@ -34,57 +40,50 @@ NEEDS = {Precision.BF16: "8.0", Precision.TF32: "8.0", Precision.FP8: "8.9"}
 arithmetic throughput and feature tables).
 """
 
-_FIX = Fix(
-    "write precision: fp16",
-    (Replace(RouteLocation(("training", "precision")), "fp16"),),
-    Applicability.UNSAFE,
-)
+_FIX = replace_fix("write precision: fp16", ("training", "precision"), "fp16")
 _EMULATED = "bf16 is emulated there and slow, although torch reports it as supported."
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known card that is below what the precision needs."""
+def _check(context: LintContext) -> Findings:
     precision = context.spec.training.precision
     needed = NEEDS.get(precision)
     if needed is None:
         return
+    has_cpu_target = any(device.gpu.is_none for device in context.devices)
     for route, gpu in {device.gpu_route: device.gpu for device in context.devices}.items():
         card = context.facts.card(gpu.type)
         if card is None or require_version(card.cc) >= require_version(needed):
             continue
-        refused = _refusal(context, card)
+        severity = None
+        why = "It does not run on that card."
+        if precision is Precision.BF16:
+            why = _refusal(context, card)
+            if not why:
+                severity = Severity.WARNING
+                why = "bf16 is emulated there and slow, although torch reports it as supported."
         yield RULE.diagnostic(
             f"precision: {precision.value} needs compute capability {needed}, and "
             f"{gpu.type} has {card.cc}",
             ("training", "precision"),
-            severity=Severity.WARNING
-            if (precision is Precision.BF16 and not refused) or card.evidence.confidence == "low"
-            else None,
-            why=refused or _EMULATED
-            if precision is Precision.BF16
-            else "It does not run on that card.",
+            severity=severity,
+            evidence=card.evidence,
+            why=why,
             help="write precision: fp16, or take a newer card",
-            related=(related_at(route, "card asked for here"),),
-            fix=None if any(device.gpu.is_none for device in context.devices) else _FIX,
+            related=related_at(route, "card asked for here"),
+            fix=None if has_cpu_target else _FIX,
         )
 
 
 def _refusal(context: LintContext, card: Card) -> str:
     """Return why Trainer refuses the precision on a card, or "" if it may accept it."""
-    if context.spec.framework() != "hf-trainer":
-        return ""
-    for row in context.facts.precision_checks:
-        if (
-            row.precision != context.spec.training.precision.value
-            or require_version(card.cc) >= require_version(row.cc_min)
-            or not row.evidence.is_sure
-        ):
-            continue
+    for row in context.facts.precision_checks if context.uses_trainer else ():
         package = requested_package(context, row.package)
         if (
-            package is not None
-            and package.specifiers
-            and not has_version_in_range(parse_specifiers(package.specifiers), row.first)
+            row.precision == context.spec.training.precision.value
+            and require_version(card.cc) < require_version(row.cc_min)
+            and row.evidence.is_sure
+            and package is not None
+            and not package.may_be(row.first)
         ):
             return (
                 f'Trainer ends in "Your setup doesn\'t support {row.precision}/gpu" there with '
@@ -102,7 +101,7 @@ RULE = Rule(
         "lm-sys/FastChat#1191",
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '

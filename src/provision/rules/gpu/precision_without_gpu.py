@@ -6,10 +6,9 @@ At every target without an accelerator, looks at `training.precision`: fp16, fp8
 
 ## Why
 
-On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out
-equal to an fp32 run. tf32 is refused with a ValueError, and fp8
-has no CPU kernels. In plain torch, fp16 matrix products on a CPU work, some forty times slower
-than in bf16.
+On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out equal
+to an fp32 run. tf32 is refused with a ValueError, and fp8 has no CPU kernels. In plain torch, fp16
+matrix products on a CPU work, some forty times slower than in bf16.
 
 ## How to fix
 
@@ -18,10 +17,8 @@ Declare `precision: fp32` for CPU targets, or bf16, which a CPU computes in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import Precision
 
 _WHY = {
@@ -33,23 +30,22 @@ _WHY = {
 }
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that goes without an accelerator."""
-    precision = context.spec.training.precision
-    if precision not in _WHY or context.spec.training.method == "inference":
+def _check(context: LintContext) -> Findings:
+    training = context.spec.training
+    precision = training.precision
+    if precision not in _WHY or training.method == "inference":
         return
-    slow_only = precision is Precision.FP16 and context.spec.framework() != "hf-trainer"
-    for route in dict.fromkeys(
-        device.gpu_route for device in context.devices if device.gpu.is_none
-    ):
+    is_slow_only = precision is Precision.FP16 and not context.uses_trainer
+    routes = dict.fromkeys(device.gpu_route for device in context.devices if device.gpu.is_none)
+    for route in routes:
         at = f" at target {route[1]}" if len(route) > 1 else ""
         yield RULE.diagnostic(
             f"precision: {precision.value} is declared, and gpu is none{at}",
             ("training", "precision"),
-            severity=Severity.WARNING if slow_only else None,
+            severity=Severity.WARNING if is_slow_only else None,
             why=_WHY[precision],
             help="write precision: fp32 or bf16, or ask for a GPU",
-            related=(related_at(route, "no accelerator here"),),
+            related=related_at(route, "no accelerator here"),
         )
 
 
@@ -68,7 +64,7 @@ RULE = Rule(
         ),
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '

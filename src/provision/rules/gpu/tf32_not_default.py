@@ -1,63 +1,51 @@
-"""torch does not use tf32 for matrix products unless it is told to.
+"""torch does not use tf32 for matrix products by default.
 
 ## What it does
 
-Where `training.precision` is tf32 and a card has it, looks whether Trainer is told (`tf32: true`
-under `training.arguments`), and reminds of it for plain
-torch.
+If `training.precision` is tf32 and a card has it, looks for `tf32: true` under `training.arguments`
+of Trainer, and reminds of the setting for plain torch.
 
 ## Why
 
 Since torch 1.12, `torch.backends.cuda.matmul.allow_tf32` is false: products of fp32 matrices are
-computed in full fp32, up to eight times slower. Only
-convolutions use tf32 by default.
+computed in full fp32, up to eight times slower. Only convolutions use tf32 by default.
 
 ## How to fix
 
-Trainer: `arguments: {tf32: true}`. Plain torch: `torch.set_float32_matmul_precision("high")` at
-the start of the program.
+Trainer: `arguments: {tf32: true}`. Plain torch: `torch.set_float32_matmul_precision("high")` at the
+start of the program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.edits import set_argument_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Precision
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding if tf32 is declared for a card that has it and nothing switches it on."""
-    training, framework = context.spec.training, context.spec.framework()
-    if (
-        training.precision is not Precision.TF32
-        or framework == "none"
-        or training.arguments.get("tf32") is True
+def _check(context: LintContext) -> Findings:
+    training = context.spec.training
+    if training.precision is not Precision.TF32 or context.spec.framework() == "none":
+        return
+    cards = (target.card for target in context.targets if target.card)
+    if training.arguments.get("tf32") is True or not any(
+        context.facts.has_feature(card, "tf32") for card in cards
     ):
         return
-    if not any(
-        target.card is not None and context.facts.has_feature(target.card, "tf32")
-        for target in context.targets
-    ):
-        return
-    trainer = framework == "hf-trainer"
-    has_arguments = "arguments" in training.model_fields_set
-    if has_arguments:
-        edit = Insert(("training", "arguments"), "tf32", "true")
-    else:
-        edit = Insert(("training",), "arguments", "{tf32: true}")
+    help_text = 'call torch.set_float32_matmul_precision("high") in the program'
+    fix = None
+    if context.uses_trainer:
+        help_text = "say arguments: {tf32: true} under training"
+        if "tf32" not in training.arguments:
+            fix = set_argument_fix(context, "tf32")
     yield RULE.diagnostic(
         "precision: tf32 is declared, and torch computes matrix products in fp32 unless "
         "the program asks for tf32",
         ("training", "precision"),
         why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",
-        help="say arguments: {tf32: true} under training"
-        if trainer
-        else 'call torch.set_float32_matmul_precision("high") in the program',
-        fix=Fix("say tf32: true", (edit,), Applicability.UNSAFE)
-        if trainer and "tf32" not in training.arguments
-        else None,
+        help=help_text,
+        fix=fix,
     )
 
 
@@ -70,7 +58,7 @@ RULE = Rule(
         "PyTorch 1.12 release notes",
         "TrainingArguments of transformers 5.23.0 (tf32)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: tf32}\n', "tf32"

@@ -37,7 +37,7 @@ def training_workload(context: LintContext, target: TargetFacts) -> Workload | N
 
 
 def required_size(context: LintContext, target: TargetFacts, field: str) -> RequiredSize | None:
-    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it holds at a target."""
+    """Return a size under `requires` ("ram", "vram", "shm", "disk") as it applies to a target."""
     required = find_machine_requirement(context, target, field)
     if required is None:
         return None
@@ -71,7 +71,8 @@ def vram_capacity(context: LintContext, target: TargetFacts) -> Capacity | None:
 
     nvidia-smi's figure if it was seen, else the vendor's as GiB, which is never less.
     """
-    card, route = target.card, target.gpu_settings.gpu_route
+    card = target.card
+    route = target.gpu_settings.gpu_route
     if card is None:
         return None
     for shape in context.facts.shapes:

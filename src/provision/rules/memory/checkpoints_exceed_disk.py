@@ -2,92 +2,69 @@
 
 ## What it does
 
-Reckons the size of a checkpoint (trained weights in 32 bits and optimizer state) and how many
-are kept at once, from `save_total_limit`, or from `max_steps`
-and `save_steps`; adds the weights that are downloaded, in 16 bits; and compares the sum with the
-disk of the place. Without any of these one checkpoint is
-counted.
+Reckons the size of a checkpoint (trained weights in 32 bits and optimizer state) and how many are
+kept at once, from `save_total_limit`, or from `max_steps` and `save_steps`; adds the weights that
+are downloaded, in 16 bits; and compares the sum with the disk of the place. Without any of these
+one checkpoint is counted.
 
 ## Why
 
-A checkpoint that does not fit ends the run after hours, and what was trained since the last one
-is lost.
+A checkpoint that does not fit ends the run after hours, and what was trained since the last one is
+lost.
 
 ## How to fix
 
-Set `save_total_limit`, save less often, keep the model only (`save_only_model: true`), or make
-the disk larger.
+Set `save_total_limit`, save less often, keep the model only (`save_only_model: true`), or make the
+disk larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.memory import checkpoint_bytes
-from provision.kinds.base import Capacity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, format_size, training_workload
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each disk that is too small."""
-    if (
-        context.spec.training.model is None
-        or context.spec.framework() != "hf-trainer"
-        or context.spec.training.method == "inference"
-    ):
+def _check(context: LintContext) -> Findings:
+    arguments = context.spec.training.arguments
+    kept = _max_checkpoints(arguments)
+    if not context.trains_with_trainer or not kept:
         return
-    kept = _max_checkpoints(context.spec.training.arguments)
     for target in context.targets:
-        workload, disk = training_workload(context, target), disk_capacity(context, target)
+        workload = training_workload(context, target)
+        disk = disk_capacity(context, target)
         each = checkpoint_bytes(workload, context.facts) if workload else None
-        if workload is None or disk is None or each is None or not kept:
+        if workload is None or disk is None or each is None:
             continue
-        alone = 4 * workload.parameters if workload.method == "full" else 0
-        if context.spec.training.arguments.get("save_only_model") is True:
-            each = alone
+        model_only = 4 * workload.parameters if workload.method == "full" else 0
+        if arguments.get("save_only_model") is True:
+            each = model_only
         downloaded = 2 * workload.parameters
-        if downloaded + kept * each > disk.bytes:
-            yield _finding(
-                context,
-                kept,
-                each,
-                downloaded,
-                disk,
-                enough_alone=downloaded + kept * alone <= disk.bytes,
-            )
-
-
-def _finding(
-    context: LintContext,
-    kept: int,
-    each: int,
-    downloaded: int,
-    disk: Capacity,
-    *,
-    enough_alone: bool,
-) -> Diagnostic:
-    total = downloaded + kept * each
-    most = int((disk.bytes - downloaded) // each) - 1
-    limit = f"write training.arguments.save_total_limit: {most}, or " if most >= 1 else ""
-    model = ""
-    if enough_alone and not limit:
-        model = "write training.arguments.save_only_model: true, or "
-    return RULE.diagnostic(
-        f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
-        f"downloaded weights take {format_size(total)}, and {disk.provider} has "
-        f"{format_size(disk.bytes)}",
-        ("training", "arguments")
-        if context.spec.training.arguments
-        else ("training", "model", "parameters"),
-        why="What does not fit ends the download or the run, and what was trained since the "
-        "last checkpoint is lost.",
-        help=f"{limit}{model}make the disk larger than {format_size(total)}",
-        related=related_if_written(context, disk.route, "disk of this place"),
-    )
+        total = downloaded + kept * each
+        if total <= disk.bytes:
+            continue
+        most = int((disk.bytes - downloaded) // each) - 1
+        advice = ""
+        if most >= 1:
+            advice = f"write training.arguments.save_total_limit: {most}, or "
+        elif downloaded + kept * model_only <= disk.bytes:
+            advice = "write training.arguments.save_only_model: true, or "
+        yield RULE.diagnostic(
+            f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
+            f"downloaded weights take {format_size(total)}, and {disk.provider} has "
+            f"{format_size(disk.bytes)}",
+            ("training", "arguments") if arguments else ("training", "model", "parameters"),
+            why="What does not fit ends the download or the run, and what was trained since the "
+            "last checkpoint is lost.",
+            help=f"{advice}make the disk larger than {format_size(total)}",
+            related=related_if_written(context, disk.route, "disk of this place"),
+        )
 
 
 def _max_checkpoints(arguments: Mapping[str, Any]) -> int:
@@ -97,15 +74,20 @@ def _max_checkpoints(arguments: Mapping[str, Any]) -> int:
     """
     if arguments.get("save_strategy") == "no":
         return 0
-    limit, steps, every = (
-        arguments.get(key) for key in ("save_total_limit", "max_steps", "save_steps")
-    )
-    made = None
-    if type(steps) is int and type(every) is int and steps > 0 and every > 0:
-        made = -(-steps // every)
-    if type(limit) is int and limit > 0:
-        return limit + 1 if made is None else min(limit + 1, made)
-    return 1 if made is None else made
+    limit = _positive(arguments.get("save_total_limit"))
+    steps = _positive(arguments.get("max_steps"))
+    every = _positive(arguments.get("save_steps"))
+    counts = []
+    if limit:
+        counts.append(limit + 1)
+    if steps and every:
+        counts.append(math.ceil(steps / every))
+    return min(counts, default=1)
+
+
+def _positive(value: Any) -> int:
+    """Return a positive integer, or 0 for any other value."""
+    return value if type(value) is int and value > 0 else 0
 
 
 RULE = Rule(
@@ -119,7 +101,7 @@ RULE = Rule(
         ),
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(

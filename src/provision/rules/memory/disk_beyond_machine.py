@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares `requires.disk` with the data disk of a Workbench instance (100 GB where none is asked
-for), and with the disk of a Colab machine.
+Compares `requires.disk` with the data disk of a Workbench instance (100 GB by default), and with
+the disk of a Colab machine.
 
 ## Why
 
@@ -16,35 +16,30 @@ Make the data disk larger, or require what the work needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import disk_capacity, unmet_sizes
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each requirement that a disk does not meet."""
+def _check(context: LintContext) -> Findings:
     for target, required, disk in unmet_sizes(context, "disk", disk_capacity):
         disk_gb = f"{disk.bytes / 10**9:.0f}"
-        alternative = ""
+        help_text = f"require less than {disk_gb}GB"
         if isinstance(target.target, WorkbenchTarget):
-            alternative = f"write data_disk: {{size: {_round_up_gb(required.bytes)}GB}}, or "
+            size = math.ceil(required.bytes / 10**10) * 10
+            help_text = f"write data_disk: {{size: {size}GB}}, or {help_text}"
         yield RULE.diagnostic(
             f"disk: {required.text} of free disk is required, and {disk.provider} has {disk_gb} GB",
             required.route,
-            severity=disk.at_most(Severity.ERROR),
+            evidence=disk.evidence,
             why="The verification would fail on the device.",
-            help=f"{alternative}require less than {disk_gb}GB",
+            help=help_text,
             related=related_if_written(context, disk.route, "disk of this place"),
         )
-
-
-def _round_up_gb(size: int) -> int:
-    """Return a size in GB, rounded up to tens."""
-    return -(-size // 10**10) * 10
 
 
 RULE = Rule(
@@ -55,7 +50,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
         Example(

@@ -2,31 +2,29 @@
 
 ## What it does
 
-Reckons weights, gradients, optimizer state and activations from `training`, and compares them
-with the memory of one card. It is an error only where weights,
-gradients and optimizer state cannot fit even with all of them in 16 bits; else a warning,
-because programs differ in what they keep. Inference on several cards
-is taken as spread over them. Where packages are listed that load quantized models it is a note,
-and with offload in `training.arguments` nothing is said: what
-moves to RAM is not known.
+Estimates weights, gradients, optimizer state and activations from `training`, and compares them
+with the memory of one card. It is an error only if weights, gradients and optimizer state cannot
+fit even with all of them in 16 bits; else a warning, because programs differ in what they store.
+Inference on several cards is assumed to be spread over them. If listed packages load quantized
+models it is a note, and with offload in `training.arguments` there is no finding, because the part
+that moves to RAM is unknown.
 
 ## Why
 
-Out of memory is said when the model is moved to the card, or in the first step, after the
-machine was made and everything was installed.
+The out-of-memory error appears when the model is moved to the card, or in the first step, after the
+machine was created and everything was installed.
 
 ## How to fix
 
 Take the change that is named, a smaller model, or a card with more memory. With `hidden_size`,
-`layers`, `batch_size` and `sequence_length`
-given, activations are counted as well.
+`layers`, `batch_size` and `sequence_length` given, activations are counted as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.memory import (
     MemoryEstimate,
     MemorySaving,
@@ -38,10 +36,10 @@ from provision.facts.memory import (
 )
 from provision.kinds import LocalTarget, WorkbenchTarget
 from provision.kinds.base import Capacity, TargetFacts
-from provision.rules.memory.capacity import format_size, training_workload, vram_capacity
+from provision.rules.memory.capacity import GIB, format_size, training_workload, vram_capacity
 from provision.rules.package_lines import find_line
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import available_gpu_counts
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import UNAVAILABLE_STATUS, available_gpu_counts
 
 _ELSEWHERE = ("deepspeed", "fsdp", "fsdp_config")
 """TrainingArguments that may move a part of the training to RAM."""
@@ -53,72 +51,47 @@ _SEVERAL = (2, 4, 8)
 """Cards of one machine to propose for an unknown target. Our choice."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each kind of card that the training does not fit."""
-    if context.spec.training.model is None or _is_offloaded(context):
-        return
-    for target in {target.gpu_settings.gpu_route: target for target in context.targets}.values():
-        workload, vram = training_workload(context, target), vram_capacity(context, target)
-        if workload is not None and vram is not None:
-            yield from _target_findings(context, target, workload, vram)
-
-
-def _target_findings(
-    context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity
-) -> Iterator[Diagnostic]:
-    least, estimate = (
-        minimum_memory(workload, context.facts),
-        estimate_memory(workload, context.facts),
-    )
-    if least > vram.bytes and _is_certain(context):
-        message = (
-            f"weights, gradients and optimizer state take at least {format_size(least)} on "
-            f"each GPU, and {vram.provider} has {format_size(vram.bytes)}"
-        )
-        why, severity = (
-            "They do not fit even with all of them in 16 bits, whatever the batch size.",
-            vram.at_most(Severity.ERROR),
-        )
-    elif estimate.total > vram.bytes:
-        what = "inference" if workload.method == "inference" else "training"
-        message = (
-            f"{what} takes about {format_size(estimate.total)} on each GPU "
-            f"({_format_parts(estimate)}), and {vram.provider} has {format_size(vram.bytes)}"
-        )
-        why, severity = (
-            _why(estimate, workload),
-            Severity.INFO if least <= vram.bytes and _is_quantized(context) else Severity.WARNING,
-        )
-    else:
-        return
-    yield RULE.diagnostic(
-        message,
-        ("training", "model", "parameters"),
-        severity=severity,
-        why=why,
-        help=_help(context, target, workload, vram),
-        related=(related_at(vram.route, "card asked for here"),),
-    )
-
-
-def _is_offloaded(context: LintContext) -> bool:
-    arguments = context.spec.training.arguments
-    return any("offload" in str(arguments.get(key, "")).lower() for key in _ELSEWHERE)
-
-
-def _is_quantized(context: LintContext) -> bool:
-    return context.spec.training.method == "inference" and any(
-        find_line(context, name) for name in _QUANTIZED
-    )
-
-
-def _is_certain(context: LintContext) -> bool:
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    return (
-        training.method != "inference"
-        and not training.strategy.startswith("deepspeed")
-        and not set(_ELSEWHERE) & set(training.arguments)
-    )
+    moving = [name for name in _ELSEWHERE if name in training.arguments]
+    if any("offload" in str(training.arguments[name]).lower() for name in moving):
+        return
+    is_inference = training.method == "inference"
+    is_certain = not (is_inference or moving or training.strategy.startswith("deepspeed"))
+    for target in context.targets_by_gpu.values():
+        workload = training_workload(context, target)
+        vram = vram_capacity(context, target)
+        if workload is None or vram is None:
+            continue
+        least = minimum_memory(workload, context.facts)
+        estimate = estimate_memory(workload, context.facts)
+        has = f"and {vram.provider} has {format_size(vram.bytes)}"
+        if least > vram.bytes and is_certain:
+            message = (
+                f"weights, gradients and optimizer state take at least {format_size(least)} on "
+                f"each GPU, {has}"
+            )
+            why = "They do not fit even with all of them in 16 bits, whatever the batch size."
+            severity = vram.at_most(Severity.ERROR)
+        elif estimate.total > vram.bytes:
+            message = (
+                f"{'inference' if is_inference else 'training'} takes about "
+                f"{format_size(estimate.total)} on each GPU ({_format_parts(estimate)}), {has}"
+            )
+            why = _why(estimate, is_inference=is_inference)
+            severity = Severity.WARNING
+            if is_inference and least <= vram.bytes and _is_quantized(context):
+                severity = Severity.INFO
+        else:
+            continue
+        yield RULE.diagnostic(
+            message,
+            ("training", "model", "parameters"),
+            severity=severity,
+            why=why,
+            help=_help(context, target, workload, vram),
+            related=related_at(vram.route, "card asked for here"),
+        )
 
 
 def _format_parts(estimate: MemoryEstimate) -> str:
@@ -132,14 +105,14 @@ def _format_parts(estimate: MemoryEstimate) -> str:
     return ", ".join(f"{name} {format_size(count)}" for name, count in parts.items() if count)
 
 
-def _why(estimate: MemoryEstimate, workload: Workload) -> str:
-    left_out = (*estimate.unknown, *(("quantization",) if workload.method == "inference" else ()))
-    said = [
-        f"{word}: {'; '.join(what)}"
-        for word, what in (("Not counted", left_out), ("Assumed", estimate.assumed))
-        if what
-    ]
-    return ". ".join(["What does not fit ends in an out-of-memory error", *said]) + "."
+def _why(estimate: MemoryEstimate, *, is_inference: bool) -> str:
+    unknown = [*estimate.unknown, *(["quantization"] if is_inference else [])]
+    why = "What does not fit ends in an out-of-memory error."
+    if unknown:
+        why += f" Not counted: {'; '.join(unknown)}."
+    if estimate.assumed:
+        why += f" Assumed: {'; '.join(estimate.assumed)}."
+    return why
 
 
 def _help(context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity) -> str:
@@ -156,28 +129,23 @@ def _memory_savings(
     context: LintContext, workload: Workload, vram: Capacity, half: str
 ) -> tuple[str, ...]:
     """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
-    levers = find_savings(workload, context.facts, half=half)
-    enough = [lever for lever in levers if lever.total <= vram.bytes]
-    gentle = [lever for lever in enough if "method" not in lever.change]
-    sharded = [lever for lever in enough if "strategy" in lever.change]
-    named = list(
-        dict.fromkeys(
-            f"{_format_change(lever)} saves {format_size(lever.saved_bytes)} and leaves "
-            f"{format_size(lever.total)}"
-            for lever in (*gentle[:1], *sharded, *levers[:1])
-        )
-    )
-    if levers and levers[0].total > vram.bytes:
+    savings = find_savings(workload, context.facts, half=half)
+    enough = [saving for saving in savings if saving.total <= vram.bytes]
+    gentle = [saving for saving in enough if "method" not in saving.change]
+    sharded = [saving for saving in enough if "strategy" in saving.change]
+    named = [
+        f"{_format_change(saving)} saves {format_size(saving.saved_bytes)} and leaves "
+        f"{format_size(saving.total)}"
+        for saving in (*gentle[:1], *sharded, *savings[:1])
+    ]
+    if savings and not enough:
         together = combine_savings(workload, vram.bytes, context.facts, half=half)
+        more = "still too much"
         if together:
-            more = (
-                f"with {' and '.join(_format_change(lever) for lever in together[1:])} it leaves "
-                f"{format_size(together[-1].total)}"
-            )
-        else:
-            more = "still too much"
+            changes = " and ".join(map(_format_change, together[1:]))
+            more = f"with {changes} it leaves {format_size(together[-1].total)}"
         named[-1] += f", {more}"
-    return tuple(named)
+    return tuple(dict.fromkeys(named))
 
 
 def _other_savings(
@@ -185,61 +153,56 @@ def _other_savings(
 ) -> Iterator[str]:
     """Yield what a program can do besides the fields of `training`."""
     least = minimum_memory(workload, context.facts)
-    if workload.method == "full" and least <= vram.bytes:
+    fits = least <= vram.bytes
+    if workload.method == "full" and fits:
         spread = f" on each of {workload.devices} GPUs" if workload.devices > 1 else ""
-        (
-            yield f"load the model in {half}, with which weights, gradients and optimizer state "
-            "take "
+        yield (
+            f"load the model in {half}, with which weights, gradients and optimizer state take "
             f"at least {format_size(least)}{spread}"
         )
     if workload.method != "inference":
         return
-    if least <= vram.bytes:
+    if fits:
         yield f"take a model quantized to 4 bits, with weights of {format_size(least)}"
-    if (
-        target.card is not None
-        and workload.strategy == "none"
-        and isinstance(target.target, LocalTarget | WorkbenchTarget)
-    ):
-        reserved = (
-            isinstance(target.target, WorkbenchTarget) and target.target.reservation is not None
-        )
-        if isinstance(target.target, WorkbenchTarget):
-            offered = available_gpu_counts(context.facts, target.card, reserved=reserved)
-        else:
-            offered = _SEVERAL
-        fits = (
-            count
-            for count in offered
-            if count > workload.devices
-            and estimate_memory(workload._replace(devices=count), context.facts).total <= vram.bytes
-        )
-        if count := next(fits, None):
+    if target.card is None or workload.strategy != "none":
+        return
+    counts: Sequence[int] = ()
+    if isinstance(target.target, LocalTarget):
+        counts = _SEVERAL
+    elif isinstance(target.target, WorkbenchTarget):
+        reserved = target.target.reservation is not None
+        counts = available_gpu_counts(context.facts, target.card, reserved=reserved)
+    for count in counts:
+        estimate = estimate_memory(workload._replace(devices=count), context.facts)
+        if count > workload.devices and estimate.total <= vram.bytes:
             yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
+            return
 
 
-def _format_change(lever: MemorySaving) -> str:
+def _format_change(saving: MemorySaving) -> str:
     return ", ".join(
         f"{key}: {str(value).lower() if isinstance(value, bool) else value}"
-        for key, value in lever.change.items()
+        for key, value in saving.change.items()
     )
 
 
 def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) -> str:
     total = estimate_memory(workload, context.facts).total
-    offered = (
+    larger = [
         card
         for card in context.facts.cards
-        if getattr(card, target.target.kind, "") and card.status not in ("retired", "removed")
-    )
-    larger = min(
-        (card for card in offered if card.memory_gb * 2**30 > total),
-        key=lambda card: card.memory_gb,
-        default=None,
-    )
-    if larger:
-        return f"gpu: {larger.name} with {larger.memory_gb:g} GiB"
-    return f"a card with more than {format_size(total)}"
+        if card.memory_gb * GIB > total
+        and getattr(card, target.target.kind, False)
+        and card.status not in UNAVAILABLE_STATUS
+    ]
+    if not larger:
+        return f"a card with more than {format_size(total)}"
+    card = min(larger, key=lambda card: card.memory_gb)
+    return f"gpu: {card.name} with {card.memory_gb:g} GiB"
+
+
+def _is_quantized(context: LintContext) -> bool:
+    return any(find_line(context, name) for name in _QUANTIZED)
 
 
 RULE = Rule(
@@ -256,7 +219,7 @@ RULE = Rule(
             "documentation, Quantization"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n',

@@ -3,15 +3,14 @@
 ## What it does
 
 Compares what is read into RAM before it moves to the GPU with the RAM of the machine: 4 bytes a
-parameter of a model that is trained in full, 2 of one that is
-frozen; once for each process with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the
-GPU at once (4-bit loading, `device_map`, inference) are not
-counted.
+parameter of a model that is trained in full, 2 of one that is frozen; once for each process with
+`ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the GPU at once (4-bit loading,
+`device_map`, inference) are not counted.
 
 ## Why
 
-The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code
-137 or a restarted notebook kernel, and without a traceback.
+The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code 137
+or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
 
@@ -20,12 +19,10 @@ Take a machine type or shape with more RAM, or load the weights in 16 bits and s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, ram_capacity, training_workload
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
 """Bytes per parameter read into RAM: fp32 for full training, 16 bits for frozen weights."""
@@ -35,30 +32,27 @@ only with cpu_ram_efficient_loading, off by default).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each machine that is too small."""
-    if (
-        context.spec.training.model is None
-        or context.spec.training.method not in BYTES_PER_PARAMETER
-    ):
+def _check(context: LintContext) -> Findings:
+    training = context.spec.training
+    size = BYTES_PER_PARAMETER.get(training.method)
+    if size is None:
         return
-    copied = context.spec.training.strategy in _COPIES and not _loads_on_one_process(context)
+    fsdp = training.arguments.get("fsdp_config")
+    # FSDP can load on one process and send the weights to the others.
+    is_sent = isinstance(fsdp, dict) and fsdp.get("cpu_ram_efficient_loading") is True
     for target in context.targets:
-        workload, ram = (
-            training_workload(context, target),
-            ram_capacity(context, target) if target.gpu_settings.is_nvidia else None,
-        )
+        workload = training_workload(context, target)
+        ram = ram_capacity(context, target) if target.gpu_settings.is_nvidia else None
         if workload is None or ram is None:
             continue
-        processes = workload.devices if copied else 1
-        read = workload.parameters * BYTES_PER_PARAMETER[workload.method] * processes
+        processes = workload.devices if training.strategy in _COPIES and not is_sent else 1
+        read = workload.parameters * size * processes
         if read <= ram.bytes:
             continue
         copies = f" by {processes} processes" if processes > 1 else ""
         yield RULE.diagnostic(
-            f"loading reads {format_size(read)} of weights into RAM in "
-            f"{8 * BYTES_PER_PARAMETER[workload.method]} bits{copies}, and {ram.provider} has "
-            f"{format_size(ram.bytes)}",
+            f"loading reads {format_size(read)} of weights into RAM in {8 * size} bits{copies}, "
+            f"and {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
             why="A process that takes more RAM than there is gets killed, without a traceback.",
@@ -66,12 +60,6 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             "straight to the GPU, or take a machine with more RAM",
             related=related_if_written(context, ram.route, "machine asked for here"),
         )
-
-
-def _loads_on_one_process(context: LintContext) -> bool:
-    """Return whether FSDP loads on one process and sends the weights to the others."""
-    configured = context.spec.training.arguments.get("fsdp_config")
-    return isinstance(configured, dict) and configured.get("cpu_ram_efficient_loading") is True
 
 
 RULE = Rule(
@@ -85,7 +73,7 @@ RULE = Rule(
             "(cpu_ram_efficient_loading)"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(

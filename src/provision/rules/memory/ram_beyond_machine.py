@@ -16,9 +16,9 @@ Take the machine type or the shape that is named, or require what the work needs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from provision.diagnostics import Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
 from provision.kinds import ColabTarget, WorkbenchTarget
@@ -32,27 +32,29 @@ from provision.rules.memory.capacity import (
     ram_capacity,
     unmet_sizes,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 USABLE_RAM_SHARE = 0.95
 """Share of the required RAM that is enough, as check H05 has it on the device (a test compares)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each requirement that a machine does not meet."""
+def _check(context: LintContext) -> Findings:
     for target, required, ram in unmet_sizes(
         context, "ram", ram_capacity, usable_share=USABLE_RAM_SHARE
     ):
-        available = format_size(ram.bytes)
-        alternative, fix = _sufficient_machine(
-            context, target, required.bytes * USABLE_RAM_SHARE / GIB
-        )
+        help_text = f"require at most {format_size(ram.bytes)}"
+        advice = _sufficient_machine(context, target, required.bytes * USABLE_RAM_SHARE / GIB)
+        fix = None
+        if advice:
+            field, value, text = advice
+            fix = set_field_fix(context, (*target.route, field), value)
+            help_text = f"{text}, or {help_text}"
         yield RULE.diagnostic(
-            f"ram: {required.text} is required, and {ram.provider} has {available}",
+            f"ram: {required.text} is required, and {ram.provider} has {format_size(ram.bytes)}",
             required.route,
-            severity=ram.at_most(Severity.ERROR),
+            evidence=ram.evidence,
             why="The verification would fail on the device.",
-            help=f"{alternative}require at most {available}",
+            help=help_text,
             related=related_if_written(context, ram.route, "machine asked for here"),
             fix=fix,
         )
@@ -60,40 +62,32 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _sufficient_machine(
     context: LintContext, target: TargetFacts, ram_gib: float
-) -> tuple[str, Fix | None]:
-    """Return the help text and the fix that take a machine with enough RAM; "" and None if none."""
-    if isinstance(target.target, ColabTarget):
+) -> tuple[str, str, str] | None:
+    """Return the field, the value and the advice that take a machine with enough RAM, or None."""
+    fields = target.target
+    if isinstance(fields, ColabTarget):
         high = find_shape(target.gpu_settings.gpu, "high", context.facts)
-        if target.target.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
-            return "", None
-        fix = set_field_fix(context, (*target.route, "shape"), "high")
-        return f"write shape: high, which has {high.ram_gib:g} GiB, or ", fix
-    if not isinstance(target.target, WorkbenchTarget):
-        return "", None
-    sufficient = [
-        machine
-        for machine in _possible_machines(context, target, target.target)
-        if machine.ram_gb >= ram_gib
-    ]
-    if not sufficient:
-        return "", None
-    machine = min(sufficient, key=lambda machine: (machine.ram_gb, machine.vcpus))
-    fix = set_field_fix(context, (*target.route, "machine_type"), machine.name)
-    return f"take {machine.name} with {machine.ram_gb:g} GiB, or ", fix
-
-
-def _possible_machines(
-    context: LintContext, target: TargetFacts, workbench: WorkbenchTarget
-) -> Iterable[MachineType]:
+        if fields.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
+            return None
+        return "shape", "high", f"write shape: high, which has {high.ram_gib:g} GiB"
+    if not isinstance(fields, WorkbenchTarget):
+        return None
+    machines: Iterable[MachineType] = context.facts.machines.values()
     if target.card is not None:
-        count, reserved = target.gpu_settings.gpu.count, workbench.reservation is not None
-        return find_machines(context.facts, target.card, count, reserved=reserved)
-    family = workbench.machine_type.split("-", 1)[0]
-    return (
-        machine
-        for machine in context.facts.machines.values()
-        if not machine.gpus and machine.family == family
+        count = target.gpu_settings.gpu.count
+        reserved = fields.reservation is not None
+        machines = find_machines(context.facts, target.card, count, reserved=reserved)
+    else:
+        family = fields.machine_type.split("-", 1)[0]
+        machines = (row for row in machines if not row.gpus and row.family == family)
+    machine = min(
+        (machine for machine in machines if machine.ram_gb >= ram_gib),
+        key=lambda machine: (machine.ram_gb, machine.vcpus),
+        default=None,
     )
+    if machine is None:
+        return None
+    return "machine_type", machine.name, f"take {machine.name} with {machine.ram_gb:g} GiB"
 
 
 RULE = Rule(
@@ -104,7 +98,7 @@ RULE = Rule(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "googlecolab/google-colab-cli#105",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {ram: 64GiB}\n"), "64GiB"),
         Example(example_spec("gpu: L4\nrequires: {ram: 300GiB}\n", machine_type="auto"), "300GiB"),

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares `requires.shm` with /dev/shm: half of the RAM on a Workbench machine, and what was seen
-on a Colab machine of standard shape.
+Compares `requires.shm` with /dev/shm: half of the RAM on a Workbench machine, and what was seen on
+a Colab machine of standard shape.
 
 ## Why
 
@@ -17,22 +17,19 @@ Require what the workers need, take a machine with more RAM, or let workers shar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import format_size, shm_capacity, unmet_sizes
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each requirement that a machine does not meet."""
+def _check(context: LintContext) -> Findings:
     for _, required, shm in unmet_sizes(context, "shm", shm_capacity):
         available = format_size(shm.bytes)
         yield RULE.diagnostic(
             f"shm: {required.text} is required, and /dev/shm of {shm.provider} has {available}",
             required.route,
-            severity=shm.at_most(Severity.ERROR),
+            evidence=shm.evidence,
             why="The verification would fail on the device; there, workers whose batches do "
             "not fit die with a bus error.",
             help=f"require at most {available}, or take a machine with more RAM",
@@ -45,7 +42,7 @@ RULE = Rule(
     name="shm-beyond-machine",
     severity=Severity.ERROR,
     sources=("Linux kernel documentation, filesystems/tmpfs", "googlecolab/colabtools#4254"),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nrequires: {shm: 17GiB}\n"), "17GiB"),
         Example(

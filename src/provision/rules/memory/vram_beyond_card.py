@@ -16,11 +16,9 @@ Take a card with that much memory, or require what the work needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.memory.capacity import GIB, format_size, unmet_sizes, vram_capacity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 USABLE_VRAM_SHARE = 0.9
 """Share of the required memory that is enough: driver and error correction keep a part.
@@ -29,8 +27,7 @@ Check D04 uses the same share on the device (a test compares the two). Our choic
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each requirement that a card does not meet."""
+def _check(context: LintContext) -> Findings:
     unmet = unmet_sizes(context, "vram", vram_capacity, usable_share=USABLE_VRAM_SHARE)
     for _, required, vram in unmet:
         least = required.bytes * USABLE_VRAM_SHARE
@@ -44,10 +41,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         yield RULE.diagnostic(
             f"vram: {required.text} is required, and {vram.provider} has {available}",
             required.route,
-            severity=vram.at_most(Severity.ERROR),
+            evidence=vram.evidence,
             why="The verification would fail on the device.",
             help=help_text,
-            related=(related_at(vram.route, "card asked for here"),),
+            related=related_at(vram.route, "card asked for here"),
         )
 
 
@@ -56,7 +53,7 @@ RULE = Rule(
     name="vram-beyond-card",
     severity=Severity.ERROR,
     sources=("NVIDIA product pages; nvidia-smi of Colab machines",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
         Example(

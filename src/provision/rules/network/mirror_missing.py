@@ -3,8 +3,8 @@
 ## What it does
 
 Where an instance has mirrors and no other way to the internet, looks for a mirror of each index
-that packages come from: `pypi`, `pytorch` for torch and its
-siblings, and those under `indexes`. A mirror of any other name stands for nothing.
+that packages come from: `pypi`, `pytorch` for torch and its siblings, and those under `indexes`. A
+mirror of any other name stands for nothing.
 
 ## Why
 
@@ -17,24 +17,33 @@ Name a mirror for each index. One repository of Artifact Registry may stand for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Route, RoutePart, Severity
+from provision.diagnostics import Route, RoutePart, Severity
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each index without a mirror, and for each mirror without an index."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if not instance.target.mirrors:
             continue
-        yield from _unknown_mirrors(context, instance)
+        known = (*_OWN, *context.spec.indexes)
+        for name in instance.target.mirrors:
+            if name not in known:
+                meant = nearest_word(name, known, 2)
+                yield RULE.diagnostic(
+                    f"{name} is no index, so this mirror stands for nothing",
+                    instance.route("mirrors", name),
+                    at=RoutePart.KEY,
+                    why=f"Mirrors stand for {', '.join(known)}.",
+                    help=f"write {meant}"
+                    if meant
+                    else "name the index under indexes, or leave the mirror out",
+                )
         if instance.target.public_ip or instance.target.nat:
             continue
         for index, route in _used_indexes(context).items():
@@ -44,24 +53,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                     instance.route("mirrors"),
                     why="The instance has no other way to the internet, so they cannot be fetched.",
                     help=f"write {index}: ADDRESS under mirrors",
-                    related=(related_at(route, f"comes from {index}"),),
+                    related=related_at(route, f"comes from {index}"),
                 )
-
-
-def _unknown_mirrors(context: LintContext, instance: Instance) -> Iterator[Diagnostic]:
-    known = (*_OWN, *context.spec.indexes)
-    for name in instance.target.mirrors:
-        if name not in known:
-            meant = nearest_word(name, known, 2)
-            yield RULE.diagnostic(
-                f"{name} is no index, so this mirror stands for nothing",
-                instance.route("mirrors", name),
-                at=RoutePart.KEY,
-                why=f"Mirrors stand for {', '.join(known)}.",
-                help=f"write {meant}"
-                if meant
-                else "name the index under indexes, or leave the mirror out",
-            )
 
 
 def _used_indexes(context: LintContext) -> dict[str, Route]:
@@ -82,7 +75,7 @@ RULE = Rule(
     name="mirror-missing",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, create an instance (network)",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple"}'),

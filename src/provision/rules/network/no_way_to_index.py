@@ -6,8 +6,8 @@ Finds Workbench targets with neither a public IP, nor Cloud NAT, nor a mirror.
 
 ## Why
 
-Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI,
-and the installation ends in a timeout.
+Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI, and
+the installation ends in a timeout.
 
 ## How to fix
 
@@ -17,16 +17,13 @@ repositories of Artifact Registry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance that is cut off."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         target = instance.target
         if target.public_ip or target.nat or target.mirrors or not context.spec.packages:
@@ -50,7 +47,7 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
         "Google Cloud documentation, Private Google Access",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(nat=None), "wb"),
         Example(example_spec(nat="false", public_ip="false"), "wb"),

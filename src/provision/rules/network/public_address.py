@@ -7,8 +7,8 @@ Finds `public_ip: true`.
 ## Why
 
 An address on the internet can be attacked, and many organizations forbid it
-(`constraints/compute.vmExternalIpAccess`): then the instance is refused.
-JupyterLab does not need it, as it is reached through Google's proxy.
+(`constraints/compute.vmExternalIpAccess`): then the instance is refused. JupyterLab does not need
+it, as it is reached through Google's proxy.
 
 ## How to fix
 
@@ -17,16 +17,14 @@ Leave `public_ip` out, and let the subnet reach the internet through Cloud NAT (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
+from provision.rules.edits import replace_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance with a public address."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if not instance.target.public_ip:
             continue
@@ -37,11 +35,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="It can be attacked there, and where compute.vmExternalIpAccess forbids it the "
             "instance is refused.",
             help="leave public_ip out, and write nat: true where the subnet has Cloud NAT",
-            fix=Fix(
-                "write public_ip: false",
-                (Replace(RouteLocation(route), "false"),),
-                Applicability.UNSAFE,
-            ),
+            fix=replace_fix("write public_ip: false", route, "false"),
         )
 
 
@@ -53,7 +47,7 @@ RULE = Rule(
         "Google Cloud documentation, Organization policy constraints (compute.vmExternalIpAccess)",
         "GoogleCloudPlatform/compute-image-tools#1834",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(public_ip="true"), "true"),
         Example(example_spec(public_ip="true", nat=None), "true"),

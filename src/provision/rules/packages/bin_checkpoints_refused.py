@@ -1,16 +1,15 @@
-"""transformers refuses .bin checkpoints beside a torch older than 2.6.
+"""transformers refuses .bin checkpoints with a torch older than 2.6.
 
 ## What it does
 
-Speaks up, as a note, where all transformers releases that are possible look at torch before they
-read a pickled checkpoint, and no torch that is possible
-is new enough for them.
+Reports, as a note, that all possible transformers releases check torch before they read a pickled
+checkpoint, and that no possible torch is new enough for them.
 
 ## Why
 
-`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious
-vulnerability issue in `torch.load` ... require users to upgrade torch to
-at least v2.6". Models with safetensors files load.
+`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious vulnerability
+issue in `torch.load` ... require users to upgrade torch to at least v2.6". Models with safetensors
+files load.
 
 ## How to fix
 
@@ -19,48 +18,49 @@ Nothing, where all models come as safetensors. Otherwise take torch 2.6 or newer
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts.versions import has_version_in_range, is_satisfiable, parse_specifiers
+from provision.diagnostics import Severity
+from provision.facts.versions import is_satisfiable
 from provision.rules.package_requirements import (
     is_certainly_within,
     origin_route,
+    related_line,
     requested_package,
 )
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when torch is surely too old for that, and not too old altogether."""
-    package, torch = requested_package(context, "transformers"), requested_package(context, "torch")
-    releases = transformers_releases(context) if package and torch else None
+def _check(context: LintContext) -> Findings:
+    package = requested_package(context, "transformers")
+    torch = requested_package(context, "torch")
+    releases = transformers_releases(context)
     if package is None or torch is None or releases is None or not releases.known:
         return
     floor = context.facts.torch_floor(releases.known[-1])
-    if floor is not None and not has_version_in_range(
-        parse_specifiers(torch.specifiers), floor.version
-    ):
+    if floor is not None and not torch.may_be(floor.version):
         return
     for need in context.facts.undeclared:
-        applies = (
+        if (
             need.severity == "info"
             and (need.package, need.of) == ("transformers", "torch")
             and is_certainly_within(package.specifiers, need.first, need.last)
-        )
-        if applies and not is_satisfiable(need.specifier, torch.specifiers):
+            and not is_satisfiable(need.specifier, torch.specifiers)
+        ):
             yield RULE.diagnostic(
                 f"{package.description} loads .bin checkpoints with torch{need.specifier} "
-                f"only, and {torch.description} is "
-                f"{'there' if context.resolved else 'asked for'}",
+                f"only, and {torch.description} is {context.chosen}",
                 origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
                 help="nothing, where models come as safetensors; else ask for "
                 f"torch{need.specifier}",
-                related=(related_at(package.route, "transformers asked for here"),)
-                if package.package
-                else (),
+                related=related_line(package),
             )
 
 
@@ -69,7 +69,7 @@ RULE = Rule(
     name="bin-checkpoints-refused",
     severity=Severity.INFO,
     sources=("check_torch_load_is_safe in utils/import_utils.py of the transformers wheels",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.57.6"]\n',

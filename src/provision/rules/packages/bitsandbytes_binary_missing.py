@@ -2,14 +2,13 @@
 
 ## What it does
 
-Compares the CUDA version that is asked for, or resolved, with the binaries inside the
-bitsandbytes releases that are possible. From 0.50 on a release falls
-back to the next lower binary of the same CUDA major.
+Compares the requested or resolved CUDA version with the binaries in the possible bitsandbytes
+releases. From 0.50 on a release falls back to the next lower binary of the same CUDA major.
 
 ## Why
 
-bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing
-works and the first 8-bit optimizer or 4-bit layer fails.
+bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing works
+and the first 8-bit optimizer or 4-bit layer fails.
 
 ## How to fix
 
@@ -18,9 +17,9 @@ Take a bitsandbytes release that has the binary, or a CUDA version that it was b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import cuda_of
 from provision.facts.schema_packages import BitsandbytesBinaries
 from provision.facts.versions import (
@@ -31,98 +30,80 @@ from provision.facts.versions import (
     version_bounds,
 )
 from provision.rules.package_requirements import (
-    RequestedPackage,
     origin_route,
     requested_package,
     set_version_fix,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
+from provision.rules.source_builds import major_version
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each CUDA version without a binary in any admitted release."""
+def _check(context: LintContext) -> Findings:
     package = requested_package(context, "bitsandbytes")
-    rows = _possible_rows(context, package) if package is not None else ()
-    for device in (
-        {device.cuda_route: device for device in context.devices if device.is_nvidia}.values()
-        if rows
-        else ()
-    ):
-        flavour = context.resolved.flavour if context.resolved else device.flavour
-        if (
-            package is None
-            or flavour is None
-            or flavour == "cpu"
-            or any(_has_binary(row, cuda_of(flavour)) for row in rows)
-        ):
+    rows = _possible_rows(context, package.specifiers) if package else ()
+    if package is None or not rows:
+        return
+    newest = rows[-1]
+    devices = {device.cuda_route: device for device in context.devices if device.is_nvidia}
+    for route, device in devices.items():
+        flavour = context.flavour_of(device)
+        if flavour in (None, "cpu"):
             continue
-        cuda, having = (
-            cuda_of(flavour),
-            [row for row in context.facts.bitsandbytes if _has_binary(row, cuda_of(flavour))],
-        )
-        fitting = ""
-        if having and require_version(having[0].version) > require_version(rows[-1].version):
-            fitting = f"bitsandbytes>={having[0].version}"
+        cuda = cuda_of(flavour)
+        if any(_binary_for(row, cuda) for row in rows):
+            continue
+        fix = None
+        help_text = f"take CUDA {_lower(newest, cuda) or newest.cudas[0]}"
+        for row in context.facts.bitsandbytes:
+            if _binary_for(row, cuda):
+                if require_version(row.version) > require_version(newest.version):
+                    fix = set_version_fix(context, package, f">={row.version}")
+                    help_text = f"ask for bitsandbytes>={row.version}"
+                break
         yield RULE.diagnostic(
             f"{package.description} carries no binary for CUDA {cuda}: it has "
-            f"{', '.join(rows[-1].cudas)}",
-            origin_route(context, package, device.cuda_route),
+            f"{', '.join(newest.cudas)}",
+            origin_route(context, package, route),
             why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
             "optimizer or quantized layer without it.",
-            help=f"ask for {fitting}" if fitting else f"take CUDA {_nearest(rows[-1], cuda)}",
-            related=(related_at(device.cuda_route, "CUDA asked for here"),)
-            if context.resolved is None
-            else (),
-            fix=set_version_fix(context, package, f">={having[0].version}") if fitting else None,
+            help=help_text,
+            related=() if context.resolved else related_at(route, "CUDA asked for here"),
+            fix=fix,
         )
 
 
-def _possible_rows(
-    context: LintContext, package: RequestedPackage
-) -> tuple[BitsandbytesBinaries, ...]:
+def _possible_rows(context: LintContext, specifiers: str) -> tuple[BitsandbytesBinaries, ...]:
     """Return the rows of the admitted releases; () if newer ones are admitted too."""
-    table, admits = context.facts.bitsandbytes, parse_specifiers(package.specifiers)
-    if not package.specifiers or has_version_in_range(admits, next_version(table[-1].version)):
+    table = context.facts.bitsandbytes
+    versions = [require_version(row.version) for row in table]
+    admits = parse_specifiers(specifiers)
+    if not specifiers or has_version_in_range(admits, next_version(table[-1].version)):
         return ()
     low, high = version_bounds(admits)
-    above = next(
-        (
-            index
-            for index, row in enumerate(table)
-            if high is not None and require_version(row.version) >= high
-        ),
-        len(table) - 1,
-    )
-    below = max(
-        (
-            index
-            for index, row in enumerate(table)
-            if low is None or require_version(row.version) <= low
-        ),
-        default=None,
-    )
-    if below is None:
-        return ()
-    return table[0 if low is None else below : above + 1]
+    begin = bisect_right(versions, low) - 1 if low else 0
+    end = bisect_left(versions, high) if high else len(versions)
+    return table[begin : end + 1] if begin >= 0 else ()
 
 
-def _has_binary(row: BitsandbytesBinaries, cuda: str) -> bool:
-    major = cuda.partition(".")[0]
-    return cuda in row.cudas or (
-        row.falls_back
-        and any(
-            require_version(available) <= require_version(cuda)
-            and available.partition(".")[0] == major
-            for available in row.cudas
-        )
-    )
+def _lower(row: BitsandbytesBinaries, cuda: str) -> str:
+    """Return the newest CUDA version of a release's binaries that is not above another, or ""."""
+    lower = [own for own in row.cudas if require_version(own) <= require_version(cuda)]
+    return lower[-1] if lower else ""
 
 
-def _nearest(row: BitsandbytesBinaries, cuda: str) -> str:
-    lower = [
-        available for available in row.cudas if require_version(available) <= require_version(cuda)
-    ]
-    return (lower or list(row.cudas))[-1 if lower else 0]
+def _binary_for(row: BitsandbytesBinaries, cuda: str) -> bool:
+    """Return whether a release has a binary that it loads for a CUDA version."""
+    if cuda in row.cudas:
+        return True
+    return row.falls_back and major_version(_lower(row, cuda)) == major_version(cuda)
 
 
 RULE = Rule(
@@ -133,7 +114,7 @@ RULE = Rule(
         "libbitsandbytes_cudaNNN.so inside the Linux x86_64 wheels on PyPI",
         "bitsandbytes-foundation/bitsandbytes#631",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '

@@ -2,18 +2,16 @@
 
 ## What it does
 
-Asked of the resolved set: looks for what the build of flash-attn, causal-conv1d, mamba-ssm,
-deepspeed or gptqmodel imports (torch, ninja, setuptools, wheel,
-packaging, psutil), where such a package is locked as source. What a source distribution itself
-declares for its build (`requires` of `[build-system]`, else
-setuptools) is locked with it and needs no line.
+In the resolved set, looks for what the build of flash-attn, causal-conv1d, mamba-ssm, deepspeed or
+gptqmodel imports (torch, ninja, setuptools, wheel, packaging, psutil), if such a package is locked
+as source. The declared build requirements of a source distribution (`requires` of `[build-system]`,
+else setuptools) are locked with it and need no line.
 
 ## Why
 
-It is built in the environment that it is for, so that it is built against the locked torch.
-Nothing else is there: no second set of packages that only the
-build sees. Several of these packages do not declare what their setup.py imports, and the build
-ends in "No module named 'wheel'".
+It is built in the environment that it is for, so that it is built against the locked torch. Nothing
+else is there: no second set of packages that only the build sees. Several of these packages do not
+declare what their setup.py imports, and the build ends in "No module named 'wheel'".
 
 ## How to fix
 
@@ -22,41 +20,37 @@ Add what is missing to `packages`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Insert, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each source package without the packages that its build needs."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is None:
         return
+    versions = context.resolved.versions
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
-        if known and package.key in context.resolved.built_packages:
-            missing = [name for name in known.packages if name not in context.resolved.versions]
-        else:
-            missing = []
-        if known is None or not missing:
+        if known is None or package.key not in context.resolved.built_packages:
+            continue
+        missing = [name for name in known.packages if name not in versions]
+        if not missing:
             continue
         names = ", ".join(missing)
-        finding = RULE.diagnostic(
-            f"{package.key} {context.resolved.versions[package.key]} is built from source, "
+        yield RULE.diagnostic(
+            f"{package.key} {versions[package.key]} is built from source, "
             f"and {names} {'is' if len(missing) == 1 else 'are'} not there for it",
             route,
-            severity=known.evidence.cap_severity(Severity.ERROR),
+            evidence=known.evidence,
             why="It is built in the environment that it is for, with nothing but the packages "
             "of the lock.",
             help=f"add {names} to the packages",
-            fix=Fix(
-                f"add {names}",
-                tuple(Insert(("packages",), None, name) for name in missing),
-                Applicability.UNSAFE,
+            fix=unsafe_fix(
+                f"add {names}", *(Insert(("packages",), None, name) for name in missing)
             ),
+            source=known.evidence.source,
         )
-        yield finding._replace(source=known.evidence.source)
 
 
 _SPEC = 'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.8.0, '
@@ -69,7 +63,7 @@ RULE = Rule(
         "setup.py and pyproject.toml of the source distributions on PyPI",
         "PEP 517, Build environment",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             _SPEC + "{name: deepspeed, build: true}]\n",

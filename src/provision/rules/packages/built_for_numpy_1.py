@@ -3,16 +3,14 @@
 ## What it does
 
 Compares torch, pandas, scipy, scikit-learn and pyarrow with the first of their releases that was
-built for NumPy 2. Older ones need `numpy<2`. torch never
-declares that; pandas does from 2.1.2, scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from
-15.0.0 to 15.0.2.
+built for NumPy 2. Older ones need `numpy<2`. torch never declares that; pandas does from 2.1.2,
+scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
 
 ## Why
 
-Importing says "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
-"numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends
-in "Numpy is not available". Trainer makes that call when it evaluates, so it is an
-error there; a program of your own may do without.
+Importing fails with "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
+"numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends in "Numpy is not available".
+Trainer makes that call when it evaluates, so it is an error there; another program may not need it.
 
 ## How to fix
 
@@ -21,14 +19,10 @@ Add `numpy<2`, or take the release that the finding gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts.schema_packages import NumpyFloor, UndeclaredRequirement
+from provision.diagnostics import Severity
+from provision.facts.schema_packages import UndeclaredRequirement
 from provision.facts.versions import (
-    has_version_in_range,
     is_satisfiable,
-    parse_specifiers,
     require_version,
 )
 from provision.rules.package_requirements import (
@@ -39,55 +33,44 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that was built for NumPy 1 if NumPy may be 2."""
-    names = context.package_names
+def _check(context: LintContext) -> Findings:
     if require_version(context.spec.python) < require_version(OLDEST_PYTHON):
         return
     for name, floor in context.facts.numpy_floors.items():
-        package = requested_package(context, name) if name in names else None
-        if (
-            package is not None
-            and package.specifiers
-            and not has_version_in_range(parse_specifiers(package.specifiers), floor.first)
-        ):
-            declares = bool(floor.declared_first) and is_certainly_within(
-                package.specifiers, floor.declared_first, floor.declared_last
-            )
-            if context.resolved is not None or not _is_known_to_conflict(context, package):
-                yield from check_undeclared(
-                    RULE, context, package, _numpy_requirement(context, floor), declared=declares
-                )
+        package = requested_package(context, name)
+        if package is None or package.may_be(floor.first):
+            continue
+        if context.resolved is None and _is_known_to_conflict(context, package):
+            continue
+        is_declared = bool(floor.declared_first) and is_certainly_within(
+            package.specifiers, floor.declared_first, floor.declared_last
+        )
+        need = UndeclaredRequirement(
+            name,
+            first="",
+            last="",
+            of="numpy",
+            specifier="<2",
+            effect=f"code of {name} before {floor.first} was built for NumPy 1 and does not run "
+            "with NumPy 2",
+            severity="error" if name != "torch" or context.trains_with_trainer else "warning",
+            evidence=floor.evidence,
+        )
+        yield from check_undeclared(RULE, context, package, need, declared=is_declared)
 
 
 def _is_known_to_conflict(context: LintContext, package: RequestedPackage) -> bool:
     """Return whether all admitted releases declare numpy<2, which declared-conflict reports."""
     releases = possible_releases(context.facts, package.name, package.specifiers)
-    declared = (
-        [declared_specifier(row, "numpy") for row in releases.rows] if releases is not None else []
-    )
+    declared = [declared_specifier(row, "numpy") for row in releases.rows] if releases else []
     return bool(declared) and all(
         bound is not None and not is_satisfiable(bound, ">=2") for bound in declared
-    )
-
-
-def _numpy_requirement(context: LintContext, floor: NumpyFloor) -> UndeclaredRequirement:
-    effect = (
-        f"code of {floor.package} before {floor.first} was built for NumPy 1 and does not run "
-        "with NumPy 2"
-    )
-    trainer = (
-        context.spec.framework() == "hf-trainer" and context.spec.training.method != "inference"
-    )
-    severity = "error" if floor.package != "torch" or trainer else "warning"
-    return UndeclaredRequirement(
-        floor.package, "", "", "numpy", "<2", effect, severity, floor.evidence
     )
 
 
@@ -100,7 +83,7 @@ RULE = Rule(
         "libtorch_python.so of the torch wheels",
         "pyg-team/pytorch-frame#525",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"

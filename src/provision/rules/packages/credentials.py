@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from provision.diagnostics import Applicability, Edit, Fix, Insert
+from provision.diagnostics import Edit, Fix, Insert
+from provision.rules.edits import unsafe_fix
 from provision.rules.rule import LintContext
 
 
@@ -22,4 +23,4 @@ def add_secret_fix(context: LintContext, name: str) -> Fix | None:
         if context.spec.secrets
         else Insert((), "secrets", f"{{{name}: {{{way}: {name}}}}}")
     )
-    return Fix(f"name {name} among the secrets", (edit,), Applicability.UNSAFE)
+    return unsafe_fix(f"name {name} among the secrets", edit)

@@ -2,18 +2,16 @@
 
 ## What it does
 
-Compares each pair of listed packages with what their releases declare: of each other
-(transformers asks for tokenizers in a window, vllm for one torch), and
-of a package that is not listed (transformers 4.57 asks for huggingface-hub below 1, datasets 5.1
-for 1.31 or newer). It speaks only when none of the releases
-that the bounds let through would do.
+Compares each pair of listed packages with what their releases declare: about each other
+(transformers requires a range of tokenizers, vllm one torch), and about a package that is not
+listed (transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). It
+reports a pair only if no release that the bounds admit would do.
 
 ## Why
 
 Resolving finds no set of versions, minutes later and in a longer text. With `pip install
---no-deps`, or packages installed one after the other, the conflict is
-installed and shows at import ("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning
-of this module").
+--no-deps`, or packages installed one after the other, the conflict is installed and shows at import
+("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning of this module").
 
 ## How to fix
 
@@ -23,143 +21,124 @@ Widen one of the two bounds to the one that the finding gives.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from typing import NamedTuple
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import is_satisfiable
 from provision.rules.package_requirements import (
-    PossibleReleases,
+    ReleaseRow,
     RequestedPackage,
     declared_specifier,
     possible_releases,
+    related_line,
     release_rows,
     requested_packages,
     set_version_fix,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+)
 
 MOST_ROWS = 8
-"""Wider bounds than these rows are not compared about a package that is not listed: a resolver has
-room there. Our choice.
+"""Packages with more admitted rows are not compared about a package that is not listed, because a
+resolver can choose among them. Our choice.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each pair of a spec; a resolver has checked resolved sets."""
-    if context.resolved is not None or len(context.spec.packages) < 2:
+class _Releases(NamedTuple):
+    """A listed package and its possible releases, of which there is at least one."""
+
+    package: RequestedPackage
+    rows: tuple[ReleaseRow, ...]
+    is_complete: bool
+
+    def declared(self, name: str) -> list[str | None]:
+        """Return what each release declares for a package."""
+        return [declared_specifier(row, name, self.package.extras) for row in self.rows]
+
+
+def _check(context: LintContext) -> Findings:
+    if context.resolved is not None:  # a resolver has checked it
         return
     listed = requested_packages(context)
-    releases = {
-        name: own_releases
-        for name, package in listed.items()
-        if package.specifiers
-        and (own_releases := possible_releases(context.facts, name, package.specifiers))
-        and own_releases.rows
-    }
-    for name, own_releases in releases.items():
-        for of in {key.partition("[")[0] for key in own_releases.rows[0].declared} & listed.keys():
-            if listed[of].specifiers:
-                yield from _pair_conflicts(context, listed[name], own_releases, listed[of])
-    for (package, left), (two, right) in itertools.combinations(releases.items(), 2):
+    possible = []
+    for name, package in listed.items():
+        releases = possible_releases(context.facts, name, package.specifiers)
+        if package.specifiers and releases and releases.rows:
+            possible.append(_Releases(package, *releases))
+    for own in possible:
+        declared = {key.partition("[")[0] for key in own.rows[0].declared}
+        for name in declared & listed.keys():
+            yield from _pair_conflicts(context, own, listed[name])
+    for left, right in itertools.combinations(possible, 2):
         if max(len(left.rows), len(right.rows)) <= MOST_ROWS:
-            yield from _common_dependency_conflicts(
-                context, listed, (listed[package], left), (listed[two], right)
-            )
+            names = left.rows[0].declared.keys() & right.rows[0].declared.keys() - listed.keys()
+            for name in names:
+                yield from _common_dependency_conflicts(context, left, right, name)
 
 
-def _pair_conflicts(
-    context: LintContext,
-    package: RequestedPackage,
-    own_releases: PossibleReleases,
-    other: RequestedPackage,
-) -> Iterator[Diagnostic]:
-    declared = [
-        declared_specifier(row, other.name, package.package.extras if package.package else ())
-        for row in own_releases.rows
-    ]
-    if any(
-        specifier is None or is_satisfiable(specifier, other.specifiers) for specifier in declared
+def _pair_conflicts(context: LintContext, releases: _Releases, other: RequestedPackage) -> Findings:
+    package = releases.package
+    newest, *older = releases.declared(other.name)
+    if not other.specifiers or any(
+        specifier is None or is_satisfiable(specifier, other.specifiers)
+        for specifier in (newest, *older)
     ):
         return
-    wanted = sort_specifiers(declared[0] or "")
-    fits = _newest_accepting(context, package, other)
+    wanted = sort_specifiers(newest or "")
+    fits = _newest_accepting(context, package, other.name, other.specifiers)
     yield RULE.diagnostic(
         f"{package.description} needs {other.name}{wanted}, and {other.description} is asked for",
         other.route,
-        severity=None if own_releases.is_complete else Severity.WARNING,
+        severity=None if releases.is_complete else Severity.WARNING,
         why=f"No {package.name} that is asked for takes it, so that no set of versions can be "
         "found.",
-        help=f"ask for {other.name}{wanted}" + (f", or for {package.name}=={fits}" if fits else ""),
-        related=(related_at(package.route, f"{package.name} asked for here"),),
+        help=f"ask for {other.name}{wanted}" + (f", or for {fits}" if fits else ""),
+        related=related_line(package),
         fix=set_version_fix(context, other, wanted),
     )
 
 
-def _newest_accepting(
-    context: LintContext, package: RequestedPackage, other: RequestedPackage
-) -> str | None:
-    extras = package.package.extras if package.package else ()
-    fitting = (
-        row
-        for row in reversed(release_rows(context.facts, package.name))
-        if (declared := declared_specifier(row, other.name, extras)) is not None
-        and is_satisfiable(declared, other.specifiers)
-    )
-    return next((row.last for row in fitting), None)
-
-
 def _common_dependency_conflicts(
-    context: LintContext,
-    listed: dict[str, RequestedPackage],
-    left: tuple[RequestedPackage, PossibleReleases],
-    right: tuple[RequestedPackage, PossibleReleases],
-) -> Iterator[Diagnostic]:
-    (package, releases), (two, other) = left, right
-    for name in sorted(
-        releases.rows[0].declared.keys() & other.rows[0].declared.keys() - listed.keys()
-    ):
-        pairs = itertools.product(
-            (declared_specifier(row, name) for row in releases.rows),
-            (declared_specifier(row, name) for row in other.rows),
-        )
-        if "[" in name or any(a is None or b is None or is_satisfiable(a, b) for a, b in pairs):
-            continue
-        first, second = (
-            sort_specifiers(releases.rows[0].declared[name]),
-            sort_specifiers(other.rows[0].declared[name]),
-        )
-        yield RULE.diagnostic(
-            f"{package.description} needs {name}{first}, and {two.description} needs "
-            f"{name}{second}",
-            two.route,
-            severity=None if releases.is_complete and other.is_complete else Severity.WARNING,
-            why=f"No {name} satisfies both, so that no set of versions can be found.",
-            help=_compatible_releases(context, name, (package, releases), (two, other)),
-            related=(related_at(package.route, f"{package.name} asked for here"),),
-        )
+    context: LintContext, left: _Releases, right: _Releases, name: str
+) -> Findings:
+    pairs = itertools.product(left.declared(name), right.declared(name))
+    if "[" in name or any(a is None or b is None or is_satisfiable(a, b) for a, b in pairs):
+        return
+    own = left.rows[0].declared[name]
+    others = right.rows[0].declared[name]
+    ways = [
+        _newest_accepting(context, left.package, name, others),
+        _newest_accepting(context, right.package, name, own),
+    ]
+    yield RULE.diagnostic(
+        f"{left.package.description} needs {name}{sort_specifiers(own)}, and "
+        f"{right.package.description} needs {name}{sort_specifiers(others)}",
+        right.package.route,
+        severity=None if left.is_complete and right.is_complete else Severity.WARNING,
+        why=f"No {name} satisfies both, so that no set of versions can be found.",
+        help=f"ask for {' or '.join(filter(None, ways))}"
+        if any(ways)
+        else f"take one of the two out: no releases of both agree on {name}",
+        related=related_line(left.package),
+    )
 
 
-def _compatible_releases(
-    context: LintContext,
-    name: str,
-    left: tuple[RequestedPackage, PossibleReleases],
-    right: tuple[RequestedPackage, PossibleReleases],
+def _newest_accepting(
+    context: LintContext, package: RequestedPackage, name: str, specifiers: str
 ) -> str:
-    """Return the releases of either package that go with the other one as it is requested."""
-    ways = []
-    for (package, _), (_, other) in ((left, right), (right, left)):
-        wanted = other.rows[0].declared[name]
-        fitting = (
-            row.last
-            for row in reversed(release_rows(context.facts, package.name))
-            if (declared := declared_specifier(row, name)) is not None
-            and is_satisfiable(declared, wanted)
-        )
-        ways += [f"{package.name}=={release}" for release in itertools.islice(fitting, 1)]
-    if ways:
-        return f"ask for {' or '.join(ways)}"
-    return f"take one of the two out: no releases of both agree on {name}"
+    """Return the newest release of a package that accepts versions of another, or ""."""
+    for row in reversed(release_rows(context.facts, package.name)):
+        declared = declared_specifier(row, name, package.extras)
+        if declared is not None and is_satisfiable(declared, specifiers):
+            return f"{package.name}=={row.last}"
+    return ""
 
 
 RULE = Rule(
@@ -171,7 +150,7 @@ RULE = Rule(
         "hiyouga/EasyR1#27",
         "YanWenKun/Hunyuan3D-2-WinPortable#104",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '

@@ -11,20 +11,17 @@ packages of the other index for public ones.
 
 ## How to fix
 
-Give the index a name of its own and bind its packages to it. A mirror of the public index is set
-up on the machine (`UV_DEFAULT_INDEX`), not in the spec.
+Give the index another name and bind its packages to it. A mirror of the public index is set up on
+the machine (`UV_DEFAULT_INDEX`), not in the spec.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when `indexes` holds the public index's name."""
+def _check(context: LintContext) -> Findings:
     if "pypi" in context.spec.indexes:
         yield RULE.diagnostic(
             f"indexes.pypi gives the public index's name to {context.spec.indexes['pypi'].url}",
@@ -41,7 +38,7 @@ RULE = Rule(
     name="default-index-redefined",
     severity=Severity.ERROR,
     sources=("uv documentation, package indexes", "pytorch/pytorch#92226"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [numpy]\nindexes: {pypi: {url: '

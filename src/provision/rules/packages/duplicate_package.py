@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same.
-Lines with different environment markers may repeat a name.
+Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same. Lines
+with different environment markers may repeat a name.
 
 ## Why
 
@@ -12,20 +12,17 @@ reader sees only the one that was found first.
 
 ## How to fix
 
-Merge the lines: `torch>=2.10,<2.14` says both bounds.
+Merge the lines: `torch>=2.10,<2.14` has both bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding at each repeated line of a package with the same marker."""
+def _check(context: LintContext) -> Findings:
     first: dict[tuple[str, str], tuple[Route, str]] = {}
     for route, package in package_lines(context):
         if (package.key, package.marker) not in first:
@@ -37,7 +34,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             route,
             why="Only one version can be installed; which of the lines counts is not said.",
             help="keep one line with all its bounds",
-            related=(related_at(where, "listed first here"),),
+            related=related_at(where, "listed first here"),
         )
 
 
@@ -46,7 +43,7 @@ RULE = Rule(
     name="duplicate-package",
     severity=Severity.ERROR,
     sources=("PEP 503, normalized names",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy, Scikit_Learn>=1.5]\n',

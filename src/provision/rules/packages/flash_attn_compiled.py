@@ -2,9 +2,8 @@
 
 ## What it does
 
-Compares the torch releases, the CUDA version and the Python that are asked for with the wheels
-on flash-attn's release page. Its installation fetches one of
-those where one fits.
+Compares the requested torch releases, CUDA version and Python with the wheels on flash-attn's
+release page. Its installation downloads one of these wheels if one fits.
 
 ## Why
 
@@ -20,44 +19,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
+from provision.facts import cuda_of
 from provision.facts.schema_packages import FlashAttentionWheels
 from provision.facts.versions import (
-    has_version_in_range,
     next_version,
     parse_specifiers,
     require_version,
 )
-from provision.rules.package_requirements import RequestedPackage, requested_package
+from provision.kinds.base import GpuSettings
+from provision.rules.package_requirements import requested_package
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
+from provision.rules.source_builds import major_version
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when flash-attn may be built and no ready-made wheel fits."""
+def _check(context: LintContext) -> Findings:
     package = requested_package(context, "flash-attn")
-    wanted = (
-        package is not None
-        and package.package is not None
-        and package.package.build
-        and any(device.is_nvidia for device in context.devices)
-    )
-    releases = torch_releases(context) if wanted else None
-    if package is None or releases is None or not releases.known:
+    if package is None or package.package is None or not package.package.build:
         return
-    wheels = _newest_wheels(context, package)
-    lacking = next(_missing_wheels(context, wheels, releases.known), None) if wheels else None
-    if wheels is None or lacking is None:
+    devices = [device for device in context.devices if device.is_nvidia]
+    releases = torch_releases(context)
+    admits = parse_specifiers(package.specifiers)
+    admitted = [
+        row
+        for row in context.facts.flash_attention
+        if admits.contains(row.version, prereleases=True)
+    ]
+    if not devices or releases is None or not releases.known or not admitted:
         return
-    if package.specifiers:
-        newer = has_version_in_range(
-            parse_specifiers(package.specifiers), next_version(wheels.version)
-        )
-    else:
-        newer = True
+    wheels = admitted[-1]
+    lacking = next(_missing_wheels(context, wheels, releases.known, devices), None)
+    if lacking is None:
+        return
+    newer = package.may_be(next_version(wheels.version))
+    pythons = ""
+    if wheels.pythons:
+        pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}"
     yield RULE.diagnostic(
         f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
-        f"to {wheels.torch_last}, {_describe_wheels(wheels)}; {lacking}",
+        f"to {wheels.torch_last}, CUDA {' and '.join(wheels.cuda_majors)}{pythons}; {lacking}",
         package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
         why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
@@ -65,44 +74,29 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         help=f"take torch {wheels.torch_last}.* on Python "
         f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or leave "
         "flash-attn out",
-        related=(related_at(releases.route, "torch asked for here"),),
+        related=related_at(releases.route, "torch asked for here"),
     )
 
 
-def _describe_wheels(wheels: FlashAttentionWheels) -> str:
-    pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}" if wheels.pythons else ""
-    return f"CUDA {' and '.join(wheels.cuda_majors)}{pythons}"
-
-
-def _newest_wheels(context: LintContext, package: RequestedPackage) -> FlashAttentionWheels | None:
-    """Return the newest release with known wheels that may be taken."""
-    admitted = [
-        row
-        for row in context.facts.flash_attention
-        if parse_specifiers(package.specifiers).contains(row.version, prereleases=True)
-    ]
-    return admitted[-1] if admitted else None
-
-
 def _missing_wheels(
-    context: LintContext, wheels: FlashAttentionWheels, torch: tuple[str, ...]
+    context: LintContext,
+    wheels: FlashAttentionWheels,
+    torch: tuple[str, ...],
+    devices: list[GpuSettings],
 ) -> Iterator[str]:
-    minors = [require_version(release) for release in torch]
-    if all(minor < require_version(wheels.torch_first) for minor in minors) or all(
-        minor.release[:2] > require_version(wheels.torch_last).release for minor in minors
+    first = require_version(torch[0])
+    last = require_version(torch[-1])
+    if (
+        last < require_version(wheels.torch_first)
+        or first.release[:2] > require_version(wheels.torch_last).release
     ):
         yield f"torch is {torch[-1]}"
     if wheels.pythons and context.spec.python not in wheels.pythons:
         yield f"Python is {context.spec.python}"
-    for device in context.devices:
-        flavour = (context.resolved.flavour if context.resolved else None) or device.flavour
-        if (
-            device.is_nvidia
-            and flavour
-            and flavour != "cpu"
-            and flavour[2:-1] not in wheels.cuda_majors
-        ):
-            yield f"CUDA is {flavour[2:-1]}.{flavour[-1]}"
+    for device in devices:
+        cuda = cuda_of(context.flavour_of(device) or device.flavour or "cpu")
+        if cuda != "none" and major_version(cuda) not in wheels.cuda_majors:
+            yield f"CUDA is {cuda}"
 
 
 RULE = Rule(
@@ -116,7 +110,7 @@ RULE = Rule(
         ),
         "Dao-AILab/flash-attention#1717",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch==2.9.1, {name: flash-attn, version: '

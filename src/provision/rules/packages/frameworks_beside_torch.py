@@ -1,39 +1,45 @@
-"""TensorFlow or JAX stands beside torch in one GPU environment.
+"""TensorFlow or JAX is in the same GPU environment as torch.
 
 ## What it does
 
-Looks for tensorflow, or jax with its CUDA plugin, listed beside torch for a card. Where both pin
-cuDNN of the same CUDA major and the pins exclude each other,
-that is an error.
+Looks for tensorflow, or jax with its CUDA plugin, listed together with torch for a card. It is an
+error if both pin cuDNN of the same CUDA major and the pins exclude each other.
 
 ## Why
 
-Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX
-three quarters), so that torch runs out of memory. And both bring
-CUDA libraries of their own, pinned exactly: two majors of CUDA side by side, or no set of
-versions at all.
+Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX three
+quarters), so that torch runs out of memory. And both depend on exactly pinned CUDA libraries: the
+result is two majors of CUDA side by side, or no set of versions at all.
 
 ## How to fix
 
-Keep them in environments of their own. Where one process needs both, set
-TF_FORCE_GPU_ALLOW_GROWTH=true or XLA_PYTHON_CLIENT_PREALLOCATE=false.
+Keep them in separate environments. If one process needs both, set TF_FORCE_GPU_ALLOW_GROWTH=true or
+XLA_PYTHON_CLIENT_PREALLOCATE=false.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
+from provision.diagnostics import Insert, Severity
 from provision.facts import cuda_of
 from provision.facts.versions import is_satisfiable
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import (
     RequestedPackage,
     declared_specifier,
     possible_releases,
     requested_package,
 )
-from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.releases import torch_releases, torch_rows
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
+from provision.rules.source_builds import major_version
 
 PREALLOCATION_VARIABLES = {
     "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
@@ -48,35 +54,56 @@ as well (TensorFlow guide, Use a GPU; JAX, GPU memory
 allocation).
 """
 
+JAX_PLUGINS = frozenset({"jax-cuda12-plugin", "jax-cuda13-plugin"})
+JAX_EXTRAS = frozenset({"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"})
+"""Packages, and extras of jax, with which it uses a GPU (JAX documentation, Installation)."""
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such framework."""
-    if not any(device.is_nvidia for device in context.devices):
-        return
+
+def _check(context: LintContext) -> Findings:
     torch = requested_package(context, "torch")
+    has_card = any(device.is_nvidia for device in context.devices)
+    if torch is None or context.resolved is not None or not has_card:
+        return
+    related = related_at(torch.route, "torch asked for here")
     for name, (variable, value, others) in PREALLOCATION_VARIABLES.items():
-        framework = requested_package(context, name) if torch is not None else None
-        if (
-            torch is None
-            or framework is None
-            or framework.package is None
-            or not _uses_gpu(context, framework)
-        ):
+        framework = requested_package(context, name)
+        if framework is None or not _uses_gpu(context, framework):
             continue
-        if context.resolved is None and (conflict := _conflicting_cudnn_pins(context, framework)):
-            yield _cudnn_finding(context, torch, framework, conflict)
-        elif not {variable, *others} & context.spec.env.keys() and context.resolved is None:
-            yield _memory_finding(context, torch, framework, variable, value)
+        pins = _conflicting_cudnn_pins(context, framework)
+        if pins:
+            yield RULE.diagnostic(
+                f"{torch.description} needs {pins[0]}, and {framework.description} needs {pins[1]}",
+                framework.route,
+                severity=None
+                if all(device.flavour for device in context.devices)
+                else Severity.WARNING,
+                why="No cuDNN satisfies both, so that no set of versions can be found.",
+                help=f"make an environment for {framework.name} of its own, or leave its CUDA "
+                "extra out",
+                related=related,
+            )
+        elif context.spec.env.keys().isdisjoint((variable, *others)):
+            edit = Insert((), "env", f'{{{variable}: "{value}"}}')
+            if context.spec.env:
+                edit = Insert(("env",), variable, f'"{value}"')
+            yield RULE.diagnostic(
+                f"{framework.name} stands beside torch on a GPU, and takes nearly all of its "
+                "memory when it first uses it",
+                framework.route,
+                severity=Severity.INFO,
+                why="torch then runs out of memory in the same process, and on the same card in "
+                "another one.",
+                help=f"keep them in environments of their own, or set {variable}={value}",
+                related=related,
+                fix=unsafe_fix(f"set {variable}={value}", edit),
+            )
 
 
 def _uses_gpu(context: LintContext, framework: RequestedPackage) -> bool:
-    extras = set(framework.package.extras) if framework.package else set()
-    plugins = {"jax-cuda12-plugin", "jax-cuda13-plugin"} & {
-        package.key for package in context.spec.packages
-    }
-    return framework.name == "tensorflow" or bool(
-        extras & {"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"}
-        or plugins
+    if framework.name == "tensorflow":
+        return True
+    return not JAX_PLUGINS.isdisjoint(context.package_names) or not JAX_EXTRAS.isdisjoint(
+        framework.extras
     )
 
 
@@ -85,76 +112,22 @@ def _conflicting_cudnn_pins(
 ) -> tuple[str, str] | None:
     """Return conflicting pins of cuDNN of both frameworks (for torch, of its default build)."""
     releases = torch_releases(context)
-    if releases and not releases.includes_newer:
-        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
-    else:
-        rows = []
-    found = None
-    if framework.package and framework.specifiers:
-        found = possible_releases(context.facts, framework.name, framework.specifiers)
-    if (
-        len(rows) != 1
-        or found is None
-        or not found.rows
-        or any(
-            device.flavour not in (None, rows[0].default)
-            for device in context.devices
-            if device.is_nvidia
-        )
-    ):
+    rows = torch_rows(context, releases)
+    if releases is None or releases.includes_newer or len(rows) != 1 or not rows[0].cudnn:
         return None
-    name = f"nvidia-cudnn-cu{cuda_of(rows[0].default).partition('.')[0]}"
-    declared = [
-        declared_specifier(row, name, framework.package.extras if framework.package else ())
-        for row in found.rows
-    ]
-    pin = f"=={rows[0].cudnn}"
-    if not rows[0].cudnn or any(
+    (row,) = rows
+    flavours = {device.flavour for device in context.devices if device.is_nvidia}
+    possible = possible_releases(context.facts, framework.name, framework.specifiers)
+    if not framework.specifiers or not possible or not flavours <= {None, row.default}:
+        return None
+    name = f"nvidia-cudnn-cu{major_version(cuda_of(row.default))}"
+    pin = f"=={row.cudnn}"
+    declared = [declared_specifier(other, name, framework.extras) for other in possible.rows]
+    if not declared or any(
         specifier is None or is_satisfiable(specifier, pin) for specifier in declared
     ):
         return None
     return f"{name}{pin}", f"{name}{declared[0]}"
-
-
-def _cudnn_finding(
-    context: LintContext,
-    torch: RequestedPackage,
-    framework: RequestedPackage,
-    pins: tuple[str, str],
-) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{torch.description} needs {pins[0]}, and {framework.description} needs {pins[1]}",
-        framework.route,
-        severity=None if all(device.flavour for device in context.devices) else Severity.WARNING,
-        why="No cuDNN satisfies both, so that no set of versions can be found.",
-        help=f"make an environment for {framework.name} of its own, or leave its CUDA extra out",
-        related=(related_at(torch.route, "torch asked for here"),),
-    )
-
-
-def _memory_finding(
-    context: LintContext,
-    torch: RequestedPackage,
-    framework: RequestedPackage,
-    variable: str,
-    value: str,
-) -> Diagnostic:
-    route = ("env",) if context.spec.env else ()
-    if route:
-        edit = Insert(("env",), variable, f'"{value}"')
-    else:
-        edit = Insert((), "env", f'{{{variable}: "{value}"}}')
-    return RULE.diagnostic(
-        f"{framework.name} stands beside torch on a GPU, and takes nearly all of its memory when "
-        "it first uses it",
-        framework.route,
-        severity=Severity.INFO,
-        why="torch then runs out of memory in the same process, and on the same card in "
-        "another one.",
-        help=f"keep them in environments of their own, or set {variable}={value}",
-        related=(related_at(torch.route, "torch asked for here"),),
-        fix=Fix(f"set {variable}={value}", (edit,), Applicability.UNSAFE),
-    )
 
 
 RULE = Rule(
@@ -167,7 +140,7 @@ RULE = Rule(
         "JAX documentation, GPU memory allocation",
         "apple/axlearn#858",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, '

@@ -6,29 +6,26 @@ Compares `index` of every package with the names under `indexes`.
 
 ## Why
 
-A package comes from exactly the index it is bound to. Without an address for that name the
-package cannot be found, and looking elsewhere instead would let
-anybody who registers the name on the public index answer for it.
+A package comes from exactly the index it is bound to. Without an address for that name the package
+cannot be found, and looking elsewhere instead would let anybody who registers the name on the
+public index answer for it.
 
 ## How to fix
 
-Add the index with its address under `indexes`, or correct the name. A package from the public
-index needs no `index` at all.
+Add the index with its address under `indexes`, or correct the name. A package from the public index
+needs no `index` at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.edits import yaml_scalar
+from provision.diagnostics import Replace, RouteLocation, Severity
+from provision.rules.edits import unsafe_fix, yaml_scalar
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package whose index has no address."""
+def _check(context: LintContext) -> Findings:
     defined = sorted(context.spec.indexes)
     for route, package in package_lines(context):
         if package.index is None or package.index in context.spec.indexes:
@@ -44,7 +41,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             help="leave `index` out for the public index"
             if package.index == "pypi"
             else f"add {package.index} with its url under `indexes`",
-            fix=Fix(f"write {meant}", edits, Applicability.UNSAFE) if meant else None,
+            fix=unsafe_fix(f"write {meant}", *edits) if meant else None,
         )
 
 
@@ -53,7 +50,7 @@ RULE = Rule(
     name="index-undefined",
     severity=Severity.ERROR,
     sources=("the spec language: a package is bound to its index",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [{name: a-lib, index: private}, {name: '

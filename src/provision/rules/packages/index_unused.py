@@ -6,9 +6,9 @@ Looks for names under `indexes` that no package names.
 
 ## Why
 
-Elsewhere an extra index is searched for every package. Here it is not: an index that no package
-is bound to is never asked, so the definition has no effect,
-and the package that was meant to come from it comes from the public index.
+Elsewhere an extra index is searched for every package. Here it is not: an index without a bound
+package is never queried, so the definition has no effect, and the package that should come from it
+comes from the public index.
 
 ## How to fix
 
@@ -17,14 +17,11 @@ Bind the packages that it serves: `{name: my-lib, index: private}`. Or remove it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each index without a package."""
+def _check(context: LintContext) -> Findings:
     used = {package.index for package in context.spec.packages} | {
         package.channel for package in context.spec.conda_packages
     }
@@ -45,7 +42,7 @@ RULE = Rule(
     name="index-unused",
     severity=Severity.WARNING,
     sources=("the spec language: a package is bound to its index",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [my-lib]\nindexes: {private: {url: '

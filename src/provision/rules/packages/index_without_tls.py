@@ -1,4 +1,4 @@
-"""A package index is asked without encryption.
+"""A package index is queried without encryption.
 
 ## What it does
 
@@ -6,9 +6,8 @@ Finds indexes whose address begins with http://, other than on this machine.
 
 ## Why
 
-Whoever sits on the way can answer in its place. The lock writes down the hash of what it was
-given, so a package that was exchanged while locking is exchanged
-for good, on every machine.
+Whoever sits on the way can answer in its place. The lock writes down the hash of what it was given,
+so a package that was exchanged while locking is exchanged for good, on every machine.
 
 ## How to fix
 
@@ -18,18 +17,15 @@ trust.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.edits import yaml_scalar
+from provision.diagnostics import Severity
+from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.package_lines import url_host
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each index over plain http."""
+def _check(context: LintContext) -> Findings:
     for name, index in context.spec.indexes.items():
         if not index.url.startswith("http://") or url_host(index.url) in LOOPBACK_HOSTS:
             continue
@@ -41,11 +37,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="Whoever sits on the way can answer in its place, and the lock takes the hash "
             "of that answer.",
             help=f"write {better}",
-            fix=Fix(
-                "write https",
-                (Replace(RouteLocation(route), yaml_scalar(better, plain=False)),),
-                Applicability.UNSAFE,
-            ),
+            fix=replace_fix("write https", route, yaml_scalar(better, plain=False)),
         )
 
 
@@ -58,7 +50,7 @@ RULE = Rule(
         "pip documentation, --trusted-host: a host without HTTPS is not trusted by itself",
         "uv documentation, allow-insecure-host",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f'{HEAD}indexes: {{private: {{url: "http://packages.example.com/simple"}}}}\n',

@@ -3,13 +3,13 @@
 ## What it does
 
 Looks for more than one of opencv-python and its variants (all install `cv2`), and of the cupy
-wheels for CUDA 11, 12 and 13 (all install `cupy`). A cupy wheel
-for another CUDA major than the one that is asked for is found, too.
+wheels for CUDA 11, 12 and 13 (all install `cupy`). It also finds a cupy wheel for another CUDA
+major than the requested one.
 
 ## Why
 
-They write into the same folder. The one installed last wins in part, and taking one away breaks
-the other.
+They write into the same folder. The one installed last wins in part, and taking one away breaks the
+other.
 
 ## How to fix
 
@@ -18,57 +18,58 @@ Keep one: on a server without a screen opencv-python-headless; for CUDA 12.x cup
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import cuda_of
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
+from provision.rules.source_builds import major_version
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each further package with the module, except those with a marker."""
-    names = context.package_names
-    groups = [group for group in context.facts.one_of if not names.isdisjoint(group.packages)]
-    requested = requested_packages(context) if groups else {}
-    for group in groups:
+def _check(context: LintContext) -> Findings:
+    requested = requested_packages(context)
+    for group in context.facts.one_of:
         installed = [requested[name] for name in group.packages if name in requested]
-        yield from (_finding(context, group.module, installed[0], other) for other in installed[1:])
-        if group.module == "cupy":
-            for package in installed:
-                yield from _other_major(context, package)
-
-
-def _finding(
-    context: LintContext, module: str, first: RequestedPackage, other: RequestedPackage
-) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{other.name} and {first.name} both install the module {module}",
-        origin_route(context, other, first.route),
-        why="They write into the same folder: the one installed last wins in part.",
-        help=f"keep one of {first.name} and {other.name}",
-        related=(related_at(first.route, f"{first.name} asked for here"),) if other.package else (),
-    )
-
-
-def _other_major(context: LintContext, package: RequestedPackage) -> Iterator[Diagnostic]:
-    major = package.name.removeprefix("cupy-cuda").rstrip("x")
-    for device in context.devices:
-        flavour = context.resolved.flavour if context.resolved else device.flavour
-        if flavour and flavour != "cpu" and cuda_of(flavour).partition(".")[0] != major:
-            wanted = f"cupy-cuda{cuda_of(flavour).partition('.')[0]}x"
+        for other in installed[1:]:
+            first = installed[0]
             yield RULE.diagnostic(
-                f"{package.name} is for CUDA {major}, and CUDA {cuda_of(flavour)} is asked for",
-                origin_route(context, package, device.cuda_route),
-                severity=Severity.WARNING,
-                why="It looks for CUDA libraries of its own major, which torch's wheels then "
-                "do not bring.",
-                help=f"write {wanted}",
-                related=(related_at(device.cuda_route, "CUDA asked for here"),)
-                if context.resolved is None
+                f"{other.name} and {first.name} both install the module {group.module}",
+                origin_route(context, other, first.route),
+                why="They write into the same folder: the one installed last wins in part.",
+                help=f"keep one of {first.name} and {other.name}",
+                related=related_at(first.route, f"{first.name} asked for here")
+                if other.package
                 else (),
             )
-            return
+        for package in installed if group.module == "cupy" else ():
+            yield from _other_major(context, package)
+
+
+def _other_major(context: LintContext, package: RequestedPackage) -> Findings:
+    major = package.name.removeprefix("cupy-cuda").rstrip("x")
+    for device in context.devices:
+        cuda = cuda_of(context.flavour_of(device) or "cpu")
+        if cuda == "none" or major_version(cuda) == major:
+            continue
+        yield RULE.diagnostic(
+            f"{package.name} is for CUDA {major}, and CUDA {cuda} is asked for",
+            origin_route(context, package, device.cuda_route),
+            severity=Severity.WARNING,
+            why="It looks for CUDA libraries of its own major, which torch's wheels then "
+            "do not bring.",
+            help=f"write cupy-cuda{major_version(cuda)}x",
+            related=()
+            if context.resolved
+            else related_at(device.cuda_route, "CUDA asked for here"),
+        )
+        return
 
 
 RULE = Rule(
@@ -80,7 +81,7 @@ RULE = Rule(
         "opencv/opencv-python#467",
         "cupy, the warning about multiple CuPy packages",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [opencv-python, opencv-python-headless]\n',

@@ -3,14 +3,13 @@
 ## What it does
 
 Compares names that are not known with well-known ones: a letter added, lost or changed, two
-neighbours swapped, or a missing dash. Names of four
-letters are only compared for swapped letters and dashes, as many of them exist; long names for
-two slips. A known name is never questioned.
+neighbours swapped, or a missing dash. Names of four letters are only compared for swapped letters
+and dashes, as many of them exist; long names for two slips. A known name is never questioned.
 
 ## Why
 
-Such names are how wrong packages get in: a slip of the pen, or a package that was published
-under the misspelt name to be installed by mistake.
+Such names are how wrong packages get in: a slip of the pen, or a package that was published under
+the misspelt name to be installed by mistake.
 
 ## How to fix
 
@@ -19,13 +18,12 @@ Correct the name. If the package is really called that, nothing needs to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
-from provision.facts import Facts
+from provision.diagnostics import Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spelling import edit_distance
 
 SHORT = 5
@@ -38,38 +36,25 @@ are both real; no other name in Colab's lists is near one.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each unknown name that is nearly a popular one."""
-    unknown = [
-        (route, package)
-        for route, package in package_lines(context)
-        if package.source != "conda" and _is_unknown(package.key, context.facts)
-    ]
-    for route, package in unknown:
-        meant = _nearest_popular_name(package.key, context.facts.popular)
+def _check(context: LintContext) -> Findings:
+    facts = context.facts
+    for route, package in package_lines(context):
+        name = package.key
+        if package.source == "conda" or len(name) < 4:
+            continue
+        if name in facts.popular or name in facts.seen or name in facts.replaced:
+            continue
+        meant = _nearest_popular_name(name, facts.popular)
         if meant is None:
             continue
         yield RULE.diagnostic(
-            f"{package.key} looks like {meant}, a well-known package",
+            f"{name} looks like {meant}, a well-known package",
             route,
             why="Packages are published under misspelt names to be installed by mistake; "
             "whoever wrote one runs on your machine.",
-            help=f"write {meant}, or leave the line as it is when {package.key} is what you want",
-            fix=Fix(
-                f"write {meant}",
-                (rename_edit(context, route, package, meant),),
-                Applicability.UNSAFE,
-            ),
+            help=f"write {meant}, or leave the line as it is when {name} is what you want",
+            fix=unsafe_fix(f"write {meant}", rename_edit(context, route, package, meant)),
         )
-
-
-def _is_unknown(name: str, facts: Facts) -> bool:
-    return (
-        len(name) >= 4
-        and name not in facts.popular
-        and name not in facts.seen
-        and name not in facts.replaced
-    )
 
 
 @lru_cache(maxsize=4096)
@@ -101,7 +86,7 @@ RULE = Rule(
     name="name-lookalike",
     severity=Severity.WARNING,
     sources=("names on the public package index", "pytorch/pytorch#92226"),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, pstuil>=5]\n', "pstuil>=5"),
         Example(

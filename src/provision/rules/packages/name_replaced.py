@@ -2,14 +2,13 @@
 
 ## What it does
 
-Looks names up in a table of those that are often asked for and are not what they seem:
-`sklearn`, `pytorch`, `nvidia-ml-py3` and the like.
+Looks names up in a table of often requested names that are not what they seem: `sklearn`,
+`pytorch`, `nvidia-ml-py3` and the like.
 
 ## Why
 
 The name of a module, a project or an old release is not always the name of the package. Some of
-these refuse to install, some install nothing, some install
-the work of somebody else.
+these refuse to install, some install nothing, some install the work of somebody else.
 
 ## How to fix
 
@@ -18,25 +17,21 @@ Write the name that the finding gives. Its versions are others: bounds are not t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Route, Severity
+from provision.diagnostics import Applicability, Fix, Route, Severity
 from provision.facts import ReplacedPackage
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name in the table."""
+def _check(context: LintContext) -> Findings:
     for route, package in package_lines(context):
         replaced = context.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
             continue
-        if any(
-            is_excluded(context, name, specifier) for name, specifier in replaced.beside.items()
-        ):
+        if any(is_excluded(context, name, bound) for name, bound in replaced.beside.items()):
             continue
         yield RULE.diagnostic(
             f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
@@ -51,23 +46,16 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 def _fix(
     context: LintContext, route: Route, package: Package, replaced: ReplacedPackage
 ) -> Fix | None:
-    if package.version and context.source.text(route) is None:
-        return None
-    new = package.model_copy(update={"name": replaced.instead})
+    title = f"write {replaced.instead}"
     if package.version:
-        edit = set_version_edit(context, route, new, "")
-    else:
-        edit = rename_edit(context, route, package, replaced.instead)
-    return Fix(f"write {replaced.instead}", (edit,), _applicability(context, package, replaced))
-
-
-def _applicability(
-    context: LintContext, package: Package, replaced: ReplacedPackage
-) -> Applicability:
-    alone = not package.version and context.spec.package(replaced.instead) is None
-    if alone and replaced.kind == "stub":
-        return Applicability.SAFE
-    return Applicability.UNSAFE
+        if context.source.text(route) is None:
+            return None
+        new = package.model_copy(update={"name": replaced.instead})
+        return unsafe_fix(title, set_version_edit(context, route, new, ""))
+    fix = unsafe_fix(title, rename_edit(context, route, package, replaced.instead))
+    if replaced.kind == "stub" and context.spec.package(replaced.instead) is None:
+        return fix._replace(applicability=Applicability.SAFE)
+    return fix
 
 
 RULE = Rule(
@@ -75,7 +63,7 @@ RULE = Rule(
     name="name-replaced",
     severity=Severity.ERROR,
     sources=("project pages on the public package index", "pytorch/pytorch#92226"),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
         Example(

@@ -1,18 +1,17 @@
-"""No release of a package that is asked for runs on the Python that is asked for.
+"""No possible release of a package runs on the requested Python.
 
 ## What it does
 
 Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others
-declare, and with the Pythons that NumPy, pandas, SciPy,
-scikit-learn, pyarrow, tokenizers, TensorFlow and others have wheels for; also with those of the
-tokenizers that transformers asks for. (torch has a rule of its
-own.)
+declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
+TensorFlow and others have wheels for; also with those of the tokenizers that transformers requires.
+(A separate rule checks torch.)
 
 ## Why
 
 Resolving finds nothing, or with looser bounds silently takes a release that is years older. A
-release from before a Python came out declares no upper bound,
-and has no wheel for it either; a lock holds wheels only.
+release from before a Python came out declares no upper bound, and has no wheel for it either; a
+lock contains wheels only.
 
 ## How to fix
 
@@ -21,13 +20,11 @@ Take the Python or the release that the finding gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
+from provision.facts.schema_packages import WheelPythons
 from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
-    PossibleReleases,
     ReleaseRow,
     RequestedPackage,
     declared_specifier,
@@ -36,150 +33,126 @@ from provision.rules.package_requirements import (
     requested_packages,
     sort_specifiers,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package of a spec; a resolver has checked resolved sets."""
-    if context.resolved is not None:
+def _check(context: LintContext) -> Findings:
+    if context.resolved is not None:  # a resolver has checked it
         return
+    python = context.spec.python
     for name, package in requested_packages(context).items():
-        releases = None
-        if package.specifiers and release_rows(context.facts, name):
-            releases = possible_releases(context.facts, name, package.specifiers)
-        if (
-            releases
-            and releases.rows
-            and not any(_admits_python(row, context.spec.python) for row in releases.rows)
-        ):
-            yield _finding(context, package, releases.rows[0], sure=releases.is_complete)
-        elif (
-            package.specifiers
-            and not (package.package and package.package.build)
-            and _without_wheel(context, name, package.specifiers)
+        if not package.specifiers:
+            continue
+        releases = possible_releases(context.facts, name, package.specifiers)
+        rows = releases.rows if releases else ()
+        windows = [declared_specifier(row, "tokenizers") for row in rows]
+        if rows and not any(_admits_python(row, python) for row in rows):
+            yield _finding(context, package, rows[0], sure=bool(releases and releases.is_complete))
+        elif not (package.package and package.package.build) and _lacks_wheel(
+            context, name, package.specifiers
         ):
             yield _no_wheel_finding(context, package, name, package.specifiers)
-        elif releases and name == "transformers":
-            yield from _tokenizers_findings(context, package, releases)
+        elif (
+            name == "transformers"
+            and windows
+            and releases
+            and releases.is_complete
+            and find_line(context, "tokenizers") is None
+            and all(window and _lacks_wheel(context, "tokenizers", window) for window in windows)
+        ):
+            yield _no_wheel_finding(context, package, "tokenizers", windows[0] or "")
 
 
 def _admits_python(row: ReleaseRow, python: str) -> bool:
-    return not row.python or parse_specifiers(row.python).contains(python)
+    return parse_specifiers(row.python).contains(python)
 
 
 def _finding(
     context: LintContext, package: RequestedPackage, row: ReleaseRow, *, sure: bool
 ) -> Diagnostic:
-    pythons = [
-        known.version for known in context.facts.pythons if _admits_python(row, known.version)
-    ]
-    fitting = next(
-        (
-            other
-            for other in reversed(release_rows(context.facts, package.name))
-            if _admits_python(other, context.spec.python)
-        ),
-        None,
-    )
-    others = f", or {package.name}=={fitting.last}" if fitting else ""
+    python = context.spec.python
+    known = [release.version for release in context.facts.pythons]
+    ways = _python_ways(context, [version for version in known if _admits_python(row, version)])
+    for other in reversed(release_rows(context.facts, package.name)):
+        if _admits_python(other, python):
+            ways = [*(ways or ["take another release"]), f"{package.name}=={other.last}"]
+            break
     return RULE.diagnostic(
-        f"{package.description} needs Python {sort_specifiers(row.python)}, and python is "
-        f"{context.spec.python}",
+        f"{package.description} needs Python {sort_specifiers(row.python)}, and python is {python}",
         package.route,
         severity=None if sure else Severity.WARNING,
         why="An installer does not take a release that declares another Python.",
-        help=(
-            f'write python: "{_nearest(pythons, context.spec.python)}"'
-            if pythons
-            else "take another release"
-        )
-        + others,
-        related=(related_at(("python",), "Python asked for here"),),
+        help=", or ".join(ways) or "take another release",
+        related=related_at(("python",), "Python asked for here"),
     )
 
 
-def _without_wheel(context: LintContext, name: str, specifiers: str) -> bool:
+def _lacks_wheel(context: LintContext, name: str, specifiers: str) -> bool:
     """Return whether no admitted release has a wheel for the Python; False if newer may have."""
-    table, admits, python = (
-        context.facts.wheel_pythons.get(name, ()),
-        parse_specifiers(specifiers),
-        context.spec.python,
-    )
-    if (
-        not table
-        or python not in {known.version for known in context.facts.pythons}
-        or has_version_in_range(admits, next_version(table[-1].last))
-    ):
+    table = context.facts.wheel_pythons.get(name, ())
+    python = context.spec.python
+    if not table or all(python != known.version for known in context.facts.pythons):
         return False
-    return not any(
-        row.supports(python) and has_version_in_range(admits, row.first, next_version(row.last))
-        for row in table
-    )
+    if has_version_in_range(parse_specifiers(specifiers), next_version(table[-1].last)):
+        return False
+    return not any(row.supports(python) for row in _admitted(table, specifiers))
 
 
-def _tokenizers_findings(
-    context: LintContext, package: RequestedPackage, releases: PossibleReleases
-) -> Iterator[Diagnostic]:
-    """Yield a finding if no tokenizers that transformers admits has a wheel for the Python."""
-    if find_line(context, "tokenizers") is None:
-        windows = [declared_specifier(row, "tokenizers") for row in releases.rows]
-    else:
-        windows = []
-    if (
-        windows
-        and releases.is_complete
-        and all(window and _without_wheel(context, "tokenizers", window) for window in windows)
-    ):
-        yield _no_wheel_finding(context, package, "tokenizers", windows[0] or "")
+def _admitted(table: tuple[WheelPythons, ...], specifiers: str) -> list[WheelPythons]:
+    admits = parse_specifiers(specifiers)
+    return [row for row in table if has_version_in_range(admits, row.first, next_version(row.last))]
 
 
 def _no_wheel_finding(
     context: LintContext, package: RequestedPackage, name: str, specifiers: str
 ) -> Diagnostic:
-    table, python = context.facts.wheel_pythons[name], context.spec.python
-    admitted = [
-        row
-        for row in table
-        if has_version_in_range(parse_specifiers(specifiers), row.first, next_version(row.last))
-    ]
-    fitting = next((row for row in table if row.supports(python)), None)
-    if name == package.name:
-        subject = package.description
-    else:
-        subject = f"{package.description} asks for {name}{sort_specifiers(specifiers)}, which"
-    pythons = [
-        known.version
-        for known in context.facts.pythons
-        if any(row.supports(known.version) for row in admitted)
-    ]
-    ways = [f'write python: "{_nearest(pythons, python)}"'] if pythons else []
-    ways += (
-        [
-            f"ask for {name}>={fitting.first}"
-            if name == package.name
-            else f"ask for a transformers that takes {name} {fitting.first}"
-        ]
-        if fitting
-        else []
+    table = context.facts.wheel_pythons[name]
+    python = context.spec.python
+    admitted = _admitted(table, specifiers)
+    known = [release.version for release in context.facts.pythons]
+    ways = _python_ways(
+        context,
+        [version for version in known if any(row.supports(version) for row in admitted)],
     )
+    subject = package.description
+    if name != package.name:
+        subject += f" asks for {name}{sort_specifiers(specifiers)}, which"
+    fitting = next((row.first for row in table if row.supports(python)), None)
+    if fitting:
+        ways.append(
+            f"ask for {name}>={fitting}"
+            if name == package.name
+            else f"ask for a transformers that takes {name} {fitting}"
+        )
+    newest = admitted[-1].newest if admitted else ""
     return RULE.diagnostic(
         f"{subject} has no wheel for Python {python}"
-        + (
-            f": its newest is for {admitted[-1].newest}" if admitted and admitted[-1].newest else ""
-        ),
+        + (f": its newest is for {newest}" if newest else ""),
         package.route,
-        severity=table[0].evidence.cap_severity(Severity.ERROR),
+        evidence=table[0].evidence,
         why="A lock holds wheels only: nothing is built from source.",
         help=", or ".join(ways) or "take another release",
-        related=(related_at(("python",), "Python asked for here"),),
+        related=related_at(("python",), "Python asked for here"),
     )
 
 
-def _nearest(pythons: list[str], wanted: str) -> str:
-    return min(
-        pythons,
-        key=lambda python: abs(int(python.partition(".")[2]) - int(wanted.partition(".")[2])),
-    )
+def _python_ways(context: LintContext, pythons: list[str]) -> list[str]:
+    """Return the advice to take the nearest of the Pythons that are possible, if there are any."""
+    requested = _minor(context.spec.python)
+    nearest = min(pythons, key=lambda python: abs(_minor(python) - requested), default=None)
+    return [f'write python: "{nearest}"'] if nearest else []
+
+
+def _minor(python: str) -> int:
+    return int(python.partition(".")[2])
 
 
 RULE = Rule(
@@ -190,7 +163,7 @@ RULE = Rule(
         "Requires-Python in the METADATA of the wheels on PyPI",
         "tags in the file names of the wheels on PyPI",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n',

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Speaks up, as a note, where at least three of torch, transformers, accelerate, datasets, peft and
-trl are listed and none has a version, and no `exclude_newer`
-says as of which day they are meant.
+Reports, as a note, that at least three of torch, transformers, accelerate, datasets, peft and trl
+are listed without a version, and that no `exclude_newer` sets a day.
 
 ## Why
 
-The lock pins them all, so that what was locked today is installed tomorrow. But locking anew,
-for whatever reason, then moves all of them to the newest release
-at once, over majors that remove arguments and classes.
+The lock pins them all, so that what was locked today is installed tomorrow. But locking anew, for
+whatever reason, then moves all of them to the newest release at once, over majors that remove
+arguments and classes.
 
 ## How to fix
 
@@ -20,43 +19,40 @@ Give the one that the code is written for a bound, as in `transformers>=5,<6`, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import RelatedLocation, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.source_builds import major_version
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
-"""Fewer without a bound are no habit. Our choice."""
+"""Fewer packages without a bound are not a habit. Our choice."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding, at the first such package."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None or context.spec.exclude_newer is not None:
         return
-    unbounded = {
-        package.key: (route, package)
-        for route, package in package_lines(context)
-        if package.key in CORE
-    }
-    if len(unbounded) < FEWEST or any(
+    core = {package.key: (route, package) for route, package in package_lines(context)}
+    core = {name: line for name, line in core.items() if name in CORE}
+    if len(core) < FEWEST or any(
         package.version or package.index or package.source == "conda"
-        for _, package in unbounded.values()
+        for _, package in core.values()
     ):
         return
-    (name, (route, _)), *others = unbounded.items()
-    newest = context.facts.transformers[-1].last if "transformers" in unbounded else None
-    if newest:
-        example = f"transformers>={newest.partition('.')[0]},<{int(newest.partition('.')[0]) + 1}"
-    else:
-        example = f"{name}>=..."
+    (name, (first, _)), *others = core.items()
+    example = f"{name}>=..."
+    if "transformers" in core:
+        major = int(major_version(context.facts.transformers[-1].last))
+        example = f"transformers>={major},<{major + 1}"
+    related: tuple[RelatedLocation, ...] = ()
+    for key, (route, _) in others:
+        related += related_at(route, f"{key} has none either")
     yield RULE.diagnostic(
-        f"none of {', '.join(unbounded)} has a bound",
-        route,
+        f"none of {', '.join(core)} has a bound",
+        first,
         why="The lock pins them; locking anew moves all of them to the newest releases at once.",
         help=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
-        related=tuple(related_at(other, f"{key} has none either") for key, (other, _) in others),
+        related=related,
     )
 
 
@@ -65,7 +61,7 @@ RULE = Rule(
     name="nothing-pinned",
     severity=Severity.INFO,
     sources=("the lock: one version of each package, until it is made anew",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n', "torch"

@@ -3,8 +3,8 @@
 ## What it does
 
 Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0;
-Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes
-6.0 (7.0 and 7.5 for its binaries for CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
+Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes 6.0 (7.0 and 7.5 for its binaries for
+CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
 
 ## Why
 
@@ -18,115 +18,94 @@ Take a newer card, or leave the package out for that target.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card, cuda_of
 from provision.facts.schema_packages import CapabilityFloor
 from provision.facts.versions import (
-    has_version_in_range,
     next_version,
-    parse_specifiers,
     require_version,
 )
 from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
+from provision.rules.source_builds import major_version
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
 """Uses of a package without which it is of no use."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and each card that it does not run on."""
-    cards = {
-        target.gpu_settings.gpu_route: (target, target.card)
-        for target in context.targets
-        if target.card is not None
-    }
-    names = {floor.package for floor in context.facts.capability_floors} if cards else set()
-    if cards:
-        packages = {
-            name: package for name, package in requested_packages(context).items() if name in names
-        }
-    else:
-        packages = {}
-    for target, card in cards.values():
+def _check(context: LintContext) -> Findings:
+    if not any(target.card for target in context.targets):
+        return
+    packages = requested_packages(context)
+    for route, target in context.targets_by_gpu.items():
+        if target.card is None:
+            continue
         worst: dict[str, CapabilityFloor] = {}
         for floor in context.facts.capability_floors:
-            if (
-                floor.package in packages
-                and _applies(context, floor, packages[floor.package], target)
-                and not _is_supported(card, floor)
-            ):
-                worst[floor.package] = max(
-                    worst.get(floor.package, floor),
-                    floor,
-                    key=lambda package: require_version(package.cc_min),
-                )
+            package = packages.get(floor.package)
+            if package is None or _is_supported(target.card, floor):
+                continue
+            known = worst.get(package.name)
+            is_worse = known is None or require_version(floor.cc_min) > require_version(
+                known.cc_min
+            )
+            if is_worse and _applies(context, floor, package, target):
+                worst[package.name] = floor
         for name, floor in worst.items():
-            yield _finding(context, packages[name], floor, target, card)
+            needed = f"{floor.cc_min} or more"
+            if floor.cc_max == floor.cc_min:
+                needed = f"{floor.cc_min} alone"
+            elif floor.cc_max:
+                needed = f"{floor.cc_min} to {floor.cc_max}"
+            on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
+            newer = [
+                card.name
+                for card in context.facts.cards
+                if card.status == "offered" and _is_supported(card, floor)
+            ]
+            advice = f"a card such as {', '.join(newer[:3])}" if newer else "a newer card"
+            yield RULE.diagnostic(
+                f"{packages[name].description} needs compute capability {needed}{on}, and "
+                f"{target.gpu_settings.gpu.type} has {target.card.cc}",
+                origin_route(context, packages[name], route),
+                evidence=floor.evidence,
+                why="It installs and imports, and fails when it is used"
+                + (f" ({floor.what})." if floor.what else "."),
+                help=f"take {advice}, or leave {name} out",
+                related=related_at(route, "card asked for here"),
+            )
 
 
 def _applies(
     context: LintContext, floor: CapabilityFloor, package: RequestedPackage, target: TargetFacts
 ) -> bool:
-    flavour = (context.resolved.flavour if context.resolved else target.gpu_settings.flavour) or ""
-    if floor.use.startswith("CUDA ") and flavour.startswith("cu"):
-        wanted, cuda = floor.use.removeprefix("CUDA "), cuda_of(flavour)
-        same_major = cuda.partition(".")[0] == wanted.partition(".")[0]
-        return same_major and (
-            "." not in wanted or require_version(cuda) >= require_version(wanted)
+    flavour = context.flavour_of(target.gpu_settings) or "cpu"
+    if floor.use.startswith("CUDA ") and flavour != "cpu":
+        needed = floor.use.removeprefix("CUDA ")
+        cuda = cuda_of(flavour)
+        return major_version(cuda) == major_version(needed) and (
+            "." not in needed or require_version(cuda) >= require_version(needed)
         )
     if floor.use == "cuda13":
-        return (package.package is not None and floor.use in package.package.extras) or find_line(
-            context, "jax-cuda13-plugin"
-        ) is not None
-    newer = floor.last and (
-        not package.specifiers
-        or has_version_in_range(parse_specifiers(package.specifiers), next_version(floor.last))
-    )
-    return floor.use in ALWAYS and not newer
+        return floor.use in package.extras or bool(find_line(context, "jax-cuda13-plugin"))
+    is_newer = floor.last and package.may_be(next_version(floor.last))
+    return floor.use in ALWAYS and not is_newer
 
 
 def _is_supported(card: Card, floor: CapabilityFloor) -> bool:
     return require_version(floor.cc_min) <= require_version(card.cc) and (
         not floor.cc_max or require_version(card.cc).major <= require_version(floor.cc_max).major
     )
-
-
-def _finding(
-    context: LintContext,
-    package: RequestedPackage,
-    floor: CapabilityFloor,
-    target: TargetFacts,
-    card: Card,
-) -> Diagnostic:
-    most = f"{floor.cc_min} to {floor.cc_max}" if floor.cc_max else f"{floor.cc_min} or more"
-    wanted = f"{floor.cc_min} alone" if floor.cc_max == floor.cc_min else most
-    on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
-    return RULE.diagnostic(
-        f"{package.description} needs compute capability {wanted}{on}, and "
-        f"{target.gpu_settings.gpu.type} has {card.cc}",
-        origin_route(context, package, target.gpu_settings.gpu_route),
-        severity=floor.evidence.cap_severity(Severity.ERROR),
-        why="It installs and imports, and fails when it is used"
-        + (f" ({floor.what})." if floor.what else "."),
-        help=f"take {_newer_card(context, floor)}, or leave {package.name} out",
-        related=(related_at(target.gpu_settings.gpu_route, "card asked for here"),),
-    )
-
-
-def _newer_card(context: LintContext, floor: CapabilityFloor) -> str:
-    names = [
-        card.name
-        for card in context.facts.cards
-        if _is_supported(card, floor) and card.status == "offered"
-    ]
-    if names:
-        return f"a card such as {', '.join(names[:3])}"
-    return "a newer card"
 
 
 RULE = Rule(
@@ -139,7 +118,7 @@ RULE = Rule(
         "Dao-AILab/flash-attention#762",
         "huggingface/transformers#28188",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',

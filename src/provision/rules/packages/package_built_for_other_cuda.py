@@ -2,17 +2,16 @@
 
 ## What it does
 
-Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12
-up to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes
-the newest release of the package that the listed packages let through, with the build of torch
-that the lock chooses for each card, and compares the two CUDA
-majors. It does the same with the versions in a lock.
+Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up
+to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes the newest release of the package that the
+listed packages let through, with the build of torch that the lock chooses for each card, and
+compares the two CUDA majors. It does the same with the versions in a lock.
 
 ## Why
 
-torch brings the CUDA libraries of its own build. The package loads those of another major:
-importing it ends in "ImportError: libcudart.so.13: cannot open
-shared object file". A resolver does not see it, because wheels do not declare their CUDA version.
+The dependencies of torch are the CUDA libraries of its build. The package loads those of another
+major: importing it ends in "ImportError: libcudart.so.13: cannot open shared object file". A
+resolver does not see it, because wheels do not declare their CUDA version.
 
 ## How to fix
 
@@ -25,14 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Fix, Severity
 from provision.errors import LockError
 from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
 from provision.kinds.base import TargetFacts
 from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
-from provision.rules.edits import set_field_edit
+from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.package_requirements import (
     ReleaseRow,
     RequestedPackage,
@@ -46,6 +45,7 @@ from provision.rules.package_requirements import (
 )
 from provision.rules.rule import (
     Example,
+    Findings,
     LintContext,
     ResolvedSet,
     Rule,
@@ -63,81 +63,118 @@ class PackageWithTorch(NamedTuple):
     flavour: str
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package and card if torch has another CUDA major version."""
+def _check(context: LintContext) -> Findings:
+    targets = {
+        (target.gpu_settings.gpu_route, target.gpu_settings.cuda_route): target
+        for target in context.targets
+        if target.gpu_settings.flavour != "cpu" and _linux_platform(target)
+    }
     for name, table in context.facts.cuda_wheels.items():
         package = requested_package(context, name)
         if package is None:
             continue
-        for target in {
-            (target.gpu_settings.gpu_route, target.gpu_settings.cuda_route): target
-            for target in context.targets
-            if _has_cuda(target)
-        }.values():
-            if context.resolved is not None:
-                pair = _resolved_pair(context, package)
-            else:
-                pair = _newest_pair(context, package, target)
-            wheels = _wheels_of(table, pair.version) if pair is not None else None
-            if (
-                pair is not None
-                and wheels is not None
-                and _cuda_major(pair.flavour) != wheels.cuda_major
-            ):
-                yield _finding(context, package, target, pair, wheels)
+        for target in targets.values():
+            pair = _chosen_pair(context, package, target)
+            wheels = _wheels_of(table, pair.version) if pair else None
+            if pair is None or wheels is None or _cuda_major(pair.flavour) == wheels.cuda_major:
+                continue
+            settings = target.gpu_settings
+            fixes = list(_fixes(context, package, target, pair, wheels))
+            is_newer = require_version(pair.version) > require_version(wheels.last)
+            yield RULE.diagnostic(
+                f"{name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the "
+                f"torch chosen for {settings.gpu.type} is {pair.flavour}",
+                origin_route(context, package, settings.cuda_route),
+                severity=Severity.WARNING if is_newer else None,
+                evidence=wheels.evidence,
+                why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA "
+                f"{wheels.cuda_major} only: importing it fails.",
+                help=", or ".join(fix.title for fix in fixes)
+                or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
+                f"{name} out",
+                related=related_if_written(
+                    context,
+                    settings.gpu_route if settings.cuda == "auto" else settings.cuda_route,
+                    "the card and its CUDA version",
+                ),
+                fix=fixes[0] if fixes else None,
+            )
 
 
-def _has_cuda(target: TargetFacts) -> bool:
-    return (
-        target.gpu_settings.is_nvidia
-        and target.gpu_settings.flavour != "cpu"
-        and any(platform in LINUX_PLATFORMS for platform in target.platforms)
-    )
+def _linux_platform(target: TargetFacts) -> str | None:
+    return next((platform for platform in target.platforms if platform in LINUX_PLATFORMS), None)
 
 
-def _resolved_pair(context: LintContext, package: RequestedPackage) -> PackageWithTorch | None:
-    resolved = context.resolved
-    if resolved is None or resolved.flavour in (None, "cpu"):
-        return None
-    return PackageWithTorch(
-        resolved.versions[package.name], resolved.versions.get("torch"), resolved.flavour or ""
-    )
-
-
-def _newest_pair(
+def _chosen_pair(
     context: LintContext, package: RequestedPackage, target: TargetFacts
 ) -> PackageWithTorch | None:
-    """Return the pair that resolution chooses: the newest release for the first possible torch."""
-    return next(_possible_pairs(context, package, package.specifiers, target), None)
+    """Return the resolved pair, or the newest release for the first possible torch."""
+    resolved = context.resolved
+    if resolved is None:
+        return next(_possible_pairs(context, package, package.specifiers, target), None)
+    if resolved.flavour in (None, "cpu"):
+        return None
+    versions = resolved.versions
+    return PackageWithTorch(versions[package.name], versions.get("torch"), resolved.flavour)
 
 
 def _possible_pairs(
     context: LintContext, package: RequestedPackage, specifiers: str, target: TargetFacts
 ) -> Iterator[PackageWithTorch]:
-    rows = [
-        row
-        for row in _admitted_rows(context, package, specifiers)
-        if _fits_listed(context, row, package)
-    ]
+    table = release_rows(context.facts, package.name)
+    if not table:
+        return
+    known = f"{specifiers},<={table[-1].last}".strip(",")
+    releases = possible_releases(context.facts, package.name, known)
+    rows = [row for row in releases.rows if _fits_listed(context, row, package)] if releases else []
     for proposal in context.cached("torch builds", lambda: _proposals(context)):
         flavour = proposal.choices[target.name].flavour
+        torch = [proposal.release] if proposal.release else _torch_releases(context, flavour)
         for row in rows:
-            torch = _torch_release(context, proposal, flavour, declared_specifier(row, "torch"))
-            if torch is not None:
-                yield PackageWithTorch(row.last, torch, flavour)
+            admits = parse_specifiers(declared_specifier(row, "torch") or "")
+            admitted = (release for release in torch if admits.contains(release, prereleases=True))
+            if newest := next(admitted, None):
+                yield PackageWithTorch(row.last, newest, flavour)
 
 
-def _admitted_rows(
-    context: LintContext, package: RequestedPackage, specifiers: str
-) -> tuple[ReleaseRow, ...]:
-    """Return the known rows that specifiers admit, newest first."""
-    table = release_rows(context.facts, package.name)
-    releases = None
-    if table:
-        releases = possible_releases(
-            context.facts, package.name, f"{specifiers},<={table[-1].last}".strip(",")
-        )
-    return releases.rows if releases is not None else ()
+def _torch_releases(context: LintContext, flavour: str) -> list[str]:
+    rows = admitted_torch_releases(context.spec, context.facts)
+    return [row.release for row in rows if flavour in row.builds]
+
+
+def _fixes(
+    context: LintContext,
+    package: RequestedPackage,
+    target: TargetFacts,
+    pair: PackageWithTorch,
+    wheels: CudaWheels,
+) -> Iterator[Fix]:
+    """Yield the changes of the CUDA version and of the package, the less intrusive one first."""
+    settings = target.gpu_settings
+    fixes = []
+    if release := _release_for(context, package, target):
+        fixes.append(set_version_fix(context, package, f"=={release}"))
+    if cuda := _cuda_for(context, target, pair, wheels):
+        title = f'write cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)'
+        edit = set_field_edit(context, settings.cuda_route, f'"{cuda}"')
+        fixes.insert(0 if settings.cuda == "auto" else 1, unsafe_fix(title, edit))
+    yield from fixes
+
+
+def _cuda_for(
+    context: LintContext, target: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels
+) -> str:
+    """Return the oldest CUDA version of the package's major in which torch runs; "" if unknown."""
+    torch = context.facts.torch_release(pair.torch or "")
+    if torch is None or target.card is None:
+        return ""
+    platform = _linux_platform(target) or ""
+    for build in context.facts.builds_for_card(target.card, torch.release, platform):
+        if _cuda_major(build.flavour) != wheels.cuda_major or torch.builds[build.flavour] == "low":
+            continue
+        if target.driver is None or context.facts.can_run(target.driver.value, build, target.card):
+            return cuda_of(build.flavour)
+    return ""
 
 
 def _fits_listed(context: LintContext, row: ReleaseRow, package: RequestedPackage) -> bool:
@@ -163,28 +200,6 @@ def _proposals(context: LintContext) -> tuple[FlavourProposal, ...]:
         return ()
 
 
-def _torch_release(
-    context: LintContext, proposal: FlavourProposal, flavour: str, declared: str | None
-) -> str | None:
-    """Return the torch release of a proposal that a package admits, or None."""
-    if proposal.release:
-        releases = [proposal.release]
-    else:
-        releases = [
-            row.release
-            for row in admitted_torch_releases(context.spec, context.facts)
-            if flavour in row.builds
-        ]
-    return next(
-        (
-            release
-            for release in releases
-            if parse_specifiers(declared or "").contains(release, prereleases=True)
-        ),
-        None,
-    )
-
-
 def _wheels_of(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
     """Return the row for a release; the last row also for newer releases."""
     return next(
@@ -195,82 +210,6 @@ def _wheels_of(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None
 
 def _cuda_major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
-
-
-def _finding(
-    context: LintContext,
-    package: RequestedPackage,
-    target: TargetFacts,
-    pair: PackageWithTorch,
-    wheels: CudaWheels,
-) -> Diagnostic:
-    device, fixes = target.gpu_settings, list(_fixes(context, package, target, pair, wheels))
-    newer = require_version(pair.version) > require_version(wheels.last)
-    return RULE.diagnostic(
-        f"{package.name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the "
-        f"torch chosen for {device.gpu.type} is {pair.flavour}",
-        origin_route(context, package, device.cuda_route),
-        severity=Severity.WARNING if newer else wheels.evidence.cap_severity(Severity.ERROR),
-        why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA "
-        f"{wheels.cuda_major} only: importing it fails.",
-        help=", or ".join(fix.title for fix in fixes)
-        or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
-        f"{package.name} out",
-        related=related_if_written(
-            context,
-            device.gpu_route if device.cuda == "auto" else device.cuda_route,
-            "the card and its CUDA version",
-        ),
-        fix=fixes[0] if fixes else None,
-    )
-
-
-def _fixes(
-    context: LintContext,
-    package: RequestedPackage,
-    target: TargetFacts,
-    pair: PackageWithTorch,
-    wheels: CudaWheels,
-) -> Iterator[Fix]:
-    """Yield the changes of the CUDA version and of the package, the less intrusive one first."""
-    cuda = _cuda_for(context, target, pair, wheels)
-    release = _release_for(context, package, target)
-    is_open = target.gpu_settings.cuda == "auto"
-    if cuda and is_open:
-        yield _set_cuda_fix(context, target, cuda)
-    if release:
-        yield set_version_fix(context, package, f"=={release}")
-    if cuda and not is_open:
-        yield _set_cuda_fix(context, target, cuda)
-
-
-def _set_cuda_fix(context: LintContext, target: TargetFacts, cuda: str) -> Fix:
-    return Fix(
-        f'write cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)',
-        (set_field_edit(context, target.gpu_settings.cuda_route, f'"{cuda}"'),),
-        Applicability.UNSAFE,
-    )
-
-
-def _cuda_for(
-    context: LintContext, target: TargetFacts, pair: PackageWithTorch, wheels: CudaWheels
-) -> str:
-    """Return the oldest CUDA version of the package's major in which torch runs; "" if unknown."""
-    torch = context.facts.torch_release(pair.torch) if pair.torch else None
-    platform = next(platform for platform in target.platforms if platform in LINUX_PLATFORMS)
-    if torch is None or target.card is None:
-        return ""
-    for build in context.facts.builds_for_card(target.card, torch.release, platform):
-        runs = target.driver is None or context.facts.can_run(
-            target.driver.value, build, target.card
-        )
-        if (
-            _cuda_major(build.flavour) == wheels.cuda_major
-            and torch.builds.get(build.flavour) != "low"
-            and runs
-        ):
-            return cuda_of(build.flavour)
-    return ""
 
 
 def _release_for(context: LintContext, package: RequestedPackage, target: TargetFacts) -> str:
@@ -297,7 +236,7 @@ RULE = Rule(
         "vllm-project/vllm#44335",
         "vllm-project/vllm#43435",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n', "vllm"),
         Example(

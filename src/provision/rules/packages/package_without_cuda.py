@@ -1,10 +1,10 @@
-"""Something that needs an NVIDIA card is asked for where there is none.
+"""A package or setting needs an NVIDIA card, and the target has no such card.
 
 ## What it does
 
 Where no target has an NVIDIA card, looks for flash-attn, which is CUDA code alone; for `method:
-qlora` and 8-bit optimizers with a bitsandbytes that has them
-for CUDA only; and for `optimizer: adamw_torch_fused` with a torch that has it for CUDA only.
+qlora` and 8-bit optimizers with a bitsandbytes that has them for CUDA only; and for `optimizer:
+adamw_torch_fused` with a torch that has it for CUDA only.
 
 ## Why
 
@@ -17,104 +17,81 @@ Leave the package out, ask for the release that the finding names, or ask for a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.facts.schema_packages import CudaOnlyUse
-from provision.facts.versions import has_version_in_range, next_version, parse_specifiers
-from provision.rules.package_requirements import RequestedPackage, origin_route, requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.facts.versions import next_version
+from provision.rules.package_requirements import origin_route, requested_package
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each use of a package that needs CUDA if no target has a card."""
-    kinds = {device.gpu.type: device.gpu_route for device in context.devices}
-    if not kinds.keys() <= {"none", "mps"}:
+def _check(context: LintContext) -> Findings:
+    routes = {device.gpu.type: device.gpu_route for device in context.devices}
+    if not routes.keys() <= {"none", "mps"}:
         return
     for row in context.facts.cuda_only:
-        route = _use_route(context, row)
-        package = requested_package(context, row.package) if route is not None else None
-        if (
-            route is None
-            or package is None
-            or (
-                row.package == "flash-attn"
-                and not (package.package and package.package.build)
-                and context.resolved is None
-            )
-        ):
+        use = _find_use(context, row)
+        package = requested_package(context, row.package)
+        if use is None or package is None:
             continue
-        for kind, gpu_route in kinds.items():
-            severity = _severity(row, package, row.mps if kind == "mps" else row.cpu)
-            if severity is not None:
-                yield _finding(context, row, package, kind, gpu_route, severity, route)
-                break
+        is_built = package.package and package.package.build
+        if row.package == "flash-attn" and not is_built and context.resolved is None:
+            continue
+        for gpu, gpu_route in routes.items():
+            first, device = (row.mps, "on Apple silicon") if gpu == "mps" else (row.cpu, "on a CPU")
+            if first and package.may_be(first):
+                continue
+            severity = None
+            if row.read and not first and package.may_be(next_version(row.read)):
+                severity = Severity.WARNING
+            what, route = use
+            why = "It is CUDA code, and is compiled with nvcc."
+            help_text = f"leave {package.name} out, or ask for a card"
+            if what:
+                why = f"It has no code for that {device}{f' before {first}' if first else ''}."
+                help_text = f"ask for {row.package}>={first}" if first else "take another optimizer"
+            yield RULE.diagnostic(
+                f"{package.description} needs an NVIDIA card{what}, and gpu is {gpu}",
+                route or origin_route(context, package, ("packages",)),
+                severity=severity,
+                evidence=row.evidence,
+                why=why,
+                help=help_text,
+                related=related_at(gpu_route, "gpu asked for here")
+                if "gpu" in context.spec.model_fields_set
+                else (),
+            )
+            break
 
 
-def _use_route(context: LintContext, row: CudaOnlyUse) -> Route | None:
-    """Return the route that requests a use, () for the package's line, or None."""
+def _find_use(context: LintContext, row: CudaOnlyUse) -> tuple[str, Route] | None:
+    """Return the phrase and the route of a use; "" and () for that of the package itself."""
     training = context.spec.training
     if row.use == "any":
-        return ()
+        return "", ()
     if row.use == "4-bit":
-        return ("training", "method") if training.method == "qlora" else None
-    if context.spec.framework() != "hf-trainer" or training.method == "inference":
-        return None
-    name = context.facts.optimizer_names.get(training.optimizer)
-    eight_bit = (
-        name is not None and name.needs == row.package and training.optimizer.endswith("8bit")
+        return (
+            (f" for {training.method}", ("training", "method"))
+            if training.method == "qlora"
+            else None
+        )
+    optimizer = context.facts.optimizer_names.get(training.optimizer)
+    is_8bit = (
+        row.use == "8-bit optimizers"
+        and optimizer is not None
+        and optimizer.needs == row.package
+        and training.optimizer.endswith("8bit")
     )
-    if training.optimizer == row.use or (row.use == "8-bit optimizers" and eight_bit):
-        return ("training", "optimizer")
+    if context.trains_with_trainer and (training.optimizer == row.use or is_8bit):
+        return f" for {training.optimizer}", ("training", "optimizer")
     return None
-
-
-def _severity(row: CudaOnlyUse, package: RequestedPackage, first: str) -> Severity | None:
-    """Return the severity for a requested release; None if it may run without CUDA."""
-    if not first and not row.read:
-        return row.evidence.cap_severity(Severity.ERROR)
-    open_end = not package.specifiers or has_version_in_range(
-        parse_specifiers(package.specifiers), first or next_version(row.read)
-    )
-    if open_end:
-        return None if first else Severity.WARNING
-    return row.evidence.cap_severity(Severity.ERROR)
-
-
-def _finding(
-    context: LintContext,
-    row: CudaOnlyUse,
-    package: RequestedPackage,
-    kind: str,
-    gpu_route: Route,
-    severity: Severity,
-    route: Route,
-) -> Diagnostic:
-    first, device = (row.mps, "on Apple silicon") if kind == "mps" else (row.cpu, "on a CPU")
-    if row.use == "any":
-        why = "It is CUDA code, and is compiled with nvcc."
-        help_text = f"leave {package.name} out, or ask for a card"
-    elif first:
-        why = f"It has no code for that {device} before {first}."
-        help_text = f"ask for {row.package}>={first}"
-    else:
-        why = f"It has no code for that {device}."
-        help_text = "take another optimizer"
-    what = ""
-    if row.use == "4-bit":
-        what = f" for {context.spec.training.method}"
-    elif row.use != "any":
-        what = f" for {context.spec.training.optimizer}"
-    return RULE.diagnostic(
-        f"{package.description} needs an NVIDIA card{what}, and gpu is {kind}",
-        route or origin_route(context, package, ("packages",)),
-        severity=severity,
-        why=why,
-        help=help_text,
-        related=(related_at(gpu_route, "gpu asked for here"),)
-        if "gpu" in context.spec.model_fields_set
-        else (),
-    )
 
 
 RULE = Rule(
@@ -126,7 +103,7 @@ RULE = Rule(
         "backends/ in the bitsandbytes wheels, 0.45.5 to 0.50.2",
         "torch/utils/_foreach_utils.py in the torch wheels, 2.3.1 to 2.5.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, {name: flash-attn, '

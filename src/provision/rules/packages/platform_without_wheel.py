@@ -17,16 +17,13 @@ Give the package a marker, as in `triton; sys_platform == "linux"`, or take the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.edits import yaml_scalar
+from provision.diagnostics import Replace, RouteLocation, Severity
+from provision.rules.edits import unsafe_fix, yaml_scalar
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package without a marker."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None or not any(
         target.target.kind == "local" for target in context.targets
     ):
@@ -60,8 +57,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="The lock covers every platform, and only wheels are installed.",
             help=f"write {package.requirement} ; sys_platform == 'linux', or take "
             f"{' and '.join(lacking)} out of platforms",
-            related=(related_at(("platforms",), "platforms of the lock"),),
-            fix=Fix("for Linux alone", (marked,), Applicability.UNSAFE) if marked else None,
+            related=related_at(("platforms",), "platforms of the lock"),
+            fix=unsafe_fix("for Linux alone", marked) if marked else None,
         )
 
 
@@ -70,7 +67,7 @@ RULE = Rule(
     name="platform-without-wheel",
     severity=Severity.ERROR,
     sources=("wheel tags on PyPI, 2026-11-21", "pytorch/pytorch#136361"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, '

@@ -6,8 +6,8 @@ Looks for `push_to_hub: true` under `training.arguments` without HF_TOKEN among 
 
 ## Why
 
-Trainer makes the repository when it starts: without a token that ends in "401 Unauthorized", or
-in the wrong account where somebody logged in on that machine.
+Trainer makes the repository when it starts: without a token that ends in "401 Unauthorized", or in
+the wrong account where somebody logged in on that machine.
 
 ## How to fix
 
@@ -16,11 +16,9 @@ Add `secrets: {HF_TOKEN: {env: HF_TOKEN}}`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH")
 """Variables that huggingface_hub reads a token from (huggingface_hub documentation, environment
@@ -28,8 +26,7 @@ variables).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when training pushes and no token is declared."""
+def _check(context: LintContext) -> Findings:
     arguments = context.spec.training.arguments
     if (
         context.resolved is not None
@@ -56,7 +53,7 @@ RULE = Rule(
         "huggingface_hub documentation, environment variables",
         "push_to_hub in training_args.py of the transformers wheels",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -1,87 +1,78 @@
-"""The facts do not know the release of torch or transformers that is asked for.
+"""The requested release of torch or transformers is not in the facts.
 
 ## What it does
 
-Speaks up, as unknown, when none of the releases in the fact tables satisfies the bounds of torch
-or transformers.
+Reports, as unknown, that no release in the fact tables satisfies the bounds of torch or
+transformers.
 
 ## Why
 
-Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer
-than the facts, or it may not exist: torch 2.1.5 never came out,
-and resolving ends in "no matching distribution".
+Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer than
+the facts, or it may not exist: torch 2.1.5 never came out, and resolving ends in "no matching
+distribution".
 
 ## How to fix
 
-Check the version. If it is newer than the facts, update provision; `==2.1.*` asks for the newest
+Check the version. If it is newer than the facts, update provision; `==2.1.*` requests the newest
 patch of a minor release.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from packaging.specifiers import SpecifierSet
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import format_versions, named_versions, require_version
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.releases import AdmittedReleases, torch_releases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.releases import torch_releases, transformers_releases
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for torch and for transformers when no known release is possible."""
+def _check(context: LintContext) -> Findings:
     facts = context.facts
-    yield from _unknown_release(
-        context, "torch", torch_releases(context), tuple(row.release for row in facts.torch)
-    )
-    yield from _unknown_release(
-        context,
-        "transformers",
-        transformers_releases(context),
-        (facts.transformers[0].first, facts.transformers[-1].last),
-    )
-
-
-def _unknown_release(
-    context: LintContext, name: str, releases: AdmittedReleases | None, table: tuple[str, ...]
-) -> Iterator[Diagnostic]:
-    if releases is None or releases.known:
-        return
-    fix, near = _nearest(context, name, table)
-    if releases.includes_newer:
-        message = (
-            f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
+    torch = tuple(row.release for row in facts.torch)
+    transformers = (facts.transformers[0].first, facts.transformers[-1].last)
+    for name, releases, table in (
+        ("torch", torch_releases(context), torch),
+        ("transformers", transformers_releases(context), transformers),
+    ):
+        if releases is None or releases.known:
+            continue
+        near = _same_minor(context, name, table)
+        line = find_line(context, name)
+        fix = None
+        if near and line:
+            minor = ".".join(near[0].split(".")[:2])
+            edit = set_version_edit(context, *line, f"=={minor}.*")
+            fix = unsafe_fix(f"take the newest {minor} release", edit)
+        if releases.includes_newer:
+            message = (
+                f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
+            )
+        else:
+            message = (
+                f"the facts know no release that is {releases.requested}; they know "
+                f"{', '.join(near) or format_versions((table[0], table[-1]))}"
+            )
+        yield RULE.diagnostic(
+            message,
+            releases.route,
+            why="What Python, CUDA build and other packages it needs cannot be told from here; "
+            "resolving and the device will show.",
+            help="check the version, or update provision when the release is new",
+            fix=fix,
         )
-    else:
-        message = (
-            f"the facts know no release that is {releases.requested}; they know "
-            f"{near or format_versions((table[0], table[-1]))}"
-        )
-    yield RULE.diagnostic(
-        message,
-        releases.route,
-        why="What Python, CUDA build and other packages it needs cannot be told from here; "
-        "resolving and the device will show.",
-        help="check the version, or update provision when the release is new",
-        fix=fix,
-    )
 
 
-def _nearest(context: LintContext, name: str, table: tuple[str, ...]) -> tuple[Fix | None, str]:
-    line = find_line(context, name)
-    specifiers = None
-    if line and line[1].version.startswith("=="):
-        specifiers = version_specifiers(line[1])
-    if specifiers is not None:
-        minors = {version.release[:2] for version in named_versions(specifiers)}
-    else:
-        minors = set()
-    near = [release for release in table if require_version(release).release[:2] in minors]
-    if line is None or not near or context.resolved is not None:
-        return None, ""
-    minor = ".".join(near[0].split(".")[:2])
-    edit = set_version_edit(context, *line, f"=={minor}.*")
-    return Fix(f"take the newest {minor} release", (edit,), Applicability.UNSAFE), ", ".join(near)
+def _same_minor(context: LintContext, name: str, table: tuple[str, ...]) -> list[str]:
+    """Return the known releases with the minor version of a pin in the spec."""
+    _, package = find_line(context, name) or ((), None)
+    if package is None or context.resolved is not None or not package.version.startswith("=="):
+        return []
+    named = named_versions(version_specifiers(package) or SpecifierSet())
+    minors = {version.release[:2] for version in named}
+    return [release for release in table if require_version(release).release[:2] in minors]
 
 
 RULE = Rule(
@@ -89,7 +80,7 @@ RULE = Rule(
     name="release-unknown",
     severity=Severity.UNKNOWN,
     sources=("release lists of torch and transformers on the public package index",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.11"\npackages: [torch==2.1.5]\n', "torch==2.1.5"),
         Example('gpu: none\npython: "3.11"\npackages: [torch==99.0]\n', "torch==99.0"),

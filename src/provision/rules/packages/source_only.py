@@ -3,14 +3,13 @@
 ## What it does
 
 Looks packages up among those that have no wheel on the public index: flash-attn, causal-conv1d,
-mamba-ssm, deepspeed, gptqmodel.
-A release that is newer than the facts is a warning: it may have a wheel.
+mamba-ssm, deepspeed, gptqmodel. A release that is newer than the facts is a warning: it may have a
+wheel.
 
 ## Why
 
-Only wheels are installed unless a package says `build: true`: building runs its code at install
-time, takes minutes to hours, and needs what the finding
-names on the machine.
+Only wheels are installed unless a package has `build: true`: building runs its code at install
+time, takes minutes to hours, and needs what the finding names on the machine.
 
 ## How to fix
 
@@ -21,13 +20,9 @@ wheels of it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
     Edit,
-    Fix,
     Insert,
     Replace,
     Route,
@@ -35,42 +30,37 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.facts.versions import is_satisfiable
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package without `build: true`."""
+def _check(context: LintContext) -> Findings:
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
-        if (
-            known is None
-            or package.build
-            or package.source == "conda"
-            or package.index is not None
-            or "+" in package.version
-        ):
+        if known is None or package.build or package.source == "conda":
             continue
-        if len(package.version) <= MAX_SPECIFIER_LENGTH:
-            known_release = is_satisfiable(package.version, f"<={known.last}")
-        else:
-            known_release = False
+        if package.index is not None or "+" in package.version:
+            continue
+        message = f"{package.key} comes as source alone"
+        severity = None
+        if len(package.version) > MAX_SPECIFIER_LENGTH or not is_satisfiable(
+            package.version, f"<={known.last}"
+        ):
+            message = (
+                f"{package.requirement} is not known; {package.key} came as source alone up to "
+                f"{known.last}"
+            )
+            severity = Severity.WARNING
         yield RULE.diagnostic(
-            f"{package.key} comes as source alone, and nothing says that it may be built"
-            if known_release
-            else f"{package.requirement} is not known; {package.key} came as source alone up to "
-            f"{known.last}, and nothing says that it may be built",
+            f"{message}, and nothing says that it may be built",
             route,
-            severity=None if known_release else Severity.WARNING,
+            severity=severity,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
             help="write build: true, or bind it to an index that has wheels of it",
-            fix=Fix(
-                "allow building it",
-                (_allow_build_edit(context, route, package),),
-                Applicability.UNSAFE,
-            ),
+            fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 
 
@@ -90,7 +80,7 @@ RULE = Rule(
     name="source-only",
     severity=Severity.ERROR,
     sources=("PyPI file lists, 2026-11-21", "Dao-AILab/flash-attention#1421"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==2.8.3]\n', "flash-attn==2.8.3"

@@ -2,28 +2,24 @@
 
 ## What it does
 
-Looks up the torchvision and torchaudio releases made for the torch releases that are possible,
-and the triton that torch pins on Linux. torchaudio ends with
-2.11.0, which names no torch and goes with newer ones; from 0.29.1 on, torchvision goes with
-several.
+Looks up the torchvision and torchaudio releases made for the torch releases that are possible, and
+the triton that torch pins on Linux. torchaudio ends with 2.11.0, which names no torch and goes with
+newer ones; from 0.29.1 on, torchvision goes with several.
 
 ## Why
 
 They are compiled against one torch. Put together otherwise, importing ends in "operator
-torchvision::nms does not exist" or "undefined symbol"; a resolver
-finds no set of versions.
+torchvision::nms does not exist" or "undefined symbol"; a resolver finds no set of versions.
 
 ## How to fix
 
-Ask for the release that the finding gives, or leave the version out: resolving takes the one
-that fits.
+Ask for the release that the finding gives, or leave the version out: resolving takes the one that
+fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import is_satisfiable, require_version
 from provision.rules.package_requirements import (
@@ -31,78 +27,66 @@ from provision.rules.package_requirements import (
     requested_package,
     set_version_fix,
 )
-from provision.rules.releases import AdmittedReleases, torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.releases import torch_releases, torch_rows
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each companion that fits none of the torch releases that are possible."""
-    companions = [
-        companion
-        for name in ("torchvision", "torchaudio", "triton")
-        if (companion := requested_package(context, name)) and companion.specifiers
-    ]
-    releases = torch_releases(context) if companions else None
-    if releases and not releases.includes_newer:
-        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
-    else:
-        rows = []
-    for companion in companions if rows else ():
-        fitting = [
-            made
-            for row in rows
-            if (made := _companion_specifiers(context, companion.name, row)) is not None
-        ]
-        if releases is not None and len(fitting) == len(rows) and not _fits(companion, fitting):
-            yield _finding(context, companion, releases, rows[-1], fitting[-1])
+def _check(context: LintContext) -> Findings:
+    releases = torch_releases(context)
+    rows = torch_rows(context, releases)
+    if releases is None or releases.includes_newer or not rows:
+        return
+    for name in ("torchvision", "torchaudio", "triton"):
+        companion = requested_package(context, name)
+        fitting = [_companion_specifiers(context, name, row) for row in rows]
+        if companion is None or not companion.specifiers or not all(fitting):
+            continue
+        if _fits(companion, {specifier for made in fitting for specifier in made}):
+            continue
+        wanted = fitting[-1][-1]
+        yield RULE.diagnostic(
+            f"{companion.description} was not made for {releases.requested}: torch "
+            f"{rows[-1].release} goes with {companion.name}{wanted}",
+            companion.route,
+            why="It is compiled against one torch; with another, importing fails or no set of "
+            "versions is found.",
+            help=f"ask for {companion.name}{wanted}, or leave its version out",
+            related=related_at(releases.route, "torch asked for here"),
+            fix=set_version_fix(context, companion, wanted),
+        )
 
 
-def _companion_specifiers(
-    context: LintContext, name: str, row: TorchRelease
-) -> tuple[str, ...] | None:
-    """Return the specifiers of the companions of a torch release, newest last; None if unknown."""
+def _companion_specifiers(context: LintContext, name: str, row: TorchRelease) -> tuple[str, ...]:
+    """Return the specifiers of the companions of a torch release, newest last; () if unknown."""
     if name == "triton":
-        if row.triton:
-            return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
-        return None
+        if not row.triton:
+            return ()
+        return (row.triton if row.triton[0] in "<>=~!" else f"=={row.triton}",)
     made = row.torchvision if name == "torchvision" else row.torchaudio
     if made or name == "torchvision":
-        return tuple(f"=={version}" for version in made) or None
-    tied = [other for other in context.facts.torch if other.torchaudio]
-    if tied and require_version(row.release) > require_version(tied[-1].release):
-        return (f">{tied[-1].torchaudio[-1]}",)
-    return None
+        return tuple(f"=={version}" for version in made)
+    *_, newest = (other for other in context.facts.torch if other.torchaudio)
+    if require_version(row.release) > require_version(newest.release):
+        return (f">{newest.torchaudio[-1]}",)
+    return ()
 
 
-def _fits(companion: RequestedPackage, fitting: list[tuple[str, ...]]) -> bool:
+def _fits(companion: RequestedPackage, wanted: set[str]) -> bool:
     """Return whether a requested companion fits a torch; later patches of its minor fit too."""
-    wanted = {specifier for made in fitting for specifier in made}
-    patches = {
-        f">{specifier[2:]},=={'.'.join(specifier[2:].split('.')[:2])}.*"
-        for specifier in wanted
-        if specifier.startswith("==") and companion.name != "triton"
-    }
+    patches = set()
+    for specifier in wanted:
+        if specifier.startswith("==") and companion.name != "triton":
+            version = specifier.removeprefix("==")
+            patches.add(f">{version},=={'.'.join(version.split('.')[:2])}.*")
     return any(is_satisfiable(specifier, companion.specifiers) for specifier in wanted | patches)
-
-
-def _finding(
-    context: LintContext,
-    companion: RequestedPackage,
-    releases: AdmittedReleases,
-    row: TorchRelease,
-    made: tuple[str, ...],
-) -> Diagnostic:
-    wanted = made[-1]
-    return RULE.diagnostic(
-        f"{companion.description} was not made for {releases.requested}: torch {row.release} "
-        f"goes with {companion.name}{wanted}",
-        companion.route,
-        why="It is compiled against one torch; with another, importing fails or no set of "
-        "versions is found.",
-        help=f"ask for {companion.name}{wanted}, or leave its version out",
-        related=(related_at(releases.route, "torch asked for here"),),
-        fix=set_version_fix(context, companion, wanted),
-    )
 
 
 RULE = Rule(
@@ -114,7 +98,7 @@ RULE = Rule(
         "pytorch/vision#8985",
         "pytorch/pytorch#157648",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.21.0]\n',

@@ -8,27 +8,23 @@ PyTorch's own.
 ## Why
 
 The lock takes these from the PyTorch index of the right CUDA flavour by itself. Bound to another
-index they are whatever that index serves: in December 2022 a
-package named torchtriton on the public index ran on the machines of those who installed the
-nightly build.
+index they are whatever that index serves: in December 2022 a package named torchtriton on the
+public index ran on the machines of those who installed the nightly build.
 
 ## How to fix
 
-Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons
-and CUDA builds say nothing about what it serves.
+Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons and
+CUDA builds say nothing about what it serves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_lines import package_lines, url_host
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such package."""
+def _check(context: LintContext) -> Findings:
     for route, package in package_lines(context):
         index = context.spec.indexes.get(package.index or "")
         if (
@@ -44,8 +40,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="The lock finds the PyTorch index by itself; from another one, what is "
             "installed under this name is that index's word.",
             help="leave `index` out, or keep it for a mirror that you trust",
-            related=(
-                related_at(("indexes", package.index or "", "url"), "the index is defined here"),
+            related=related_at(
+                ("indexes", package.index or "", "url"), "the index is defined here"
             ),
         )
 
@@ -58,7 +54,7 @@ RULE = Rule(
         "PyTorch blog, Compromised PyTorch-nightly dependency chain, 2022-12-31",
         "pytorch/pytorch#92226",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [{name: triton, index: ours}]\nindexes: '

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares the torch that the spec lets through with the release below which the allowed
-transformers releases refuse to use PyTorch.
+Compares the torch that the spec lets through with the release below which the allowed transformers
+releases refuse to use PyTorch.
 
 ## Why
 
-torch is only an extra of transformers, so an installer puts the two side by side without a word.
-At import transformers then says "Disabling PyTorch because
-PyTorch >= X is required but found Y", and the first model class ends in an error that says
-PyTorch was not found.
+torch is only an extra of transformers, so an installer installs both without any message. At import
+transformers then reports "Disabling PyTorch because PyTorch >= X is required but found Y", and the
+first model class fails with an error that PyTorch was not found.
 
 ## How to fix
 
@@ -19,65 +18,54 @@ Raise torch to the floor, or stay with a transformers release that still takes t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from packaging.specifiers import SpecifierSet
 
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts import VersionFloor
+from provision.diagnostics import Severity
 from provision.facts.versions import has_version_in_range
-from provision.rules.package_lines import find_line, version_specifiers
+from provision.rules.package_lines import find_line, version_specifiers, without_local
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding if no admitted torch is new enough for any admitted transformers."""
-    releases, torch = transformers_releases(context), find_line(context, "torch")
+def _check(context: LintContext) -> Findings:
+    releases = transformers_releases(context)
     floor = context.facts.torch_floor(releases.known[0]) if releases and releases.known else None
-    allowed = _torch_specifiers(context)
-    if (
-        releases is None
-        or floor is None
-        or allowed is None
-        or has_version_in_range(allowed, floor.version)
-    ):
+    line = find_line(context, "torch")
+    if context.resolved is not None:
+        version = context.resolved.versions.get("torch")
+        what = f"torch {version}"
+        allowed = SpecifierSet(f"=={without_local(version)}") if version else None
+    else:
+        allowed = version_specifiers(line[1]) if line else None
+        what = f"torch{allowed}"
+    if releases is None or floor is None or allowed is None:
         return
-    what = f"torch {context.resolved.versions['torch']}" if context.resolved else f"torch{allowed}"
-    older = _newest_accepting(context, allowed)
+    if has_version_in_range(allowed, floor.version):
+        return
+    older = [
+        row.last
+        for row in context.facts.transformers
+        if row.torch is None or has_version_in_range(allowed, row.torch)
+    ]
+    is_certain = floor.certain and not has_version_in_range(allowed, floor.certain)
     yield RULE.diagnostic(
         f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
-        torch[0] if torch else releases.route,
-        severity=None if _is_certain(floor, allowed) else Severity.WARNING,
+        line[0] if line else releases.route,
+        severity=None if is_certain else Severity.WARNING,
         why="transformers then switches PyTorch off at import and reports that it was not "
         "found; no installer checks this.",
         help=f"ask for torch>={floor.version}"
-        + (f", or for transformers<={older}" if older else ""),
-        related=(related_at(releases.route, "transformers asked for here"),) if torch else (),
+        + (f", or for transformers<={older[-1]}" if older else ""),
+        related=related_at(releases.route, "transformers asked for here") if line else (),
     )
-
-
-def _torch_specifiers(context: LintContext) -> SpecifierSet | None:
-    if context.resolved is not None:
-        version = context.resolved.versions.get("torch")
-        if version:
-            return SpecifierSet(f"=={version.partition('+')[0]}")
-        return None
-    line = find_line(context, "torch")
-    return version_specifiers(line[1]) if line else None
-
-
-def _is_certain(floor: VersionFloor, allowed: SpecifierSet) -> bool:
-    return floor.certain is not None and not has_version_in_range(allowed, floor.certain)
-
-
-def _newest_accepting(context: LintContext, allowed: SpecifierSet) -> str | None:
-    fitting = [
-        run.last
-        for run in context.facts.transformers
-        if run.torch is None or has_version_in_range(allowed, run.torch)
-    ]
-    return fitting[-1] if fitting else None
 
 
 RULE = Rule(
@@ -85,7 +73,7 @@ RULE = Rule(
     name="torch-too-old-for-transformers",
     severity=Severity.ERROR,
     sources=("is_torch_available in utils/import_utils.py of the transformers wheels",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers==5.20.2, '

@@ -2,16 +2,14 @@
 
 ## What it does
 
-Looks for wandb where training reports to it: `report_to` names it, or transformers before 5,
-which reports to every tracker that is installed when
-`report_to` is not given. WANDB_API_KEY must be among `secrets` (or `env`), or WANDB_MODE must
-say offline or disabled.
+Looks for wandb where training reports to it: `report_to` names it, or transformers before 5, which
+reports to every tracker that is installed when `report_to` is not given. WANDB_API_KEY must be
+among `secrets` (or `env`), or WANDB_MODE must say offline or disabled.
 
 ## Why
 
 Without a key and without a terminal, training ends at its first step: "api_key not configured
-(no-tty)". On a machine where somebody once logged in it works,
-and on the next one it does not.
+(no-tty)". On a machine where somebody once logged in it works, and on the next one it does not.
 
 ## How to fix
 
@@ -21,37 +19,30 @@ Add `secrets: {WANDB_API_KEY: {env: WANDB_API_KEY}}`, or `env: {WANDB_MODE: offl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.facts.versions import require_version
 from provision.rules.package_lines import find_line
+from provision.rules.package_requirements import requested_trackers
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
-"""The transformers release from which on `report_to` is none unless it is given (warning in
+"""The first transformers release whose default of `report_to` is "none" (warning in
 training_args.py of 4.57.6).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when training would ask for the key."""
-    if (
-        context.resolved is not None
-        or declares_variable(context, "WANDB_API_KEY")
-        or set(DISABLING_VARIABLES) & context.spec.env.keys()
-    ):
-        where = None
-    else:
-        where = _tracker_route(context)
-    if where is None:
+def _check(context: LintContext) -> Findings:
+    if context.resolved is not None or declares_variable(context, "WANDB_API_KEY"):
+        return
+    route = _tracker_route(context)
+    if route is None or not context.spec.env.keys().isdisjoint(DISABLING_VARIABLES):
         return
     yield RULE.diagnostic(
         "training reports to Weights & Biases, and no WANDB_API_KEY is among secrets",
-        where,
+        route,
         why='Where nobody can be asked for it, training ends with "api_key not configured '
         '(no-tty)".',
         help="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under "
@@ -62,33 +53,19 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 
 def _tracker_route(context: LintContext) -> Route | None:
     """Return the route of what makes training report to wandb; None when nothing does for sure."""
-    if context.spec.framework() != "hf-trainer" or context.spec.training.method == "inference":
+    if not context.trains_with_trainer:
         return None
-    listed, report_to = (
-        find_line(context, "wandb"),
-        context.spec.training.arguments.get("report_to"),
-    )
-    if isinstance(report_to, str):
-        trackers = [report_to]
-    elif isinstance(report_to, list):
-        trackers = report_to
-    else:
-        trackers = []
-    if "wandb" in trackers or ("all" in trackers and listed):
+    line = find_line(context, "wandb")
+    trackers = requested_trackers(context)
+    if "wandb" in trackers or ("all" in trackers and line):
         return ("training", "arguments", "report_to")
     releases = transformers_releases(context)
-    if (
-        report_to is None
-        and "report_to" not in context.spec.training.arguments
-        and listed
-        and releases
-        and releases.known
-        and not releases.includes_newer
-    ):
-        if require_version(releases.known[-1]) < require_version(ALL_UNTIL):
-            return listed[0]
+    if "report_to" in context.spec.training.arguments or line is None or releases is None:
         return None
-    return None
+    if not releases.known or releases.includes_newer:
+        return None
+    is_default = require_version(releases.known[-1]) < require_version(ALL_UNTIL)
+    return line[0] if is_default else None
 
 
 RULE = Rule(
@@ -100,7 +77,7 @@ RULE = Rule(
         "report_to in training_args.py of transformers 4.57.6 and 5.23.0",
         "unslothai/unsloth#1914",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '

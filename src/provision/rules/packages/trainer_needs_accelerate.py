@@ -2,23 +2,21 @@
 
 ## What it does
 
-Where training goes through the Hugging Face Trainer, looks for accelerate: as a package of its
-own, through an extra such as `transformers[torch]`, or through
-a package that brings it (peft, trl, unsloth). Its version bounds must leave room for the floor
-that the allowed transformers releases enforce.
+If training uses the Hugging Face Trainer, looks for accelerate: as a listed package, through an
+extra such as `transformers[torch]`, or through a package that depends on it (peft, trl, unsloth).
+Its version bounds must admit the minimum that the allowed transformers releases enforce.
 
-In a spec with packages that the facts do not know, and that may bring it, this is a warning
-until the set is resolved. Without `training`, it keeps silent
-beside a package that uses transformers for something else: vllm, diffusers, sentence-transformers.
+In a spec with unknown packages, which may depend on it, this is a warning until the set is
+resolved. Without `training` there is no finding if a package uses transformers for another purpose:
+vllm, diffusers, sentence-transformers.
 
 ## Why
 
-transformers does not depend on accelerate, so an installer leaves it out without a word. The
-first `TrainingArguments(...)` then ends in "ImportError: Using
-the `Trainer` with `PyTorch` requires `accelerate>=...`". Some releases pass accelerate an
-argument that came after the floor they name: `Trainer` of 4.52.1
-and later ends in a TypeError ("unexpected keyword argument 'keep_torch_compile'") before
-accelerate 1.3.0. The floor here is the higher of the two. Colab has
+transformers does not depend on accelerate, so an installer leaves it out without a word. The first
+`TrainingArguments(...)` then ends in "ImportError: Using the `Trainer` with `PyTorch` requires
+`accelerate>=...`". Some releases pass accelerate an argument that came after the floor they name:
+`Trainer` of 4.52.1 and later ends in a TypeError ("unexpected keyword argument
+'keep_torch_compile'") before accelerate 1.3.0. The floor here is the higher of the two. Colab has
 accelerate preinstalled: the same notebook works there and fails elsewhere.
 
 ## How to fix
@@ -28,16 +26,27 @@ Add `accelerate>=FLOOR` to the packages, or write `transformers[torch]`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from packaging.utils import canonicalize_name
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Route, Severity
-from provision.facts import VersionFloor
+from provision.diagnostics import Applicability, Route, Severity
 from provision.facts.versions import has_version_in_range, require_version
-from provision.rules.edits import yaml_scalar
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.package_requirements import has_unknown_packages, is_known_dependency
+from provision.rules.package_requirements import (
+    add_package_fix,
+    has_unknown_packages,
+    is_known_dependency,
+)
 from provision.rules.releases import AdmittedReleases, transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.spec import Package
 
 WHY = (
@@ -46,30 +55,21 @@ WHY = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when accelerate is missing or too old for Trainer."""
+def _check(context: LintContext) -> Findings:
     releases = transformers_releases(context)
-    if (
-        releases is None
-        or context.spec.framework() != "hf-trainer"
-        or context.spec.training.method == "inference"
-        or _has_other_use(context)
-    ):
+    if releases is None or not context.trains_with_trainer or _has_other_use(context):
         return
+    line = find_line(context, "accelerate")
     if context.resolved is not None:
         yield from _resolved_findings(context, releases, context.resolved)
-    elif (line := find_line(context, "accelerate")) is None:
+    elif line is None:
         yield from _missing_findings(context, releases)
     else:
         yield from _excluded_findings(context, releases, *line)
 
 
-def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Iterator[Diagnostic]:
+def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findings:
     floor = context.facts.accelerate_floor(releases.known[-1]) if releases.known else None
-    if _is_required_by_listed(context) or not (
-        floor or (releases.includes_newer and not releases.known)
-    ):
-        return
     severity = None
     if floor:
         requirement = f"accelerate>={floor.version}"
@@ -85,86 +85,69 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Itera
             "release they know since 4.29 needs it for Trainer"
         )
         severity = Severity.UNKNOWN
+    is_beyond_facts = releases.includes_newer and not releases.known
+    if _is_required_by_listed(context) or not (floor or is_beyond_facts):
+        return
     yield RULE.diagnostic(
         message,
         releases.route,
         severity=severity,
         why=WHY,
         help=f"add {requirement} to the packages, or write transformers[torch]",
-        fix=Fix(f"add {requirement}", (Insert(("packages",), None, yaml_scalar(requirement)),)),
+        fix=add_package_fix(requirement, "")._replace(applicability=Applicability.SAFE),
     )
 
 
 def _excluded_findings(
     context: LintContext, releases: AdmittedReleases, route: Route, package: Package
-) -> Iterator[Diagnostic]:
+) -> Findings:
     floor = context.facts.accelerate_floor(releases.known[0]) if releases.known else None
     specifiers = version_specifiers(package)
     if floor is None or specifiers is None or has_version_in_range(specifiers, floor.version):
         return
-    sure = floor.certain is not None and not has_version_in_range(specifiers, floor.certain)
-    fix = Fix(
-        f"ask for accelerate>={floor.version}",
-        (set_version_edit(context, route, package, f">={floor.version}"),),
-        Applicability.UNSAFE,
-    )
-    yield _too_old_finding(
-        f"{package.requirement} excludes",
-        floor,
-        releases,
+    is_certain = floor.certain and not has_version_in_range(specifiers, floor.certain)
+    bound = f">={floor.version}"
+    edit = set_version_edit(context, route, package, bound)
+    yield RULE.diagnostic(
+        f"{package.requirement} excludes accelerate{bound}, which Trainer of "
+        f"{releases.requested} asks for",
         route,
-        None if sure else Severity.WARNING,
-        fix,
+        severity=None if is_certain else Severity.WARNING,
+        why=WHY,
+        help=f"ask for accelerate{bound}",
+        related=related_at(releases.route, "transformers asked for here"),
+        fix=unsafe_fix(f"ask for accelerate{bound}", edit),
     )
 
 
 def _resolved_findings(
     context: LintContext, releases: AdmittedReleases, resolved: ResolvedSet
-) -> Iterator[Diagnostic]:
+) -> Findings:
     floor = context.facts.accelerate_floor(resolved.versions["transformers"])
     installed = resolved.versions.get("accelerate")
-    if floor is None or (
-        installed is not None and require_version(installed) >= require_version(floor.version)
-    ):
+    if floor is None:
         return
+    requirement = f"accelerate>={floor.version}"
     if installed is None:
         yield RULE.diagnostic(
-            f"Trainer of {releases.requested} needs accelerate>={floor.version}, and the "
-            "resolved set holds no accelerate",
+            f"Trainer of {releases.requested} needs {requirement}, and the resolved set holds no "
+            "accelerate",
             releases.route,
             why=WHY,
-            help=f"add accelerate>={floor.version} to the packages",
+            help=f"add {requirement} to the packages",
         )
-        return
-    line = find_line(context, "accelerate")
-    sure = floor.certain is not None and require_version(installed) < require_version(floor.certain)
-    yield _too_old_finding(
-        f"accelerate {installed} is below",
-        floor,
-        releases,
-        line[0] if line else ("packages",),
-        None if sure else Severity.WARNING,
-        None,
-    )
-
-
-def _too_old_finding(
-    what: str,
-    floor: VersionFloor,
-    releases: AdmittedReleases,
-    route: Route,
-    severity: Severity | None,
-    fix: Fix | None,
-) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{what} accelerate>={floor.version}, which Trainer of {releases.requested} asks for",
-        route,
-        severity=severity,
-        why=WHY,
-        help=f"ask for accelerate>={floor.version}",
-        related=(related_at(releases.route, "transformers asked for here"),),
-        fix=fix,
-    )
+    elif require_version(installed) < require_version(floor.version):
+        line = find_line(context, "accelerate")
+        is_certain = floor.certain and require_version(installed) < require_version(floor.certain)
+        yield RULE.diagnostic(
+            f"accelerate {installed} is below {requirement}, which Trainer of "
+            f"{releases.requested} asks for",
+            line[0] if line else ("packages",),
+            severity=None if is_certain else Severity.WARNING,
+            why=WHY,
+            help=f"ask for {requirement}",
+            related=related_at(releases.route, "transformers asked for here"),
+        )
 
 
 def _has_other_use(context: LintContext) -> bool:
@@ -176,11 +159,10 @@ def _has_other_use(context: LintContext) -> bool:
 
 def _is_required_by_listed(context: LintContext) -> bool:
     line = find_line(context, "transformers")
-    extras = {extra.lower().replace("_", "-") for extra in line[1].extras} if line else set()
-    conda = any(package.name == "accelerate" for package in context.spec.conda_packages)
+    extras = map(canonicalize_name, line[1].extras if line else ())
     return (
-        bool(extras & context.facts.accelerate_extras)
-        or conda
+        not context.facts.accelerate_extras.isdisjoint(extras)
+        or any(package.name == "accelerate" for package in context.spec.conda_packages)
         or is_known_dependency(context, "accelerate")
     )
 
@@ -194,7 +176,7 @@ RULE = Rule(
         "huggingface/transformers#24147",
         "huggingface/transformers#28294",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n',

@@ -2,18 +2,16 @@
 
 ## What it does
 
-Compares packages with what their releases are known to need without saying so: names that they
-import from another package and that are gone there (datasets
-2.14 from pyarrow 21, peft 0.17 from transformers 5), and the floors and ceilings that
-transformers and trl check themselves when they use a package
-(bitsandbytes, torchao, kernels, gguf, liger-kernel). In a spec it also speaks when nothing keeps
-the other package below such a ceiling.
+Compares packages with what their releases are known to need without declaring it: names that they
+import from another package and that are gone there (datasets 2.14 from pyarrow 21, peft 0.17 from
+transformers 5), and the floors and ceilings that transformers and trl check themselves when they
+use a package (bitsandbytes, torchao, kernels, gguf, liger-kernel). For a spec, it also reports that
+nothing keeps the other package below such a ceiling.
 
 ## Why
 
-Installing succeeds, and importing or the first use fails. The newest release of everything is
-what an installer takes, so that old pins break by themselves
-when another package moves on.
+Installing succeeds, and importing or the first use fails. The newest release of everything is what
+an installer takes, so that old pins break by themselves when another package moves on.
 
 ## How to fix
 
@@ -27,60 +25,60 @@ from collections.abc import Iterator
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_packages import UndeclaredRequirement
 from provision.rules.package_requirements import (
-    ReleaseRow,
     RequestedPackage,
     is_certainly_within,
     possible_releases,
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each need that is not met, or that nothing in the spec makes sure of."""
+def _check(context: LintContext) -> Findings:
     names = context.package_names
     findings: dict[tuple[str, str], Diagnostic] = {}
-    for need in sorted(
-        context.facts.undeclared, key=lambda need: need.severity
-    ):  # "error" is before "warning"
+    # "error" is before "warning": the graver finding about a pair counts.
+    for need in sorted(context.facts.undeclared, key=lambda need: need.severity):
+        package = requested_package(context, need.package) if need.package in names else None
         if (
-            need.severity != "info"
-            and need.package in names
-            and (package := requested_package(context, need.package))
-            and is_certainly_within(package.specifiers, need.first, need.last)
+            package is None
+            or need.severity == "info"
+            or not is_certainly_within(package.specifiers, need.first, need.last)
         ):
-            for finding in check_undeclared(RULE, context, package, need):
-                findings.setdefault((need.package, need.of), finding)
+            continue
+        for finding in check_undeclared(RULE, context, package, need):
+            findings.setdefault((need.package, need.of), finding)
     yield from findings.values()
     for name in ("transformers", "trl"):
-        if name in names and (package := requested_package(context, name)) is not None:
-            for need in _runtime_checks(context, package):
-                yield from check_undeclared(RULE, context, package, need)
+        if user := requested_package(context, name):
+            for need in _runtime_checks(context, user):
+                yield from check_undeclared(RULE, context, user, need)
 
 
 def _runtime_checks(
     context: LintContext, package: RequestedPackage
 ) -> Iterator[UndeclaredRequirement]:
     """Yield the requirements that all possible releases of a package check at run time."""
-    findings = possible_releases(context.facts, package.name, package.specifiers)
-    for row in findings.rows[-1:] if findings else ():
-        for of, floor in row.floors.items():
-            yield _runtime_check(row, package, of, f">={floor}", "at least that")
-        if len(findings.rows if findings else ()) == 1:
-            for of, ceiling in getattr(row, "ceilings", {}).items():
-                yield _runtime_check(row, package, of, f"<{ceiling}", "one below that")
-
-
-def _runtime_check(
-    row: ReleaseRow, package: RequestedPackage, of: str, specifier: str, what: str
-) -> UndeclaredRequirement:
-    effect = (
-        f"{package.name} looks at the version of {of} itself when it uses it, and takes {what} only"
-    )
-    return UndeclaredRequirement(
-        package.name, row.first, row.last, of, specifier, effect, "warning", row.evidence
-    )
+    releases = possible_releases(context.facts, package.name, package.specifiers)
+    if releases is None or not releases.rows:
+        return
+    oldest = releases.rows[-1]
+    bounds = [(of, f">={floor}", "at least that") for of, floor in oldest.floors.items()]
+    if len(releases.rows) == 1:
+        ceilings = getattr(oldest, "ceilings", {})
+        bounds += [(of, f"<{ceiling}", "one below that") for of, ceiling in ceilings.items()]
+    for of, specifier, what in bounds:
+        yield UndeclaredRequirement(
+            package.name,
+            oldest.first,
+            oldest.last,
+            of,
+            specifier,
+            f"{package.name} looks at the version of {of} itself when it uses it, and takes "
+            f"{what} only",
+            "warning",
+            oldest.evidence,
+        )
 
 
 RULE = Rule(
@@ -92,7 +90,7 @@ RULE = Rule(
         "huggingface/datasets#7742",
         "huggingface/peft#3333",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==21.0.0]\n',

@@ -1,4 +1,4 @@
-"""A folder's path holds a variable or a ~ that nobody replaces.
+"""A folder's path contains a variable or a ~ that nothing replaces.
 
 ## What it does
 
@@ -6,29 +6,27 @@ Looks through `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
 
 ## Why
 
-Shells replace them, programs do not: the path is handed over as it stands, and means a folder
-whose name begins with a dollar sign.
+Shells replace them, programs do not: the path is handed over as it stands, and means a folder whose
+name begins with a dollar sign.
 
 ## How to fix
 
-Write the path out. Where it differs between users or places, give targets `paths` of their own.
+Write the full path. If it differs between users or machines, set `paths` at the targets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import declared_folders
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 _LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such folder, once for all targets that use it."""
+def _check(context: LintContext) -> Findings:
     for route, path in {folder.route: folder.path for folder in declared_folders(context)}.items():
         left = _LEFT.search(path)
         if left is None or not path.startswith("/"):
@@ -50,7 +48,7 @@ RULE = Rule(
         "the spec language: `paths` are taken as they stand",
         "POSIX shell, tilde and parameter expansion",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
         Example(

@@ -7,13 +7,12 @@ Looks at `paths`, of the spec and of every target: each must start at the root o
 ## Why
 
 A relative path means another folder wherever the working directory is another one: a notebook
-starts in /content on Colab and in /home/jupyter on Workbench.
-`~` and `$HOME` are expanded by shells, not by Python's open(), and stand for different homes in
-a terminal, a kernel and a service.
+starts in /content on Colab and in /home/jupyter on Workbench. `~` and `$HOME` are expanded by
+shells, not by Python's open(), and stand for different homes in a terminal, a kernel and a service.
 
 ## How to fix
 
-Write the whole path. Where it differs between targets, give the target `paths` of its own.
+Write the whole path. If it differs between targets, set `paths` at the target.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Route, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.spec import Platform
 
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/].*")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder that depends on the working directory or the user."""
+def _check(context: LintContext) -> Findings:
     windows = Platform.WINDOWS_X86_64 in context.spec.platforms
     for route, path in _paths(context):
         if path.startswith("/") or (windows and _WINDOWS.fullmatch(path)):
@@ -63,7 +61,7 @@ RULE = Rule(
         "the spec language: `paths` are absolute",
         "Colab and Workbench, working directory of a notebook",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\npaths: {data: data/train}\n', "data/train"

@@ -3,13 +3,13 @@
 ## What it does
 
 Finds folders below /content at targets that are not on Colab, and folders below /home/jupyter on
-Colab. Targets may have `paths` of their own.
+Colab. Targets may have their own `paths`.
 
 ## Why
 
 /content is Colab's working directory. On Workbench and on other machines it does not exist, and
-only root may make a folder in /. /home/jupyter is the home on
-Workbench, where it lies on the data disk; on Colab it can be made, and is nothing that lasts.
+only root may make a folder in /. /home/jupyter is the home on Workbench, where it lies on the data
+disk; on Colab it can be made, and is nothing that lasts.
 
 ## How to fix
 
@@ -18,84 +18,53 @@ Give the target `paths` with the folder as it is called there; the finding propo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     WORKBENCH_HOME,
-    DeclaredFolder,
     declared_folders,
     is_within,
-    override_edit,
+    override_fix,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder and target that do not go together."""
+def _check(context: LintContext) -> Findings:
     for folder in declared_folders(context):
+        home = ""
+        severity = None
+        why = "/content exists on Colab only, and only root may make a folder in /."
+        is_below_content = is_within(folder.path, COLAB_HOME)
         match folder.target.target:
-            case ColabTarget() if (
-                is_within(folder.path, WORKBENCH_HOME) and not folder.holds_results
-            ):
-                yield _finding(
-                    context,
-                    folder,
-                    "Colab",
-                    COLAB_HOME,
-                    "It can be made there, and means nothing: Colab's home is /content.",
-                    Severity.INFO,
-                )
-            case WorkbenchTarget() if is_within(folder.path, COLAB_HOME):
-                yield _finding(
-                    context,
-                    folder,
-                    "Workbench",
-                    WORKBENCH_HOME,
-                    "/content exists on Colab only, and only root may make a folder in /.",
-                    None,
-                )
-            case LocalTarget() if is_within(folder.path, COLAB_HOME):
-                yield _finding(
-                    context,
-                    folder,
-                    "this machine",
-                    "",
-                    "/content exists on Colab only, and only root may make a folder in /.",
-                    None,
-                )
-
-
-def _finding(
-    context: LintContext,
-    folder: DeclaredFolder,
-    system: str,
-    home: str,
-    why: str,
-    severity: Severity | None,
-) -> Diagnostic:
-    path, shared = to_target_path(folder.path, home) if home else "", folder.route[0] == "paths"
-    fix = None
-    if path and shared:
-        fix = Fix(
-            f"write {path} at target {folder.target.name}",
-            (override_edit(context, folder, path),),
-            Applicability.UNSAFE,
+            case ColabTarget():
+                if folder.holds_results or not is_within(folder.path, WORKBENCH_HOME):
+                    continue
+                system = "Colab"
+                home = COLAB_HOME
+                severity = Severity.INFO
+                why = "It can be made there, and means nothing: Colab's home is /content."
+            case WorkbenchTarget() if is_below_content:
+                system = "Workbench"
+                home = WORKBENCH_HOME
+            case LocalTarget() if is_below_content:
+                system = "this machine"
+            case _:
+                continue
+        path = to_target_path(folder.path, home) if home else ""
+        name = folder.target.name
+        yield RULE.diagnostic(
+            f"paths.{folder.key} is {folder.path!r}, and target {name} is on {system}",
+            folder.route,
+            severity=severity,
+            why=why,
+            help=f"give target {name} its own: paths: {{{folder.key}: "
+            f"{path or 'a folder that you may write to'}}}",
+            related=related_at(folder.target.route, "used here"),
+            fix=override_fix(folder, path),
         )
-    return RULE.diagnostic(
-        f"paths.{folder.key} is {folder.path!r}, and target {folder.target.name} is on {system}",
-        folder.route,
-        severity=severity,
-        why=why,
-        help=f"give target {folder.target.name} its own: paths: {{{folder.key}: "
-        f"{path or 'a folder that you may write to'}}}",
-        related=(related_at(folder.target.route, "used here"),),
-        fix=fix,
-    )
 
 
 RULE = Rule(
@@ -106,7 +75,7 @@ RULE = Rule(
         "googlecolab/colabtools: a notebook's working directory is /content",
         "docs.cloud.google.com, Workbench instances: /home/jupyter",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "

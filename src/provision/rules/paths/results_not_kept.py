@@ -1,29 +1,26 @@
-"""A folder for results lies where it does not outlive the work.
+"""A folder for results is in a location that does not outlive the work.
 
 ## What it does
 
-Looks where folders lie whose name says that they hold results (output, checkpoints, models, logs
-...): in memory, where systems clean up, on a Colab runtime,
-outside /home/jupyter on Workbench.
+Finds folders whose name suggests results (output, checkpoints, models, logs ...) in locations that
+lose them: in memory, in folders that systems clean up, on a Colab runtime, outside /home/jupyter on
+Workbench.
 
 ## Why
 
-/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes
-with the runtime. A Workbench container keeps /home/jupyter and
-nothing else; on a Workbench machine what lies elsewhere is on the boot disk, which an upgrade
-replaces.
+/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes with
+the runtime. A Workbench container keeps /home/jupyter and nothing else; on a Workbench machine what
+lies elsewhere is on the boot disk, which an upgrade replaces.
 
 ## How to fix
 
-Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab.
-Where only copies lie there, nothing needs to be done.
+Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab. Where
+only copies lie there, nothing needs to be done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
@@ -35,79 +32,60 @@ from provision.rules.folders import (
     is_in_container,
     is_in_memory,
     is_within,
-    override_edit,
+    override_fix,
     to_target_path,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each folder of results at each target that does not keep it."""
+def _check(context: LintContext) -> Findings:
     for folder in declared_folders(context):
-        if (
-            folder.holds_results
-            and folder.path.startswith("/")
-            and (lost := _find_loss(folder)) is not None
-        ):
-            yield _finding(context, folder, *lost)
-
-
-def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str, str] | None:
-    """Return the severity, how results get lost, and a path that keeps them; None if kept."""
-    path, target = folder.path, folder.target.target
-    workbench, colab = isinstance(target, WorkbenchTarget), isinstance(target, ColabTarget)
-    if workbench:
-        stays = to_target_path(path, WORKBENCH_HOME)
-    elif colab:
-        stays = (
-            f"{DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them to a "
-            "bucket"
+        loss = _find_loss(folder)
+        if loss is None or not folder.holds_results or not folder.path.startswith("/"):
+            continue
+        severity, how = loss
+        kept = ""
+        help_text = "write a folder on a disk that stays"
+        if isinstance(folder.target.target, WorkbenchTarget):
+            kept = to_target_path(folder.path, WORKBENCH_HOME)
+            help_text = f"write {kept}"
+        elif isinstance(folder.target.target, ColabTarget):
+            help_text = (
+                f"write {DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them "
+                "to a bucket"
+            )
+        yield RULE.diagnostic(
+            f"target {folder.target.name}: what is written to paths.{folder.key} ({folder.path}) "
+            f"{how}",
+            folder.route,
+            severity=severity,
+            why="Its name says that it holds results, and they do not outlive the work there.",
+            help=help_text,
+            related=related_at(folder.target.route, "used here"),
+            fix=override_fix(folder, kept),
         )
-    else:
-        stays = ""
+
+
+def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str] | None:
+    """Return the severity and how results get lost; None if they are kept."""
+    path = folder.path
+    target = folder.target.target
     if is_in_memory(path):
-        return None, "is in memory: it takes RAM, and is gone when the machine stops", stays
-    if colab:
-        if is_within(path, *DRIVE_MOUNTS):
-            return None
-        return (Severity.INFO, "goes with the runtime", stays)
+        return None, "is in memory: it takes RAM, and is gone when the machine stops"
+    if isinstance(target, ColabTarget):
+        return None if is_within(path, *DRIVE_MOUNTS) else (Severity.INFO, "goes with the runtime")
     if is_within(path, COLAB_HOME):
         return None  # It is not there at all: REF102.
-    if workbench and not is_within(path, WORKBENCH_HOME):
+    if isinstance(target, WorkbenchTarget) and not is_within(path, WORKBENCH_HOME):
         if is_in_container(folder.target):
-            return (
-                None,
-                f"is gone when the container starts anew: only {WORKBENCH_HOME} stays",
-                stays,
-            )
+            return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
         if is_cleared_by_system(path):
-            return (None, "is cleared by the system", stays)
-        return (Severity.INFO, "is on the boot disk, which an upgrade replaces", stays)
+            return None, "is cleared by the system"
+        return Severity.INFO, "is on the boot disk, which an upgrade replaces"
     if is_cleared_by_system(path):
-        return (Severity.INFO, "is cleared by the system, at the latest when it starts anew", stays)
+        return Severity.INFO, "is cleared by the system, at the latest when it starts anew"
     return None
-
-
-def _finding(
-    context: LintContext, folder: DeclaredFolder, severity: Severity | None, how: str, stays: str
-) -> Diagnostic:
-    proposed = stays if stays.startswith(WORKBENCH_HOME) and folder.route[0] == "paths" else ""
-    return RULE.diagnostic(
-        f"target {folder.target.name}: what is written to paths.{folder.key} ({folder.path}) {how}",
-        folder.route,
-        severity=severity,
-        why="Its name says that it holds results, and they do not outlive the work there.",
-        help=f"write {stays}" if stays else "write a folder on a disk that stays",
-        related=(related_at(folder.target.route, "used here"),),
-        fix=Fix(
-            f"write {proposed} at target {folder.target.name}",
-            (override_edit(context, folder, proposed),),
-            Applicability.UNSAFE,
-        )
-        if proposed
-        else None,
-    )
 
 
 CONTAINER = (
@@ -126,7 +104,7 @@ RULE = Rule(
         "Colab FAQ, research.google.com/colaboratory/faq.html",
         "Filesystem Hierarchy Standard 3.0: /tmp, /run",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(f"{EMPTY_SPEC}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
         Example(f"{EMPTY_SPEC}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108

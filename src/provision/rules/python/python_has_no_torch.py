@@ -1,4 +1,4 @@
-"""The torch that is asked for has no wheel for the Python that is asked for.
+"""The requested torch has no wheel for the requested Python.
 
 ## What it does
 
@@ -6,9 +6,9 @@ Looks up the Pythons for which the allowed torch releases have wheels, on the pl
 
 ## Why
 
-torch is published as wheels only. Without one for this Python, resolving ends in "Could not find
-a version that satisfies the requirement", which names
-neither the Pythons that would do nor the torch that would.
+torch is published as wheels only. Without one for this Python, resolving ends in "Could not find a
+version that satisfies the requirement", which names neither the Pythons that would do nor the torch
+that would.
 
 ## How to fix
 
@@ -18,61 +18,56 @@ has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts import TorchRelease
+from provision.diagnostics import Severity
 from provision.facts.versions import format_versions
-from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.releases import torch_releases, torch_rows
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.spec import LocalTarget
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for the first platform without a torch wheel for the Python."""
+def _check(context: LintContext) -> Findings:
     releases = torch_releases(context)
-    if releases:
-        rows = [row for row in map(context.facts.torch_release, releases.known) if row]
-    else:
-        rows = []
-    python = context.python
-    missing = [
-        platform
-        for platform in _platforms(context)
-        if not any(python in row.pythons_on(platform) for row in rows)
-    ]
-    if releases is None or not rows or not missing:
+    rows = torch_rows(context, releases)
+    if releases is None or not rows:
         return
     newest = rows[-1]
-    fitting = [row.release for row in context.facts.torch if python in row.pythons_on(missing[0])]
-    yield RULE.diagnostic(
-        f"{releases.requested} has no wheel for Python {python} on {missing[0]}: "
-        f"{newest.release} has {_pythons(newest, missing[0])}",
-        ("python",),
-        severity=Severity.UNKNOWN if releases.includes_newer else None,
-        why="torch is published as wheels only, so nothing can be installed for another Python."
-        + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
-        help=f"use Python {newest.pythons_on(missing[0])[-1]}"
-        + (f", or torch {format_versions(fitting)}, which has Python {python}" if fitting else ""),
-        related=(related_at(releases.route, "torch asked for here"),),
-    )
+    python = context.python
+    for platform in _platforms(context):
+        if any(python in row.pythons_on(platform) for row in rows):
+            continue
+        pythons = newest.pythons_on(platform)
+        others = [row.release for row in context.facts.torch if python in row.pythons_on(platform)]
+        yield RULE.diagnostic(
+            f"{releases.requested} has no wheel for Python {python} on {platform}: "
+            f"{newest.release} has {format_versions(pythons)}",
+            ("python",),
+            severity=Severity.UNKNOWN if releases.includes_newer else None,
+            why="torch is published as wheels only, so nothing can be installed for another Python."
+            + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
+            help=f"use Python {pythons[-1]}"
+            + (
+                f", or torch {format_versions(others)}, which has Python {python}" if others else ""
+            ),
+            related=related_at(releases.route, "torch asked for here"),
+        )
+        return
 
 
 def _platforms(context: LintContext) -> list[str]:
-    local = [target for target in context.spec.targets.values() if isinstance(target, LocalTarget)]
-    clouds = len(local) < len(context.spec.targets)
-    return list(
-        dict.fromkeys(
-            [
-                *(["linux-x86_64"] if clouds else []),
-                *(platform.value for platform in context.spec.platforms if local),
-            ]
-        )
-    )
-
-
-def _pythons(row: TorchRelease, platform: str) -> str:
-    return format_versions(row.pythons_on(platform))
+    """Return the platforms of cloud targets and those of local targets, each once."""
+    are_local = [isinstance(target, LocalTarget) for target in context.spec.targets.values()]
+    platforms = [] if all(are_local) else ["linux-x86_64"]
+    if any(are_local):
+        platforms += [platform.value for platform in context.spec.platforms]
+    return list(dict.fromkeys(platforms))
 
 
 RULE = Rule(
@@ -80,7 +75,7 @@ RULE = Rule(
     name="python-has-no-torch",
     severity=Severity.ERROR,
     sources=("wheel tags of torch on the public package index",),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
         Example(

@@ -1,15 +1,14 @@
-"""The Python that is asked for is older than what verifies an environment needs.
+"""The requested Python is older than the verification of an environment needs.
 
 ## What it does
 
-Says so for every Python below 3.10.
+Reports every Python below 3.10.
 
 ## Why
 
 The programs that install from the lock, verify the environment and record what a run takes run
-inside it, and need Python 3.10. With an older one everything
-is installed, and the verification then ends without a verdict. The Python project maintains none
-of these versions any more.
+inside it, and need Python 3.10. With an older one everything is installed, and the verification
+then ends without a verdict. The Python project maintains none of these versions any more.
 
 ## How to fix
 
@@ -18,16 +17,13 @@ Take Python 3.10 or newer; `provision suggest` names the combinations of version
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 _OLDEST = (3, 10)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a Python below 3.10."""
+def _check(context: LintContext) -> Findings:
     if tuple(map(int, context.spec.python.split("."))) >= _OLDEST:
         return
     yield RULE.diagnostic(
@@ -48,7 +44,7 @@ RULE = Rule(
         "https://devguide.python.org/versions/",
         "requires-python of provision's programs for devices (docs/architecture.md)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example('gpu: none\npython: "3.9"\npackages: [six]\n', '"3.9"'),
         Example('gpu: none\npython: "3.7"\npackages: []\n', '"3.7"'),

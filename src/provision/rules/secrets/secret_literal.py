@@ -3,21 +3,20 @@
 ## What it does
 
 Looks through `env`, `paths`, `training.arguments` and the addresses of indexes for values in the
-shape of a known token or private key, and for values whose
-name says that they are secret (`HF_TOKEN`, `WANDB_API_KEY`, `DB_PASSWORD`). References such as
-`$HF_TOKEN`, stand-ins, paths, numbers and booleans are let be.
-The value is never shown.
+shape of a known token or private key, and for values with the name of a secret (`HF_TOKEN`,
+`WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, placeholders, paths, numbers and
+booleans are accepted. The value is never shown.
 
 ## Why
 
-A spec lives in a repository. Whoever can read it, a copy of it or its history can use the
-secret, and taking the line out later does not help.
+A spec lives in a repository. Whoever can read it, a copy of it or its history can use the secret,
+and taking the line out later does not help.
 
 ## How to fix
 
-Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}`
-or `{colab: HF_TOKEN}`. It is then fetched where it is used.
-Revoke the one that was written.
+Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}` or
+`{colab: HF_TOKEN}`. It is then fetched by the target that uses it. Revoke the secret that was
+written.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from provision.agent.core.redact import is_secret_like
-from provision.diagnostics import Diagnostic, Route, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Route, Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 _NAMES = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
@@ -36,8 +35,8 @@ _NAMES = frozenset(
 _KEYS = frozenset(
     {"API", "ACCESS", "SECRET", "PRIVATE", "AUTH", "ENCRYPTION", "SIGNING", "ACCOUNT"}
 )
-"""What stands before KEY where the key is a secret; other keys (PARTITION_KEY) are only taken for
-one when they look random.
+"""Words before KEY that make it a secret; the value of another key (PARTITION_KEY) is a secret only
+if it looks random.
 """
 _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=-]{20,}")
 _HARMLESS = re.compile(
@@ -51,12 +50,11 @@ switches. Our choice.
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each value that is a secret by its form or its name."""
+def _check(context: LintContext) -> Findings:
     yield from _findings(_values(context))
 
 
-def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def check_data(data: Mapping[str, Any]) -> Findings:
     """Yield the same findings for data that does not match the schema of a spec."""
     yield from _findings(
         text
@@ -69,7 +67,7 @@ def check_data(data: Mapping[str, Any]) -> Iterator[Diagnostic]:
             yield from _findings(_texts(("targets", name, "paths"), target.get("paths")))
 
 
-def _findings(values: Iterable[tuple[Route, str]]) -> Iterator[Diagnostic]:
+def _findings(values: Iterable[tuple[Route, str]]) -> Findings:
     for route, value in values:
         if is_secret_like(value) or (
             len(value) >= _SHORTEST
@@ -125,7 +123,7 @@ RULE = Rule(
     name="secret-literal",
     severity=Severity.ERROR,
     sources=("token formats that the services publish", "skypilot-org/skypilot#10741"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: []\nenv: {GREETING: '

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read
-on this machine, by local targets; `{colab: ...}` by Colab;
-`{secret: projects/...}` by Workbench instances. A secret that only some of the targets can follow
-is a warning.
+Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read on
+this machine, by local targets; `{colab: ...}` by Colab; `{secret: projects/...}` by Workbench
+instances. A secret that only some of the targets can follow is a warning.
 
 ## Why
 
-A Workbench instance does not see the variables of your shell, and a laptop does not see the
-secrets stored in Colab. The variable would be missing there.
+A Workbench instance does not see the variables of your shell, and a laptop does not see the secrets
+stored in Colab. The variable would be missing there.
 
 ## How to fix
 
@@ -19,16 +18,13 @@ Name it in the way of the targets that the spec has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.kinds.base import SecretSource
 from provision.refusals import find_target_refusals
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each secret that a target cannot fetch."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None:  # a resolved set has a part of the targets only
         return
     registered = context.spec.registry.kinds
@@ -48,7 +44,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
     yield from _refused_by_some(context, sources)
 
 
-def _refused_by_some(context: LintContext, sources: set[SecretSource]) -> Iterator[Diagnostic]:
+def _refused_by_some(context: LintContext, sources: set[SecretSource]) -> Findings:
     for target in context.spec.targets:
         for refusal in find_target_refusals(context.spec, target, context.facts):
             if refusal.rule != RULE.id:
@@ -70,7 +66,7 @@ RULE = Rule(
     name="secret-unreachable",
     severity=Severity.ERROR,
     sources=("the spec language: kinds of secret references",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: T4\npython: "3.13"\npackages: []\nsecrets: {HF_TOKEN: {env: '

@@ -4,8 +4,8 @@
 
 Finds every field that `plan` or `lock` would refuse, judged from the text of the spec alone: a
 Jupyter kernel without ipykernel, conda packages without a target that conda makes, `cuda_toolkit`,
-requirements that only a card can meet at a target without one. A field of the whole spec that
-only some of its targets refuse is a warning.
+requirements that only a card can meet at a target without one. A field of the whole spec that only
+some of its targets refuse is a warning.
 
 ## Why
 
@@ -18,16 +18,13 @@ Follow the finding. Give a target its own `gpu`, `requires` or `paths` if the ot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.base import Refusal
 from provision.refusals import find_target_refusals, find_unlockable
-from provision.rules.rule import Example, LintContext, Rule
+from provision.rules.rule import Example, Findings, LintContext, Rule
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each refusal that no other rule reports."""
+def _check(context: LintContext) -> Findings:
     if context.resolved is not None:  # a resolved set has a part of the targets only
         return
     for refusal in find_unlockable(context.spec):
@@ -66,7 +63,7 @@ RULE = Rule(
     name="refused-by-target",
     severity=Severity.ERROR,
     sources=("the spec language: a field without effect is refused",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.12"\npackages: [numpy]\ntargets: {here: {kind: local, '

@@ -1,4 +1,4 @@
-"""An argument of Trainer is deprecated in the transformers that is asked for.
+"""An argument of Trainer is deprecated in the requested transformers.
 
 ## What it does
 
@@ -16,11 +16,9 @@ Write the name that takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     EQUIVALENT_FIELDS,
@@ -31,30 +29,28 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each deprecated argument that another one can stand for."""
+def _check(context: LintContext) -> Findings:
     known = trainer_releases(context)
     for name in context.spec.training.arguments if known else ():
         row = context.facts.arguments.get(name)
-        if (
-            row is None
-            or not row.deprecated_since
-            or name in EQUIVALENT_FIELDS
-            or not is_in_release(context.facts, row, known[-1])
-            or require_version(known[-1]) < require_version(row.deprecated_since)
-        ):
+        newest = known[-1]
+        if row is None or not row.deprecated_since or name in EQUIVALENT_FIELDS:
             continue
-        instead, renamed = find_successor(context.facts, row, known[0])
-        if instead is not None or row.instead:
-            yield RULE.diagnostic(
-                f"transformers {known[-1]} calls {name} deprecated"
-                + (f": {instead} takes its place" if instead else ""),
-                (*ARGUMENTS_ROUTE, name),
-                at=RoutePart.KEY,
-                why="One of the next releases will not have it.",
-                help=f"write {instead}" if instead else row.instead,
-                fix=rename_argument_fix(context, name, instead) if instead and renamed else None,
-            )
+        if require_version(newest) < require_version(row.deprecated_since):
+            continue
+        instead, is_renamed = find_successor(context.facts, row, known[0])
+        help_text = f"write {instead}" if instead else row.instead
+        if not help_text or not is_in_release(context.facts, row, newest):
+            continue
+        yield RULE.diagnostic(
+            f"transformers {newest} calls {name} deprecated"
+            + (f": {instead} takes its place" if instead else ""),
+            (*ARGUMENTS_ROUTE, name),
+            at=RoutePart.KEY,
+            why="One of the next releases will not have it.",
+            help=help_text,
+            fix=rename_argument_fix(context, name, instead) if instead and is_renamed else None,
+        )
 
 
 RULE = Rule(
@@ -62,7 +58,7 @@ RULE = Rule(
     name="argument-deprecated",
     severity=Severity.INFO,
     sources=("training_args.py in the transformers wheels on PyPI",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: '

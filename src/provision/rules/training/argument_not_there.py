@@ -1,4 +1,4 @@
-"""An argument of Trainer is not in the transformers that is asked for.
+"""The requested transformers has no such argument of Trainer.
 
 ## What it does
 
@@ -7,9 +7,9 @@ transformers 4.20 to the newest release in the facts.
 
 ## Why
 
-`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed
-some thirty names that tutorials use: evaluation_strategy,
-no_cuda, overwrite_output_dir, per_gpu_train_batch_size, warmup_ratio.
+`TrainingArguments(...)` ends in "got an unexpected keyword argument". transformers 5 removed some
+thirty names that tutorials use: evaluation_strategy, no_cuda, overwrite_output_dir,
+per_gpu_train_batch_size, warmup_ratio.
 
 ## How to fix
 
@@ -18,12 +18,16 @@ Write the name that took its place, or stay with a transformers release that has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.facts.schema_packages import TrainingArgument
-from provision.rules.package_requirements import requested_package
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.package_requirements import related_line, requested_package
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+)
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     find_successor,
@@ -33,49 +37,42 @@ from provision.rules.training.trainer_arguments import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known argument that the newest possible release does not have."""
+def _check(context: LintContext) -> Findings:
+    facts = context.facts
     known = trainer_releases(context)
-    for name in context.spec.training.arguments if known else ():
-        row = context.facts.arguments.get(name)
-        if row is not None and is_in_release(context.facts, row, known[-1]) is False:
-            yield _finding(context, row, known)
-
-
-def _finding(context: LintContext, row: TrainingArgument, known: tuple[str, ...]) -> Diagnostic:
-    newest, later = (
-        known[-1],
-        bool(row.first)
-        and is_in_release(context.facts, row, context.facts.arguments_read[-1]) is not False
-        and not row.last,
-    )
-    instead, renamed = (None, False) if later else find_successor(context.facts, row, newest)
     transformers = requested_package(context, "transformers")
-    was = f"it came with {row.first}" if later else f"the last release with it is {row.last}"
-    return RULE.diagnostic(
-        f"transformers {newest} has no argument {row.argument}: {was}",
-        (*ARGUMENTS_ROUTE, row.argument),
-        at=RoutePart.KEY,
-        severity=None
-        if all(is_in_release(context.facts, row, release) is False for release in known)
-        else Severity.WARNING,
-        why=f"TrainingArguments ends in \"unexpected keyword argument '{row.argument}'\".",
-        help=_help(row, instead, later=later, renamed=renamed),
-        related=(related_at(transformers.route, "transformers asked for here"),)
-        if transformers and transformers.package
-        else (),
-        fix=rename_argument_fix(context, row.argument, instead) if instead and renamed else None,
-    )
-
-
-def _help(row: TrainingArgument, instead: str | None, *, later: bool, renamed: bool) -> str:
-    if later:
-        return f"ask for transformers>={row.first}, or leave it out"
-    if instead is None:
-        return row.instead or f"leave it out, or ask for transformers<={row.last}"
-    if renamed:
-        return f"write {instead}"
-    return f"write {instead}, whose values differ, or ask for transformers<={row.last}"
+    for name in context.spec.training.arguments if known else ():
+        row = facts.arguments.get(name)
+        if row is None or is_in_release(facts, row, known[-1]) is not False:
+            continue
+        fix = None
+        is_later = row.first and not row.last
+        if is_later and is_in_release(facts, row, facts.arguments_read[-1]) is not False:
+            history = f"it came with {row.first}"
+            help_text = f"ask for transformers>={row.first}, or leave it out"
+        else:
+            history = f"the last release with it is {row.last}"
+            instead, is_renamed = find_successor(facts, row, known[-1])
+            if instead is None:
+                help_text = row.instead or f"leave it out, or ask for transformers<={row.last}"
+            elif is_renamed:
+                help_text = f"write {instead}"
+                fix = rename_argument_fix(context, name, instead)
+            else:
+                help_text = (
+                    f"write {instead}, whose values differ, or ask for transformers<={row.last}"
+                )
+        is_in_none = all(is_in_release(facts, row, release) is False for release in known)
+        yield RULE.diagnostic(
+            f"transformers {known[-1]} has no argument {name}: {history}",
+            (*ARGUMENTS_ROUTE, name),
+            at=RoutePart.KEY,
+            severity=None if is_in_none else Severity.WARNING,
+            why=f"TrainingArguments ends in \"unexpected keyword argument '{name}'\".",
+            help=help_text,
+            related=related_line(transformers) if transformers else (),
+            fix=fix,
+        )
 
 
 RULE = Rule(
@@ -87,7 +84,7 @@ RULE = Rule(
         "huggingface/course#987",
         "ROCm/MAD#136",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

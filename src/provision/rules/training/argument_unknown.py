@@ -12,25 +12,22 @@ made and the model loaded.
 
 ## How to fix
 
-Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong into the
-program: here stand those of TrainingArguments alone. One of
-these that the facts know is a warning. Beside trl, whose classes take many more, a name that
-resembles no argument of TrainingArguments is let be.
+Correct the name. Arguments of a subclass (Seq2SeqTrainingArguments, SFTConfig) belong in the
+program: `training.arguments` takes those of TrainingArguments only. An argument of a known subclass
+is a warning. If trl is listed, whose classes take many more, a name that resembles no argument of
+TrainingArguments is accepted.
 
 `attn_implementation` may stand here, although it is an argument of the model: the model of the
-verification is built with it. Your program has to pass it to
-its own.
+verification is built with it. Your program has to pass it to its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
-from provision.facts.schema_packages import SubclassArgument
+from provision.diagnostics import RoutePart, Severity
+from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import is_known_dependency
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,
     is_in_release,
@@ -39,13 +36,12 @@ from provision.rules.training.trainer_arguments import (
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name that the facts do not know."""
+def _check(context: LintContext) -> Findings:
     unknown = [
         name for name in context.spec.training.arguments if name not in context.facts.arguments
     ]
     releases = None
-    if unknown and context.spec.framework() == "hf-trainer":
+    if unknown and context.uses_trainer:
         releases = transformers_releases(context)
     if releases is None:
         return
@@ -55,16 +51,31 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         for name, row in context.facts.arguments.items()
         if is_in_release(context.facts, row, newest)
     ]
-    trl = any(package.key == "trl" for package in context.spec.packages) or is_known_dependency(
-        context, "trl"
-    )
+    trl = find_line(context, "trl") is not None or is_known_dependency(context, "trl")
     for name in unknown:
         if name == _OF_THE_MODEL:
-            yield _model_argument_finding()
+            yield RULE.diagnostic(
+                f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
+                "with it, and TrainingArguments does not take it",
+                (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
+                at=RoutePart.KEY,
+                severity=Severity.INFO,
+                why="What is called in a forward pass is compared with it (R07); your program "
+                "passes it to from_pretrained or the configuration.",
+                help="pass it to the model in the program, and leave it here",
+            )
             continue
         if (row := context.facts.subclass_arguments.get(name)) is not None:
             if not (trl and row.of.endswith(" of trl")):
-                yield _subclass_argument_finding(row)
+                yield RULE.diagnostic(
+                    f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
+                    (*ARGUMENTS_ROUTE, row.argument),
+                    at=RoutePart.KEY,
+                    severity=Severity.WARNING,
+                    why="TrainingArguments takes no other names; those of a subclass belong into "
+                    "the program.",
+                    help=f"give it to {row.of} in the program, and leave it out here",
+                )._replace(source=row.evidence.source)
             continue
         meant = nearest_word(name, possible, 2) if len(name) > 3 else None
         if trl and meant is None:
@@ -90,30 +101,6 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
 _OF_THE_MODEL = "attn_implementation"
 
 
-def _model_argument_finding() -> Diagnostic:
-    return RULE.diagnostic(
-        f"{_OF_THE_MODEL} is an argument of the model: the verification builds its own "
-        "with it, and TrainingArguments does not take it",
-        (*ARGUMENTS_ROUTE, _OF_THE_MODEL),
-        at=RoutePart.KEY,
-        severity=Severity.INFO,
-        why="What is called in a forward pass is compared with it (R07); your program passes "
-        "it to from_pretrained or the configuration.",
-        help="pass it to the model in the program, and leave it here",
-    )
-
-
-def _subclass_argument_finding(row: SubclassArgument) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{row.argument} is an argument of {row.of}, not of TrainingArguments",
-        (*ARGUMENTS_ROUTE, row.argument),
-        at=RoutePart.KEY,
-        severity=Severity.WARNING,
-        why="TrainingArguments takes no other names; those of a subclass belong into the program.",
-        help=f"give it to {row.of} in the program, and leave it out here",
-    )._replace(source=row.evidence.source)
-
-
 def _severity(*, beyond: bool, near: bool) -> Severity | None:
     if not beyond:
         return None
@@ -125,7 +112,7 @@ RULE = Rule(
     name="argument-unknown",
     severity=Severity.ERROR,
     sources=("training_args.py in the transformers wheels on PyPI",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: '

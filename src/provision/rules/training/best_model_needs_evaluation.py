@@ -2,14 +2,14 @@
 
 ## What it does
 
-Compares `eval_strategy`, `save_strategy`, `eval_steps` and `save_steps` under
-`training.arguments` as TrainingArguments does.
+Compares `eval_strategy`, `save_strategy`, `eval_steps` and `save_steps` under `training.arguments`
+as TrainingArguments does.
 
 ## Why
 
 The best checkpoint is one that was both evaluated and saved. TrainingArguments ends in
-"--load_best_model_at_end requires the save and eval strategy to match":
-without further arguments saving goes by steps, and nothing is evaluated.
+"--load_best_model_at_end requires the save and eval strategy to match": without further arguments
+saving goes by steps, and nothing is evaluated.
 
 ## How to fix
 
@@ -18,20 +18,17 @@ Give `eval_strategy` the value of `save_strategy`, and make `save_steps` a multi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
     Edit,
-    Fix,
     Insert,
     Replace,
     RouteLocation,
     Severity,
 )
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.edits import unsafe_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 STEPS = 500
@@ -40,70 +37,56 @@ of 4.57.6 and 5.23.0).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the two do not match."""
+def _check(context: LintContext) -> Findings:
     arguments = context.spec.training.arguments
-    if (
-        arguments.get("load_best_model_at_end") is not True
-        or context.spec.framework() != "hf-trainer"
-        or context.resolved is not None
-    ):
+    if arguments.get("load_best_model_at_end") is not True or not context.uses_trainer:
         return
-    key = next(
-        (name for name in ("eval_strategy", "evaluation_strategy") if name in arguments), None
+    if context.resolved is not None:
+        return
+    route = (*ARGUMENTS_ROUTE, "load_best_model_at_end")
+    why = (
+        "TrainingArguments refuses that: the best checkpoint is one that was both evaluated and "
+        "saved."
     )
-    evaluating, saving = (
-        str(arguments[key] if key else "no"),
-        str(arguments.get("save_strategy", "steps")),
-    )
-    if saving not in ("best", evaluating):
-        yield _strategies_differ(evaluating, saving, key, arguments)
-    elif saving == "steps" and (every := _steps_apart(context)):
+    keys = [name for name in ("eval_strategy", "evaluation_strategy") if name in arguments]
+    evaluation = str(arguments[keys[0]]) if keys else "no"
+    saving = str(arguments.get("save_strategy", "steps"))
+    save = arguments.get("save_steps", STEPS)
+    evaluate = arguments.get("eval_steps", arguments.get("logging_steps", STEPS))
+    if saving not in ("best", evaluation):
+        name = "save_strategy"
+        value = evaluation
+        if evaluation == "no":
+            name = "eval_strategy"
+            value = saving
+        edit: Edit = Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
+        if name in arguments:
+            edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
         yield RULE.diagnostic(
-            f"save_steps: {every[0]} is no multiple of eval_steps: {every[1]}",
-            (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
-            why="TrainingArguments refuses that: the best checkpoint is one that was both "
-            "evaluated and saved.",
-            help=f"write save_steps: {-(-every[0] // every[1]) * every[1]}",
+            "load_best_model_at_end needs the save and eval strategy to match: saving goes by "
+            f"{saving}, evaluation by {evaluation}",
+            route,
+            why=why,
+            help=f"write {name}: {value}",
+            related=related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation is declared here")
+            if keys
+            else (),
+            fix=unsafe_fix(f"write {name}: {value}", edit),
+        )
+    elif saving == "steps" and _is_no_multiple(save, evaluate):
+        yield RULE.diagnostic(
+            f"save_steps: {save} is no multiple of eval_steps: {evaluate}",
+            route,
+            why=why,
+            help=f"write save_steps: {-(-save // evaluate) * evaluate}",
         )
 
 
-def _strategies_differ(
-    evaluating: str, saving: str, key: str | None, arguments: dict[str, Any]
-) -> Diagnostic:
-    name, value = (
-        ("eval_strategy", saving)
-        if key is None or evaluating == "no"
-        else ("save_strategy", evaluating)
-    )
-    edit: Edit
-    if name in arguments:
-        edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
-    else:
-        edit = Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
-    return RULE.diagnostic(
-        "load_best_model_at_end needs the save and eval strategy to match: saving goes by "
-        f"{saving}, evaluation by {evaluating}",
-        (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
-        why="TrainingArguments refuses that: the best checkpoint is one that was both "
-        "evaluated and saved.",
-        help=f"write {name}: {value}",
-        related=(related_at((*ARGUMENTS_ROUTE, key), "evaluation is declared here"),)
-        if key
-        else (),
-        fix=Fix(f"write {name}: {value}", (edit,), Applicability.UNSAFE),
-    )
-
-
-def _steps_apart(context: LintContext) -> tuple[int, int] | None:
-    """Return save_steps and eval_steps if both are integers and the first is not a multiple."""
-    arguments = context.spec.training.arguments
-    save, evaluate = (
-        arguments.get("save_steps", STEPS),
-        arguments.get("eval_steps", arguments.get("logging_steps", STEPS)),
-    )
-    whole = type(save) is int and type(evaluate) is int and evaluate > 0
-    return (save, evaluate) if whole and save % evaluate else None
+def _is_no_multiple(save: Any, evaluate: Any) -> bool:
+    """Return whether both are integers and the first is not a multiple of the second."""
+    if type(save) is not int or type(evaluate) is not int:
+        return False
+    return evaluate > 0 and save % evaluate != 0
 
 
 RULE = Rule(
@@ -115,7 +98,7 @@ RULE = Rule(
         "zjunlp/DeepKE#394",
         "hiyouga/LlamaFactory#8133",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -1,15 +1,14 @@
-"""torch.compile does not run on that Python with the torch that is asked for.
+"""torch.compile of the requested torch does not run on the requested Python.
 
 ## What it does
 
 Where `torch_compile: true` is declared, looks up the first torch whose torch.compile runs on the
-Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for
-3.14.
+Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for 3.14.
 
 ## Why
 
-Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is
-not supported on Python 3.12+", or the like.
+Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is not
+supported on Python 3.12+", or the like.
 
 ## How to fix
 
@@ -18,47 +17,44 @@ Ask for the torch that the finding names, take an older Python, or write `torch_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import require_version
+from provision.rules.edits import replace_fix
 from provision.rules.releases import torch_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 ROUTE = ("training", "torch_compile")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding if no admitted torch supports torch.compile on the Python."""
-    row = None
-    if context.spec.training.torch_compile:
-        row = context.facts.compile_pythons.get(context.python)
-    releases = torch_releases(context) if row is not None else None
-    if (
-        row is None
-        or releases is None
-        or not releases.known
-        or releases.includes_newer
-        or require_version(releases.known[-1]) >= require_version(row.first)
-    ):
+def _check(context: LintContext) -> Findings:
+    row = context.facts.compile_pythons.get(context.python)
+    releases = torch_releases(context)
+    if not context.spec.training.torch_compile or row is None or releases is None:
+        return
+    if not releases.known or releases.includes_newer:
+        return
+    newest = releases.known[-1]
+    if require_version(newest) >= require_version(row.first):
         return
     yield RULE.diagnostic(
         f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
-        f"{releases.requested} admits {releases.known[-1]} at most",
+        f"{releases.requested} admits {newest} at most",
         ROUTE,
-        severity=row.evidence.cap_severity(Severity.ERROR),
+        evidence=row.evidence,
         why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
         f"on Python {row.python}.",
         help=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
-        related=(
-            related_at(releases.route, "torch asked for here"),
-            related_at(("python",), "Python asked for here"),
-        ),
-        fix=Fix(
-            "write torch_compile: false",
-            (Replace(RouteLocation(ROUTE), "false"),),
-            Applicability.UNSAFE,
-        ),
+        related=related_at(releases.route, "torch asked for here")
+        + related_at(("python",), "Python asked for here"),
+        fix=replace_fix("write torch_compile: false", ROUTE, "false"),
     )
 
 
@@ -70,7 +66,7 @@ RULE = Rule(
         "check_if_dynamo_supported in torch/_dynamo/eval_frame.py of the torch wheels",
         "pytorch/pytorch#120233",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n',

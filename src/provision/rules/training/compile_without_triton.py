@@ -2,15 +2,15 @@
 
 ## What it does
 
-Looks for `torch_compile: true` beside a card below compute capability 7.0, and beside Windows
-among the platforms, for which triton has no wheels. `lock`
-also looks for torch among the resolved packages.
+Looks for `torch_compile: true` together with a card below compute capability 7.0, or with Windows
+among the platforms, for which triton has no wheels. `lock` also looks for torch among the resolved
+packages.
 
 ## Why
 
-torch.compile makes triton code for the card. On older cards it ends in "too old to be supported
-by the triton GPU compiler", on Windows in "Cannot find a
-working triton installation". Without torch there is nothing to compile with.
+torch.compile makes triton code for the card. On older cards it ends in "too old to be supported by
+the triton GPU compiler", on Windows in "Cannot find a working triton installation". Without torch
+there is nothing to compile with.
 
 ## How to fix
 
@@ -19,20 +19,25 @@ Write `torch_compile: false`, add torch, take a newer card, or use WSL2 in place
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
 from provision.facts.versions import require_version
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.edits import replace_fix
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
+from provision.spec import Platform
 
 ROUTE = ("training", "torch_compile")
-_FIX = Fix(
-    "write torch_compile: false", (Replace(RouteLocation(ROUTE), "false"),), Applicability.UNSAFE
-)
+_FIX = replace_fix("write torch_compile: false", ROUTE, "false")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for a set without torch, and for each card that triton does not support."""
+def _check(context: LintContext) -> Findings:
     if not context.spec.training.torch_compile:
         return
     if context.resolved is None:
@@ -49,51 +54,45 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         )
 
 
-def _old_card_findings(context: LintContext) -> Iterator[Diagnostic]:
-    floors = [
+def _old_card_findings(context: LintContext) -> Findings:
+    floors = (
         row
         for row in context.facts.capability_floors
         if (row.package, row.use) == ("triton", "torch.compile")
-    ]
-    cards = {
-        target.gpu_settings.gpu_route: (target.gpu_settings.gpu.type, target.card)
-        for target in context.targets
-    }
-    for floor in floors[:1]:
-        for route, (gpu, card) in cards.items():
-            if card is None or require_version(card.cc) >= require_version(floor.cc_min):
-                continue
-            yield RULE.diagnostic(
-                f"torch_compile: true needs compute capability {floor.cc_min}, and "
-                f"{gpu} has {card.cc}",
-                ROUTE,
-                severity=floor.evidence.cap_severity(Severity.ERROR),
-                why="torch.compile makes triton code, and triton refuses older cards.",
-                help="write torch_compile: false, or take a newer card",
-                related=(related_at(route, "card asked for here"),),
-                fix=_FIX,
-            )
-
-
-def _windows_findings(context: LintContext) -> Iterator[Diagnostic]:
-    triton = context.facts.platforms.get("triton")
-    is_local = any(target.target.kind == "local" for target in context.targets)
-    has_card = any(target.gpu_settings.is_nvidia for target in context.targets)
-    if triton is None or not is_local or not has_card:
-        return
-    platforms = [platform.value for platform in context.spec.platforms]
-    lacking = [name for name in platforms if name.startswith("windows")]
-    lacking = [name for name in lacking if name not in triton.platforms]
-    if lacking:
+    )
+    floor = next(floors)
+    for route, target in context.targets_by_gpu.items():
+        card = target.card
+        if card is None or require_version(card.cc) >= require_version(floor.cc_min):
+            continue
         yield RULE.diagnostic(
-            f"torch_compile: true needs triton, which has no wheel for {lacking[0]}",
+            f"torch_compile: true needs compute capability {floor.cc_min}, and "
+            f"{target.gpu_settings.gpu.type} has {card.cc}",
             ROUTE,
-            severity=Severity.WARNING,
-            why='torch.compile ends in "Cannot find a working triton installation" there.',
-            help="write torch_compile: false, or take Windows out of platforms and use WSL2",
-            related=(related_at(("platforms",), "platforms of the lock"),),
+            evidence=floor.evidence,
+            why="torch.compile makes triton code, and triton refuses older cards.",
+            help="write torch_compile: false, or take a newer card",
+            related=related_at(route, "card asked for here"),
             fix=_FIX,
         )
+
+
+def _windows_findings(context: LintContext) -> Findings:
+    is_local = any(target.target.kind == "local" for target in context.targets)
+    has_card = any(target.gpu_settings.is_nvidia for target in context.targets)
+    if not is_local or not has_card or Platform.WINDOWS_X86_64 not in context.spec.platforms:
+        return
+    if Platform.WINDOWS_X86_64 in context.facts.platforms["triton"].platforms:
+        return
+    yield RULE.diagnostic(
+        f"torch_compile: true needs triton, which has no wheel for {Platform.WINDOWS_X86_64.value}",
+        ROUTE,
+        severity=Severity.WARNING,
+        why='torch.compile ends in "Cannot find a working triton installation" there.',
+        help="write torch_compile: false, or take Windows out of platforms and use WSL2",
+        related=related_at(("platforms",), "platforms of the lock"),
+        fix=_FIX,
+    )
 
 
 RULE = Rule(
@@ -105,7 +104,7 @@ RULE = Rule(
         "wheel tags of triton 3.9.0 on PyPI",
         "pytorch/pytorch#136361",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '

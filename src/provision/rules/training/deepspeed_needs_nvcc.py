@@ -7,57 +7,46 @@ there: `cuda_toolkit`, or the one of a Colab runtime.
 
 ## Why
 
-Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam where the optimizer is offloaded)
-and its asynchronous I/O are no part of the package: they are
-built on the machine by nvcc, of the major version of torch's CUDA, with ninja and a host
-compiler. ZeRO with an optimizer of torch needs none of them.
+Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam if the optimizer is offloaded) and its
+asynchronous I/O are not part of the package: they are built on the machine by nvcc, of the major
+version of torch's CUDA, with ninja and a host compiler. ZeRO with an optimizer of torch needs none
+of them.
 
 ## How to fix
 
-Ask for `cuda_toolkit` of the wheels' CUDA version, or keep to an optimizer of torch
+Install a CUDA toolkit of the wheels' CUDA version on the device, or keep to an optimizer of torch
 (`zero_allow_untested_optimizer` in DeepSpeed's configuration).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield one finding if a target with a card has no known nvcc."""
+def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if context.resolved is not None or not strategy.startswith("deepspeed"):
         return
-    without = [
-        target
+    cudas = [
+        target.gpu_settings.cuda
         for target in context.targets
         if target.gpu_settings.is_nvidia and nvcc_at(context, target) is None
     ]
-    if not without:
+    if not cudas:
         return
-    cuda = next(
-        (
-            target.gpu_settings.cuda
-            for target in without
-            if target.gpu_settings.cuda not in ("auto", "none")
-        ),
-        "",
-    )
-    if cuda:
-        toolkit = f'cuda_toolkit: "{cuda}"'
-    else:
-        toolkit = "cuda_toolkit, of the CUDA version that torch is built for"
+    versions = [cuda for cuda in cudas if cuda not in ("auto", "none")]
+    toolkit = "a CUDA toolkit of the version that torch is built for"
+    if versions:
+        toolkit = f"the CUDA toolkit {versions[0]}"
     yield RULE.diagnostic(
         f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
-        "are first used, and no CUDA toolkit is asked for",
+        "are first used, and no nvcc is known there",
         ("training", "strategy"),
         why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
         "machine; an optimizer of torch needs none of them.",
-        help=f"write {toolkit}, or keep to an optimizer of torch",
+        help=f"install {toolkit} on the device, or keep to an optimizer of torch",
     )
 
 
@@ -66,7 +55,7 @@ RULE = Rule(
     name="deepspeed-needs-nvcc",
     severity=Severity.INFO,
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\ncuda: "12.8"\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'

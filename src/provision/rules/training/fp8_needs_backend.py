@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks for torchao, transformer-engine or ms-amp beside `precision: fp8` where training goes
-through Trainer or accelerate.
+If `precision` is fp8 and training uses Trainer or accelerate, looks for torchao, transformer-engine
+or ms-amp.
 
 ## Why
 
@@ -17,11 +17,9 @@ Add torchao.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.spec import Precision
 
 BACKENDS = (
@@ -35,23 +33,16 @@ BACKENDS = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when none of the backends is there."""
-    if context.resolved:
-        names = set(context.resolved.versions)
-    else:
-        names = {package.key for package in context.spec.packages}
-    through_accelerate = context.spec.framework() == "hf-trainer" or "accelerate" in names
-    if (
-        context.spec.training.precision is not Precision.FP8
-        or not through_accelerate
-        or names & set(BACKENDS)
-        or context.spec.training.method == "inference"
-    ):
+def _check(context: LintContext) -> Findings:
+    training = context.spec.training
+    names = context.package_names
+    if training.precision is not Precision.FP8 or training.method == "inference":
+        return
+    if not (context.uses_trainer or "accelerate" in names) or not names.isdisjoint(BACKENDS):
         return
     yield RULE.diagnostic(
         "precision: fp8 needs torchao or transformer-engine, and neither is "
-        f"{'in the resolved set' if context.resolved else 'listed'}",
+        f"{context.package_list}",
         ("training", "precision"),
         why="accelerate trains in fp8 through one of them, and refuses without.",
         help="add torchao to the packages, or write precision: bf16",
@@ -69,7 +60,7 @@ RULE = Rule(
             "installed)"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -1,16 +1,16 @@
-"""Several GPUs are asked for, and nothing spreads the work over them.
+"""Several GPUs are requested, and nothing spreads the work over them.
 
 ## What it does
 
-Looks for more than one card beside `strategy: none`, with one process (`launcher: auto` or
-`python`), or with several, which is then `ddp` in fact.
-Lightning spreads the work itself: beside it the rule is silent.
+Looks for more than one card with `strategy: none`, in one process (`launcher: auto` or `python`),
+or in several, which is `ddp` in fact. There is no finding with Lightning, which spreads the work
+itself.
 
 ## Why
 
 Trainer sees several cards in one process and takes DataParallel: slower than one process a card,
-uneven in memory, and the batch is multiplied without a word.
-A plain torch program uses the first card and leaves the others, which are paid for, idle.
+uneven in memory, and the batch is multiplied without a word. A plain torch program uses the first
+card and leaves the others, which are paid for, idle.
 
 ## How to fix
 
@@ -19,83 +19,61 @@ Write `strategy: ddp` (or `fsdp`, `deepspeed-zero2`), or ask for one card.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import (
-    Applicability,
-    Diagnostic,
-    Fix,
-    Insert,
-    Replace,
-    RouteLocation,
-    Severity,
-)
-from provision.kinds.base import GpuSettings
+from provision.diagnostics import Edit, Insert, Replace, RouteLocation, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each number of cards above one."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    given = {"deepspeed", "fsdp"} & training.arguments.keys()
-    if (
-        training.strategy != "none"
-        or training.method == "inference"
-        or starts_processes(context)
-        or given
-        or context.resolved is not None
-        or context.spec.framework() == "none"
-    ):
+    if training.strategy != "none" or training.method == "inference":
         return
-    for device in {
-        device.gpu_route: device
-        for device in context.devices
-        if device.gpu.count > 1 and context.facts.card(device.gpu.type)
-    }.values():
-        yield (
-            _several_processes(context, device)
-            if training.launcher in ("torchrun", "accelerate")
-            else _one_process_finding(context, device)
-        )
-
-
-def _several_processes(context: LintContext, device: GpuSettings) -> Diagnostic:
-    return RULE.diagnostic(
-        f"launcher: {context.spec.training.launcher} starts a process for each of "
-        f"{device.gpu.count} cards, and strategy is none",
-        ("training", "launcher"),
-        severity=Severity.INFO,
-        why="That is ddp in fact; the memory estimate and the rules go by strategy.",
-        help="write strategy: ddp",
-        related=(related_at(device.gpu_route, "cards asked for here"),),
-        fix=_set_ddp_fix(context),
-    )
-
-
-def _one_process_finding(context: LintContext, device: GpuSettings) -> Diagnostic:
-    trainer = context.spec.framework() == "hf-trainer"
-    return RULE.diagnostic(
-        f"{device.gpu.count} cards are asked for, and strategy: none spreads the work over "
-        + ("them by DataParallel alone" if trainer else "one of them"),
-        device.gpu_route,
-        severity=None if trainer else Severity.INFO,
-        why="One process with several cards is slower than one a card, and multiplies the batch."
-        if trainer
-        else "The others stay idle, and are paid for.",
-        help="write strategy: ddp under training, or ask for one card",
-        fix=_set_ddp_fix(context),
-    )
-
-
-def _set_ddp_fix(context: LintContext) -> Fix:
-    if "strategy" in context.spec.training.model_fields_set:
-        edit: Replace | Insert = Replace(RouteLocation(("training", "strategy")), "ddp")
+    if context.resolved is not None or context.spec.framework() == "none":
+        return
+    if starts_processes(context) or {"deepspeed", "fsdp"} & training.arguments.keys():
+        return
+    if "strategy" in training.model_fields_set:
+        edit: Edit = Replace(RouteLocation(("training", "strategy")), "ddp")
     elif "training" in context.spec.model_fields_set:
         edit = Insert(("training",), "strategy", "ddp")
     else:
         edit = Insert((), "training", "{strategy: ddp}")
-    return Fix("write strategy: ddp", (edit,), Applicability.UNSAFE)
+    fix = unsafe_fix("write strategy: ddp", edit)
+    gpus = {device.gpu_route: device.gpu for device in context.devices if device.gpu.count > 1}
+    for route, gpu in gpus.items():
+        if not context.facts.card(gpu.type):
+            continue
+        if training.launcher in ("torchrun", "accelerate"):
+            yield RULE.diagnostic(
+                f"launcher: {training.launcher} starts a process for each of "
+                f"{gpu.count} cards, and strategy is none",
+                ("training", "launcher"),
+                severity=Severity.INFO,
+                why="That is ddp in fact; the memory estimate and the rules go by strategy.",
+                help=fix.title,
+                related=related_at(route, "cards asked for here"),
+                fix=fix,
+            )
+            continue
+        spread = "one of them"
+        severity = Severity.INFO
+        why = "The others stay idle, and are paid for."
+        if context.uses_trainer:
+            spread = "them by DataParallel alone"
+            severity = RULE.severity
+            why = (
+                "One process with several cards is slower than one a card, and multiplies the "
+                "batch."
+            )
+        yield RULE.diagnostic(
+            f"{gpu.count} cards are asked for, and strategy: none spreads the work over {spread}",
+            route,
+            severity=severity,
+            why=why,
+            help=f"{fix.title} under training, or ask for one card",
+            fix=fix,
+        )
 
 
 RULE = Rule(
@@ -106,7 +84,7 @@ RULE = Rule(
         "trainer.py of transformers 5.23.0 (nn.DataParallel where n_gpu > 1)",
         "PyTorch documentation, torch.nn.DataParallel",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',

@@ -2,9 +2,8 @@
 
 ## What it does
 
-Looks for `launcher: python` beside `strategy: ddp`, `fsdp` or ZeRO where a target has several
-cards. Lightning starts its processes itself: beside it
-the rule is silent.
+Looks for `launcher: python` with `strategy: ddp`, `fsdp` or ZeRO if a target has several cards.
+There is no finding with Lightning, which starts its processes itself.
 
 ## Why
 
@@ -18,24 +17,18 @@ Write `launcher: torchrun` or `launcher: accelerate`, or leave it to `auto`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
+from provision.diagnostics import Severity
+from provision.rules.edits import replace_fix
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when one process is started for several cards."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     several = [device for device in context.devices if device.is_nvidia and device.gpu.count > 1]
-    if (
-        training.launcher != "python"
-        or starts_processes(context)
-        or training.strategy == "none"
-        or not several
-        or context.resolved is not None
-    ):
+    if training.launcher != "python" or training.strategy == "none" or not several:
+        return
+    if starts_processes(context) or context.resolved is not None:
         return
     yield RULE.diagnostic(
         f"launcher: python starts one process, and strategy: {training.strategy} needs one "
@@ -43,15 +36,9 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         ("training", "launcher"),
         why="A single process takes one card, or falls back to DataParallel.",
         help="write launcher: torchrun or launcher: accelerate",
-        related=(
-            related_at(("training", "strategy"), "strategy asked for here"),
-            related_at(several[0].gpu_route, "cards asked for here"),
-        ),
-        fix=Fix(
-            "write launcher: torchrun",
-            (Replace(RouteLocation(("training", "launcher")), "torchrun"),),
-            Applicability.UNSAFE,
-        ),
+        related=related_at(("training", "strategy"), "strategy asked for here")
+        + related_at(several[0].gpu_route, "cards asked for here"),
+        fix=replace_fix("write launcher: torchrun", ("training", "launcher"), "torchrun"),
     )
 
 
@@ -60,7 +47,7 @@ RULE = Rule(
     name="launcher-starts-one-process",
     severity=Severity.WARNING,
     sources=("PyTorch documentation, torchrun", "trainer.py of transformers 5.23.0"),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

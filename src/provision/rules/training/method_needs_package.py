@@ -2,10 +2,9 @@
 
 ## What it does
 
-Looks for peft beside `method: lora` and `qlora`, and for bitsandbytes beside `qlora`: listed, as
-an extra, or through a package that brings them (unsloth,
-axolotl). In a spec with packages that the facts do not know it keeps silent; the resolved set
-shows.
+For `method: lora` and `qlora`, looks for peft, and for `qlora` also for bitsandbytes: listed, as an
+extra, or through a package that depends on them (unsloth, axolotl). A spec with unknown packages
+gives no finding before it is resolved.
 
 ## Why
 
@@ -19,15 +18,13 @@ Add the package that the finding names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.package_requirements import (
     add_package_fix,
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
 FRAMEWORKS = (
@@ -39,38 +36,29 @@ FRAMEWORKS = (
     "litgpt",
     "ms-swift",
 )
-"""Training frameworks that bring an implementation of their own, or these packages (their project
+"""Training frameworks that contain an implementation, or depend on these packages (their project
 pages).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each package that a method lacks."""
+def _check(context: LintContext) -> Findings:
     method = context.spec.training.method
-    if (
-        method not in NEEDS
-        or context.spec.framework() == "none"
-        or (context.resolved is None and has_unknown_packages(context))
-    ):
+    if method not in NEEDS or context.spec.framework() == "none":
         return
-    if context.resolved:
-        names = set(context.resolved.versions)
-    else:
-        names = {package.key for package in context.spec.packages}
+    provided = {*context.package_names}
+    provided.update(package.name for package in context.spec.conda_packages)
     if context.resolved is None:
-        extras = {extra.lower() for package in context.spec.packages for extra in package.extras}
-    else:
-        extras = set()
-    conda = {package.name for package in context.spec.conda_packages}
+        if has_unknown_packages(context):
+            return
+        packages = context.spec.packages
+        provided.update(extra.lower() for package in packages for extra in package.extras)
+        provided.update(name for name in NEEDS[method] if is_known_dependency(context, name))
+    if not context.package_names.isdisjoint(FRAMEWORKS):
+        return
     for name in NEEDS[method]:
-        if (
-            name not in names | extras | conda
-            and not names & set(FRAMEWORKS)
-            and (context.resolved or not is_known_dependency(context, name))
-        ):
+        if name not in provided:
             yield RULE.diagnostic(
-                f"method: {method} needs {name}, and it is not "
-                f"{'in the resolved set' if context.resolved else 'listed'}",
+                f"method: {method} needs {name}, and it is not {context.package_list}",
                 ("training", "method"),
                 severity=None if context.resolved else Severity.WARNING,
                 why="Nothing else brings it: it is no dependency of transformers.",
@@ -87,7 +75,7 @@ RULE = Rule(
         "quantizers/quantizer_bnb_4bit.py of the transformers wheels",
         "peft documentation, quickstart",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

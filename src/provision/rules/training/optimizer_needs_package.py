@@ -3,10 +3,9 @@
 ## What it does
 
 Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...):
-bitsandbytes for the 8-bit and paged ones, torchao, galore-torch,
-lomo-optim, schedulefree and others. A package that brings it (unsloth, axolotl) will do; in a
-spec with packages that the facts do not know, this is a warning
-until the set is resolved.
+bitsandbytes for the 8-bit and paged ones, torchao, galore-torch, lomo-optim, schedulefree and
+others. A package that brings it (unsloth, axolotl) will do; in a spec with packages that the facts
+do not know, this is a warning until the set is resolved.
 
 ## Why
 
@@ -19,53 +18,43 @@ Add the package that the finding names, or take an optimizer of torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.package_lines import find_line
+from provision.diagnostics import Severity
 from provision.rules.package_requirements import (
     add_package_fix,
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 NOT_ON_INDEX = ("apex", "torchdistx")
 """The packages of these names on the public index are others, or old (project pages)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the package of the declared optimizer is missing."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
     row = context.facts.optimizer_names.get(training.optimizer)
-    if (
-        row is None
-        or not row.needs
-        or context.spec.framework() != "hf-trainer"
-        or training.method == "inference"
-    ):
+    if row is None or not row.needs or not context.trains_with_trainer:
         return
-    conda = any(package.name == row.needs for package in context.spec.conda_packages)
-    if context.resolved:
-        is_installed = row.needs in context.resolved.versions
-    else:
-        is_installed = find_line(context, row.needs) is not None or is_known_dependency(
-            context, row.needs
-        )
-    if is_installed or conda:
+    name = row.needs
+    conda = {package.name for package in context.spec.conda_packages}
+    if name in context.package_names or name in conda:
         return
+    severity = None
+    if context.resolved is None:
+        if is_known_dependency(context, name):
+            return
+        if has_unknown_packages(context):
+            severity = Severity.WARNING
+    fix = None
+    if name not in NOT_ON_INDEX and (training.method, name) != ("qlora", "bitsandbytes"):
+        fix = add_package_fix(name, "")
     yield RULE.diagnostic(
-        f"optimizer: {training.optimizer} comes from {row.needs}, and it is not "
-        f"{'in the resolved set' if context.resolved else 'listed'}",
+        f"optimizer: {training.optimizer} comes from {name}, and it is not {context.package_list}",
         ("training", "optimizer"),
-        severity=Severity.WARNING
-        if context.resolved is None and has_unknown_packages(context)
-        else None,
+        severity=severity,
         why="Trainer imports it when training starts.",
-        help=f"add {row.needs} to the packages, or take an optimizer of torch such as adamw_torch",
-        fix=None
-        if row.needs in NOT_ON_INDEX or (training.method == "qlora" and row.needs == "bitsandbytes")
-        else add_package_fix(row.needs, ""),
+        help=f"add {name} to the packages, or take an optimizer of torch such as adamw_torch",
+        fix=fix,
     )
 
 
@@ -74,7 +63,7 @@ RULE = Rule(
     name="optimizer-needs-package",
     severity=Severity.ERROR,
     sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

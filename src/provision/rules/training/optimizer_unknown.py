@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks up `optimizer` in the names that transformers takes, release by release, where training
-goes through Trainer.
+Looks up `optimizer` in the names that transformers takes, release by release, where training goes
+through Trainer.
 
 ## Why
 
@@ -17,52 +17,54 @@ Write the name that the finding gives.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.facts.schema_packages import OptimizerName
+from provision.diagnostics import Severity
+from provision.rules.edits import replace_fix
 from provision.rules.releases import transformers_releases
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.training.trainer_arguments import is_in_release
 from provision.spelling import nearest_word
 
 ROUTE = ("training", "optimizer")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the newest transformers that is possible does not take the optimizer."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    if "optimizer" not in training.model_fields_set or context.spec.framework() != "hf-trainer":
-        return
     releases = transformers_releases(context)
-    row = context.facts.optimizer_names.get(training.optimizer)
-    if (
-        releases is None
-        or not releases.known
-        or (row is not None and is_in_release(context.facts, row, releases.known[-1]) is not False)
-    ):
+    if "optimizer" not in training.model_fields_set or not context.uses_trainer:
+        return
+    if releases is None or not releases.known:
         return
     newest = releases.known[-1]
-    accepted = [
-        name
-        for name, optimizer in context.facts.optimizer_names.items()
-        if is_in_release(context.facts, optimizer, newest)
-    ]
+    names = context.facts.optimizer_names
+    row = names.get(training.optimizer)
+    if row is not None and is_in_release(context.facts, row, newest) is not False:
+        return
+    accepted = [name for name in names if is_in_release(context.facts, names[name], newest)]
     meant = _nearest_optimizer(training.optimizer, accepted)
+    history = ""
+    if row is not None:
+        history = (
+            f": the last release with it is {row.last}"
+            if row.last
+            else f": it came with {row.first}"
+        )
+    is_doubtful = row is None and releases.includes_newer and meant is None
     yield RULE.diagnostic(
-        f"transformers {newest} takes no optimizer {training.optimizer}" + _since(row),
+        f"transformers {newest} takes no optimizer {training.optimizer}{history}",
         ROUTE,
-        severity=Severity.WARNING
-        if row is None and releases.includes_newer and meant is None
-        else None,
+        severity=Severity.WARNING if is_doubtful else None,
         why='TrainingArguments ends in "is not a valid OptimizerNames".',
-        help=f"write {meant}"
-        if meant
-        else "write one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit",
-        related=(related_at(releases.route, "transformers asked for here"),),
-        fix=Fix(f"write {meant}", (Replace(RouteLocation(ROUTE), meant),), Applicability.UNSAFE)
-        if meant
-        else None,
+        help=f"write {meant or 'one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit'}",
+        related=related_at(releases.route, "transformers asked for here"),
+        fix=replace_fix(f"write {meant}", ROUTE, meant) if meant else None,
     )
 
 
@@ -73,20 +75,12 @@ def _nearest_optimizer(name: str, accepted: list[str]) -> str | None:
     return nearest_word(name, accepted, 3) or next(longer, None)
 
 
-def _since(row: OptimizerName | None) -> str:
-    if row is None:
-        return ""
-    if row.last:
-        return f": the last release with it is {row.last}"
-    return f": it came with {row.first}"
-
-
 RULE = Rule(
     id="TRN013",
     name="optimizer-unknown",
     severity=Severity.ERROR,
     sources=("OptimizerNames in training_args.py of the transformers wheels",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks for the deepspeed package beside a ZeRO strategy, and for a torch that FSDP takes (2.2;
-accelerate from 0.25 on refuses it below 2.1).
+For a ZeRO strategy, looks for the deepspeed package, and for FSDP, for a torch that supports it
+(2.2; accelerate from 0.25 on refuses it below 2.1).
 
 ## Why
 
@@ -16,67 +16,64 @@ Add `{name: deepspeed, build: true}` (it comes as source alone), or raise torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, Severity
-from provision.facts.versions import has_version_in_range, parse_specifiers
-from provision.rules.package_lines import find_line
+from provision.diagnostics import Insert, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import origin_route, requested_package, set_version_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 
 STRATEGY = ("training", "strategy")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for what a strategy lacks."""
+def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
             f"strategy: {strategy} needs the package deepspeed, and it is not "
-            f"{'in the resolved set' if context.resolved else 'listed'}",
+            f"{context.package_list}",
             STRATEGY,
             why="Training ends when it starts, as DeepSpeed is not installed.",
             help="add {name: deepspeed, build: true} to the packages",
-            fix=Fix(
-                "add deepspeed",
-                (Insert(("packages",), None, "{name: deepspeed, build: true}"),),
-                Applicability.UNSAFE,
+            fix=unsafe_fix(
+                "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
             ),
         )
-    for floor in context.facts.strategy_floors if strategy != "none" else ():
-        torch = requested_package(context, floor.package) if floor.strategy == strategy else None
-        accelerate = requested_package(context, "accelerate")
-        if accelerate is not None and not has_version_in_range(
-            parse_specifiers(accelerate.specifiers), floor.since
-        ):
+    accelerate = requested_package(context, "accelerate")
+    for floor in context.facts.strategy_floors:
+        package = requested_package(context, floor.package)
+        if floor.strategy != strategy or package is None or package.may_be(floor.version):
+            continue
+        if accelerate is not None and not accelerate.may_be(floor.since):
             continue  # an older accelerate takes an older torch
-        if torch is not None and not has_version_in_range(
-            parse_specifiers(torch.specifiers), floor.version
-        ):
-            refused = not has_version_in_range(
-                parse_specifiers(torch.specifiers), floor.refused_below
-            )
-            yield RULE.diagnostic(
-                f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
-                f"{torch.description} is {'there' if context.resolved else 'asked for'}",
-                origin_route(context, torch, STRATEGY),
-                severity=None if refused else Severity.WARNING,
-                why=f"accelerate refuses it below {floor.refused_below}."
-                if refused
-                else f"It is refused below {floor.refused_below} only, but not supported.",
-                help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
-                related=(related_at(STRATEGY, "strategy asked for here"),),
-                fix=set_version_fix(context, torch, f">={floor.version}"),
-            )
+        severity = None
+        why = f"accelerate refuses it below {floor.refused_below}."
+        if package.may_be(floor.refused_below):
+            severity = Severity.WARNING
+            why = f"It is refused below {floor.refused_below} only, but not supported."
+        yield RULE.diagnostic(
+            f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
+            f"{package.description} is {context.chosen}",
+            origin_route(context, package, STRATEGY),
+            severity=severity,
+            why=why,
+            help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
+            related=related_at(STRATEGY, "strategy asked for here"),
+            fix=set_version_fix(context, package, f">={floor.version}"),
+        )
 
 
 def _has_deepspeed(context: LintContext) -> bool:
-    if context.resolved is not None:
-        return "deepspeed" in context.resolved.versions
-    extras = [extra for package in context.spec.packages for extra in package.extras]
-    return find_line(context, "deepspeed") is not None or any(
-        "deepspeed" in extra.lower() for extra in extras
-    )
+    if context.resolved is not None or "deepspeed" in context.package_names:
+        return "deepspeed" in context.package_names
+    extras = (extra for package in context.spec.packages for extra in package.extras)
+    return any("deepspeed" in extra.lower() for extra in extras)
 
 
 RULE = Rule(
@@ -87,7 +84,7 @@ RULE = Rule(
         "accelerate/utils/constants.py and accelerator.py in the wheel of accelerate 1.15.0",
         "integrations/deepspeed.py of transformers 5.23.0",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '

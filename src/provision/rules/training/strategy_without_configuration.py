@@ -2,51 +2,42 @@
 
 ## What it does
 
-Looks for `deepspeed` (or `fsdp`) under `training.arguments` where `strategy` says ZeRO (or FSDP)
-and Trainer is not started by `accelerate launch`, whose
-configuration may say it.
+Looks for `deepspeed` (or `fsdp`) under `training.arguments` if `strategy` is ZeRO (or FSDP) and
+Trainer is not started by `accelerate launch`, whose configuration may set it.
 
 ## Why
 
 Trainer uses ZeRO only with a configuration, `deepspeed: zero2.json`, and FSDP only with `fsdp`.
-Without them it trains with plain ddp: every card then holds
-all of the model, and the memory estimate, which goes by `strategy`, is too low.
+Without them it trains with plain ddp: every card then has the whole model, and the memory estimate,
+which goes by `strategy`, is too low.
 
 ## How to fix
 
 Name the configuration under `training.arguments`, or write `launcher: accelerate` and keep it in
-accelerate's own. Where the program makes it in code, nothing
-needs to change.
+accelerate's own. Where the program makes it in code, nothing needs to change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 ROUTE = ("training", "strategy")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when the argument that turns a strategy on is not there."""
+def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    argument = {"deepspeed-zero2": "deepspeed", "deepspeed-zero3": "deepspeed", "fsdp": "fsdp"}.get(
-        training.strategy
-    )
-    if (
-        argument is None
-        or context.resolved is not None
-        or context.spec.framework() != "hf-trainer"
-        or training.method == "inference"
-    ):
+    strategy = training.strategy
+    argument = strategy.partition("-")[0]
+    if argument not in ("deepspeed", "fsdp") or argument in training.arguments:
+        return
+    if context.resolved is not None or not context.trains_with_trainer:
         return
     several = any(device.is_nvidia and device.gpu.count > 1 for device in context.devices)
-    if not several or argument in training.arguments or training.launcher == "accelerate":
+    if not several or training.launcher == "accelerate":
         return
     yield RULE.diagnostic(
-        f"strategy: {training.strategy} is turned on by the argument {argument}, which is "
+        f"strategy: {strategy} is turned on by the argument {argument}, which is "
         "not among training.arguments",
         ROUTE,
         why="Without a configuration Trainer trains with plain ddp, unless the program or "
@@ -62,7 +53,7 @@ RULE = Rule(
     name="strategy-without-configuration",
     severity=Severity.INFO,
     sources=("deepspeed and fsdp in training_args.py of transformers 4.57.6 and 5.23.0",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

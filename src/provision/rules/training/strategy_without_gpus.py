@@ -7,9 +7,8 @@ silicon.
 
 ## Why
 
-With one device there is nothing to spread: ddp and fsdp add communication and save no memory.
-ZeRO helps on one card only where it offloads to the CPU. On
-Apple silicon there is no backend for them.
+With one device there is nothing to spread: ddp and fsdp add communication and save no memory. ZeRO
+helps on one card only where it offloads to the CPU. On Apple silicon there is no backend for them.
 
 ## How to fix
 
@@ -18,42 +17,33 @@ Write `strategy: none`, or ask for more cards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from provision.diagnostics import Severity
+from provision.rules.edits import replace_fix
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 
-from provision.diagnostics import Applicability, Diagnostic, Fix, Replace, RouteLocation, Severity
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
 
-
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding when no target has more than one card."""
-    strategy, devices = context.spec.training.strategy, context.devices
-    if (
-        strategy == "none"
-        or context.resolved is not None
-        or any(device.is_nvidia and device.gpu.count > 1 for device in devices)
-    ):
+def _check(context: LintContext) -> Findings:
+    strategy = context.spec.training.strategy
+    devices = context.devices
+    if strategy == "none" or context.resolved is not None:
         return
-    device, offloads = devices[0], strategy.startswith("deepspeed")
-    if device.gpu.type == "mps":
-        on = "Apple silicon"
-    elif device.gpu.is_none:
-        on = "no card"
-    else:
-        on = "one card"
+    if any(device.is_nvidia and device.gpu.count > 1 for device in devices):
+        return
+    device = devices[0]
+    there_is = {"mps": "Apple silicon", "none": "no card"}.get(device.gpu.type, "one card")
+    severity = None
+    why = "There is nothing to spread, and no memory to save."
+    if strategy.startswith("deepspeed") and device.is_nvidia:
+        severity = Severity.INFO
+        why = "It then helps only where it offloads to the CPU."
     yield RULE.diagnostic(
-        f"strategy: {strategy} spreads work over several cards, and there is {on}",
+        f"strategy: {strategy} spreads work over several cards, and there is {there_is}",
         ("training", "strategy"),
-        severity=Severity.INFO if offloads and device.is_nvidia else None,
-        why="It then helps only where it offloads to the CPU."
-        if offloads and device.is_nvidia
-        else "There is nothing to spread, and no memory to save.",
+        severity=severity,
+        why=why,
         help="write strategy: none, or ask for more cards",
-        related=(related_at(device.gpu_route, "asked for here"),),
-        fix=Fix(
-            "write strategy: none",
-            (Replace(RouteLocation(("training", "strategy")), "none"),),
-            Applicability.UNSAFE,
-        ),
+        related=related_at(device.gpu_route, "asked for here"),
+        fix=replace_fix("write strategy: none", ("training", "strategy"), "none"),
     )
 
 
@@ -65,7 +55,7 @@ RULE = Rule(
         "PyTorch documentation, distributed communication",
         "DeepSpeed documentation, ZeRO-Offload",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -15,48 +15,36 @@ Add the package, or take the tracker out of `report_to`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples
+from provision.diagnostics import Severity
+from provision.rules.package_requirements import add_package_fix, requested_trackers
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
-"""What brings a tracker by its own declaration (METADATA of the tensorflow wheels)."""
+"""Packages that declare a tracker as a dependency (METADATA of the tensorflow wheels)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each such tracker."""
-    report_to = context.spec.training.arguments.get("report_to")
-    if isinstance(report_to, str):
-        trackers = [report_to]
-    elif isinstance(report_to, list):
-        trackers = [tracker for tracker in report_to if isinstance(tracker, str)]
-    else:
-        trackers = []
-    if not trackers or context.spec.framework() != "hf-trainer":
+def _check(context: LintContext) -> Findings:
+    if not context.uses_trainer:
         return
-    if context.resolved:
-        installed = set(context.resolved.versions)
-    else:
-        installed = {package.key for package in context.spec.packages}
-    conda = {package.name for package in context.spec.conda_packages}
-    for name in dict.fromkeys(trackers):
+    provided = {*context.package_names}
+    provided.update(package.name for package in context.spec.conda_packages)
+    for name in dict.fromkeys(requested_trackers(context)):
         known = context.facts.trackers.get(name)
-        if known is not None and not (installed | conda) & {
-            *known.packages,
-            *IMPLIED_PACKAGES.get(name, ()),
-        }:
-            yield RULE.diagnostic(
-                f"report_to: {name} needs {' or '.join(known.packages)}, and it is not "
-                f"{'in the resolved set' if context.resolved else 'listed'}",
-                (*ARGUMENTS_ROUTE, "report_to"),
-                severity=None if context.resolved else Severity.WARNING,
-                why=f"Trainer ends when it starts, as {known.packages[0]} is not installed.",
-                help=f"add {known.packages[0]} to the packages, or take {name} out of report_to",
-                fix=add_package_fix(known.packages[0], ""),
-            )
+        if known is None or not provided.isdisjoint(
+            (*known.packages, *IMPLIED_PACKAGES.get(name, ()))
+        ):
+            continue
+        package = known.packages[0]
+        yield RULE.diagnostic(
+            f"report_to: {name} needs {' or '.join(known.packages)}, and it is not "
+            f"{context.package_list}",
+            (*ARGUMENTS_ROUTE, "report_to"),
+            severity=None if context.resolved else Severity.WARNING,
+            why=f"Trainer ends when it starts, as {package} is not installed.",
+            help=f"add {package} to the packages, or take {name} out of report_to",
+            fix=add_package_fix(package, ""),
+        )
 
 
 RULE = Rule(
@@ -64,7 +52,7 @@ RULE = Rule(
     name="tracker-not-listed",
     severity=Severity.ERROR,
     sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from provision.diagnostics import Applicability, Fix, Replace, Route, RouteLocation, RoutePart
+from provision.diagnostics import Fix, Replace, Route, RouteLocation, RoutePart
 from provision.facts import Facts
 from provision.facts.schema_packages import OptimizerName, TrainingArgument
 from provision.facts.versions import require_version
+from provision.rules.edits import unsafe_fix
 from provision.rules.releases import transformers_releases
 from provision.rules.rule import LintContext
 
@@ -24,14 +25,14 @@ EQUIVALENT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "dataloader_num_workers": ("dataloader_workers", lambda value: value),
     "torch_compile": ("torch_compile", lambda value: value),
 }
-"""Each argument with the field that says the same, and what its value is there; None where it says
-nothing that the field could.
+"""Each argument with the field of the same meaning, and the conversion of its value to that of the
+field; None for a value that the field cannot have.
 """
 
 
 def trainer_releases(context: LintContext) -> tuple[str, ...]:
     """Return the transformers releases that get the arguments, oldest first; () if unknown."""
-    if context.spec.framework() != "hf-trainer" or not context.spec.training.arguments:
+    if not context.uses_trainer or not context.spec.training.arguments:
         return ()
     releases = transformers_releases(context)
     return releases.known if releases else ()
@@ -39,7 +40,8 @@ def trainer_releases(context: LintContext) -> tuple[str, ...]:
 
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
     """Return whether a release has an argument or optimizer; None if it was not read."""
-    read, wanted = facts.arguments_read, require_version(release)
+    read = facts.arguments_read
+    wanted = require_version(release)
     if row.first and wanted < require_version(row.first):
         before = read.index(row.first) - 1
         if before >= 0 and wanted <= require_version(read[before]):
@@ -56,7 +58,8 @@ def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: 
 
 def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[str | None, bool]:
     """Return the argument that replaces another in a release, and whether only the name changed."""
-    renamed, seen = True, {row.argument}
+    renamed = True
+    seen = {row.argument}
     while row.replaced_by and row.replaced_by not in seen:
         renamed = renamed and row.renamed
         seen.add(row.replaced_by)
@@ -73,8 +76,6 @@ def rename_argument_fix(context: LintContext, old: str, new: str) -> Fix | None:
     """Return the fix that gives an argument its new name; None when that is there already."""
     if new in context.spec.training.arguments:
         return None
-    return Fix(
-        f"write {new}",
-        (Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new),),
-        Applicability.UNSAFE,
+    return unsafe_fix(
+        f"write {new}", Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new)
     )

@@ -6,9 +6,8 @@ Finds Workbench targets without `bucket`.
 
 ## Why
 
-The program that sets the instance up, its document and its report travel through a bucket of
-Cloud Storage: nothing is pasted into metadata, and no port is
-open. `plan` refuses a target without one.
+The program that sets the instance up, its document and its report travel through a bucket of Cloud
+Storage: nothing is pasted into metadata, and no port is open. `plan` refuses a target without one.
 
 ## How to fix
 
@@ -18,17 +17,14 @@ Make a bucket in the region of the zones (`gcloud storage buckets create gs://NA
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance without a bucket."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if instance.target.bucket is not None:
             continue
@@ -57,7 +53,7 @@ RULE = Rule(
             "is a Cloud Storage path)"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(Example(example_spec(bucket=None), "wb"),),
     good=examples(example_spec(bucket="gs://my-bucket/provision")),
 )

@@ -15,18 +15,15 @@ Take another kind for the boot disk, and keep fast storage for the data disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.field_types import parse_size
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each disk that cannot be."""
+def _check(context: LintContext) -> Findings:
     largest = context.facts.limits["largest disk"]
     for instance in workbench_instances(context):
         kind = context.facts.disks.get(instance.target.boot_disk.type)
@@ -39,7 +36,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             yield RULE.diagnostic(
                 f"an instance cannot start from a disk of type {kind.type}",
                 instance.route("boot_disk", "type"),
-                severity=kind.evidence.cap_severity(Severity.ERROR),
+                evidence=kind.evidence,
                 why="It can be a data disk only.",
                 help=f"write {near}, and keep {kind.type} for the data disk",
                 fix=set_field_fix(context, instance.route("boot_disk", "type"), near),
@@ -61,7 +58,7 @@ RULE = Rule(
     name="disk-not-possible",
     severity=Severity.ERROR,
     sources=("notebooks.v2 discovery document, revision 20261006, BootDisk and DataDisk",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
         Example(example_spec(data_disk="{size: 64001GB}"), "64001GB"),

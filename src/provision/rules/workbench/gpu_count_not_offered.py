@@ -3,7 +3,7 @@
 ## What it does
 
 With `machine_type: auto`, looks for a machine type that Workbench can have with exactly the
-cards that are asked for.
+requested cards.
 
 ## Why
 
@@ -11,17 +11,14 @@ There is nothing that `auto` could choose.
 
 ## How to fix
 
-Ask for a number of cards that a machine type has, or name the reservation that holds the machine.
+Request a number of cards that a machine type has, or name the reservation of the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts.machines import find_machines
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import (
     UNAVAILABLE_STATUS,
     available_gpu_counts,
@@ -29,42 +26,34 @@ from provision.rules.workbench_instances import (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each target that no machine type fits."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        card, count = instance.facts.card, instance.facts.gpu_settings.gpu.count
-        if (
-            card is None
-            or instance.target.machine_type != "auto"
-            or not card.workbench
-            or card.status in UNAVAILABLE_STATUS
-        ):
+        card = instance.facts.card
+        count = instance.facts.gpu_settings.gpu.count
+        if card is None or instance.target.machine_type != "auto":
             continue
-        if find_machines(context.facts, card, count, reserved=instance.reserved):
+        if not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
-        offered, kept = (
-            available_gpu_counts(context.facts, card, reserved=instance.reserved),
-            available_gpu_counts(context.facts, card, reserved=True),
-        )
-        reserve = ""
-        if count in kept:
-            reserve = (
-                f"name a reservation ({card.name} in numbers of {_format_counts(kept)} needs one)"
-            )
-        fewer = f"ask for {_format_counts(offered)}" if offered else ""
+        offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
+        if count in offered:
+            continue
+        message = f"no machine type gives Workbench {count} x {card.name}"
+        ways = []
+        reservable = available_gpu_counts(context.facts, card, reserved=True)
+        if count in reservable:
+            message += " without a reservation"
+            numbers = ", ".join(map(str, reservable))
+            ways.append(f"name a reservation ({card.name} in numbers of {numbers} needs one)")
+        if offered:
+            ways.append(f"ask for {', '.join(map(str, offered))}")
         yield RULE.diagnostic(
-            f"no machine type gives Workbench {count} x {card.name}"
-            + (" without a reservation" if count in kept else ""),
+            message,
             instance.facts.gpu_settings.gpu_route,
-            severity=card.evidence.cap_severity(Severity.ERROR),
+            evidence=card.evidence,
             why="There is nothing that machine_type: auto could choose.",
-            help=", or ".join(filter(None, (reserve, fewer))) or "take another card",
-            related=(related_at(instance.route("kind"), "kind of place"),),
+            help=", or ".join(ways) or "take another card",
+            related=related_at(instance.route("kind"), "kind of place"),
         )
-
-
-def _format_counts(counts: tuple[int, ...]) -> str:
-    return ", ".join(map(str, counts))
 
 
 RULE = Rule(
@@ -75,7 +64,7 @@ RULE = Rule(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),
         Example(example_spec("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks for the card among the accelerators of Workbench's API, and for cards that are no longer
-given to new machines.
+Looks for the card among the accelerators of Workbench's API, and for cards that are no longer given
+to new machines.
 
 ## Why
 
@@ -16,58 +16,38 @@ Take the nearest card that is offered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
-from provision.facts import Card, Facts
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that cannot be had."""
+def _check(context: LintContext) -> Findings:
+    offered = [card for card in context.facts.cards if card.workbench and card.status == "offered"]
+    offered.sort(key=lambda card: card.memory_gb)
     for instance in workbench_instances(context):
-        near: tuple[str, ...] = ()
-        card, device = instance.facts.card, instance.facts.gpu_settings
-        if device.gpu.type == "mps":
+        card = instance.facts.card
+        settings = instance.facts.gpu_settings
+        if settings.gpu.type == "mps":
             problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
+            help_text = "give this target a gpu of its own, or none"
         elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
-            problem, near = (
-                (
-                    f"{card.name} "
-                    f"{UNAVAILABLE_STATUS.get(card.status, 'is not an accelerator of Workbench')}"
-                ),
-                _nearest(context.facts, card),
-            )
+            status = UNAVAILABLE_STATUS.get(card.status, "is not an accelerator of Workbench")
+            problem = f"{card.name} {status}"
+            least = card.memory_gb
+            near = [other.name for other in offered if other.memory_gb >= least]
+            help_text = f"take {format_list(near[:3] or [offered[-1].name])}"
         else:
             continue
         yield RULE.diagnostic(
             problem,
-            device.gpu_route,
-            severity=card.evidence.cap_severity(Severity.ERROR) if card else None,
+            settings.gpu_route,
+            evidence=card.evidence if card else None,
             why="The instance cannot be made, in any zone.",
-            help=f"take {format_list(near)}"
-            if near
-            else "give this target a gpu of its own, or none",
-            related=(related_at(instance.route("kind"), "kind of place"),),
+            help=help_text,
+            related=related_at(instance.route("kind"), "kind of place"),
         )
-
-
-def _nearest(facts: Facts, card: Card) -> tuple[str, ...]:
-    """Return the cards with as much memory, the smallest first, or else the largest card."""
-    offered = sorted(
-        (
-            candidate
-            for candidate in facts.cards
-            if candidate.workbench and candidate.status == "offered"
-        ),
-        key=lambda candidate: candidate.memory_gb,
-    )
-    return tuple(candidate.name for candidate in offered if candidate.memory_gb >= card.memory_gb)[
-        :3
-    ] or (offered[-1].name,)
 
 
 RULE = Rule(
@@ -78,7 +58,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, revision 20261006, AcceleratorConfig",
         "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"),

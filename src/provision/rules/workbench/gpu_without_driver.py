@@ -6,8 +6,8 @@ Finds `gpu_driver: false` on a target with a GPU.
 
 ## Why
 
-Workbench installs the NVIDIA driver only when it is told to. Without it, torch says "Found no
-NVIDIA driver on your system" and computes on the CPU.
+Workbench installs the NVIDIA driver only on request. Without it, torch reports "Found no NVIDIA
+driver on your system" and computes on the CPU.
 
 ## How to fix
 
@@ -16,17 +16,14 @@ Leave `gpu_driver` out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each GPU without a driver."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if instance.target.gpu_driver or not instance.facts.gpu_settings.is_nvidia:
             continue
@@ -36,7 +33,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             instance.route("gpu_driver"),
             why="Workbench installs no driver then: torch finds no GPU.",
             help="write true, or leave gpu_driver out",
-            related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
+            related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
             fix=set_field_fix(context, instance.route("gpu_driver"), "true"),
         )
 
@@ -46,7 +43,7 @@ RULE = Rule(
     name="gpu-without-driver",
     severity=Severity.ERROR,
     sources=("notebooks.v2 discovery document, GPUDriverConfig.enableGpuDriver",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(gpu_driver="false"), "false"),
         Example(example_spec("gpu: none\n", gpu="L4", gpu_driver="false"), "false"),

@@ -2,16 +2,15 @@
 
 ## What it does
 
-At Workbench targets with a card, looks for torch: among the packages, among what is known to
-bring it, and in the resolved set. In a spec that is not
-resolved yet this is a warning, as a package that is not known may bring it.
+At Workbench targets with a card, looks for torch: among the packages, among what is known to bring
+it, and in the resolved set. In a spec that is not resolved yet this is a warning, as a package that
+is not known may bring it.
 
 ## Why
 
-The driver tells which card is there, how much memory it has and whether it is in order. Whether
-it computes, and computes right, only a program on it can
-show, and the verification computes with torch. Without it nothing would show that the card that
-is paid for works, so `plan` refuses.
+The driver reports the card, its memory and its health. Only a program on the card can show that it
+computes correctly, and the verification computes with torch. Without torch nothing would show that
+the card works, so `plan` refuses.
 
 ## How to fix
 
@@ -20,24 +19,28 @@ Add torch to `packages`, or write `gpu: none`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import (
     declared_specifier,
     is_known_dependency,
     release_rows,
 )
-from provision.rules.rule import Example, LintContext, ResolvedSet, Rule, examples, related_at
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    examples,
+    related_at,
+)
 from provision.rules.workbench_instances import workbench_instances
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each card that nothing would compute on."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         device = instance.facts.gpu_settings
         if instance.facts.card is None or _has_torch(context):
@@ -53,30 +56,24 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             why="The driver names the card; that it computes is shown by torch only, and plan "
             "refuses a card that nothing computes on.",
             help="add torch to packages, or write gpu: none",
-            related=(related_at(instance.route("kind"), "kind of place"),),
+            related=related_at(instance.route("kind"), "kind of place"),
         )
 
 
 def _has_torch(context: LintContext) -> bool:
     if context.resolved is not None:
         return "torch" in context.resolved.versions
-    if (
-        find_line(context, "torch")
-        or is_known_dependency(context, "torch")
-        or is_known_dependency(context, "accelerate")
-    ):
+    if is_known_dependency(context, "torch") or is_known_dependency(context, "accelerate"):
         return True
     if any(package.name in _IN_CONDA for package in context.spec.conda_packages):
         return True
-    return any(
-        package.key in context.facts.torch_family
-        or "torch" in package.extras
-        or any(
-            declared_specifier(row, "torch", package.extras) is not None
-            for row in release_rows(context.facts, package.key)[-1:]
-        )
-        for package in context.spec.packages
-    )
+    for package in context.spec.packages:
+        if package.key in context.facts.torch_family or "torch" in package.extras:
+            return True
+        for row in release_rows(context.facts, package.key)[-1:]:
+            if declared_specifier(row, "torch", package.extras) is not None:
+                return True
+    return False
 
 
 RULE = Rule(
@@ -84,7 +81,7 @@ RULE = Rule(
     name="gpu-without-torch",
     severity=Severity.ERROR,
     sources=("provision's own verification: the checks of what a card computes run through torch",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec().replace("packages: [torch]", "packages: []"), "L4"),
         Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4"),

@@ -2,13 +2,13 @@
 
 ## What it does
 
-Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and tells when
-work is started by torchrun or accelerate, outside a notebook.
+Compares `idle_shutdown` with the range that Workbench takes, 10 to 1440 minutes, and reports work
+that is started by torchrun or accelerate, outside a notebook.
 
 ## Why
 
-Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a
-terminal is stopped in the middle when nobody touches a notebook.
+Only activity of Jupyter's kernels counts as use. Load on CPU or GPU does not: a run in a terminal
+is stopped in the middle when nobody touches a notebook.
 
 ## How to fix
 
@@ -18,22 +18,20 @@ Make `idle_shutdown` longer than the longest run, or leave it out and bound the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.field_types import parse_duration
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
-"""Launchers that are started in a terminal, whose processes are no kernels of Jupyter."""
+"""Launchers that are started in a terminal, so that Jupyter does not count their activity."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each idle shutdown that is out of range or cuts work short."""
-    least, most = context.facts.limits["shortest idle"], context.facts.limits["longest idle"]
+def _check(context: LintContext) -> Findings:
+    least = context.facts.limits["shortest idle"]
+    most = context.facts.limits["longest idle"]
     for instance in workbench_instances(context):
         if instance.target.idle_shutdown is None:
             continue
@@ -51,26 +49,23 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
         elif context.spec.training.launcher in MULTI_PROCESS_LAUNCHERS and not _ends_before_idling(
             instance, seconds
         ):
-            yield _interrupted_finding(context, instance)
+            yield RULE.diagnostic(
+                f"{context.spec.training.launcher} runs outside the notebook, and the instance "
+                f"stops after {instance.target.idle_shutdown} without a busy kernel",
+                instance.route("idle_shutdown"),
+                severity=Severity.INFO,
+                why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels "
+                "does.",
+                help="make it longer than the longest run, or leave it out and bound the cost by "
+                "max_lifetime",
+                related=related_at(("training", "launcher"), "started here"),
+            )
 
 
-def _ends_before_idling(instance: Instance, seconds: int) -> bool:
+def _ends_before_idling(instance: WorkbenchInstance, seconds: int) -> bool:
     """Return whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
     return lifetime is not None and parse_duration(lifetime) <= seconds
-
-
-def _interrupted_finding(context: LintContext, instance: Instance) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{context.spec.training.launcher} runs outside the notebook, and the instance stops "
-        f"after {instance.target.idle_shutdown} without a busy kernel",
-        instance.route("idle_shutdown"),
-        severity=Severity.INFO,
-        why="Load on CPU or GPU does not count as use, only activity of Jupyter's kernels does.",
-        help="make it longer than the longest run, or leave it out and bound the cost by "
-        "max_lifetime",
-        related=(related_at(("training", "launcher"), "started here"),),
-    )
 
 
 RULE = Rule(
@@ -78,7 +73,7 @@ RULE = Rule(
     name="idle-shutdown",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown and manage metadata",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="5m"), "5m"),
         Example(example_spec(idle_shutdown="2d"), "2d"),

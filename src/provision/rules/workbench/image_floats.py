@@ -7,8 +7,8 @@ neither.
 
 ## Why
 
-A family is published anew about weekly, with other drivers and libraries. Two instances of one
-spec differ by the day they were made on.
+A family is published anew about weekly, with other drivers and libraries. Two instances of one spec
+differ by the day they were made on.
 
 ## How to fix
 
@@ -18,34 +18,30 @@ describe-from-family`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image that moves."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        name, image = instance.target.image, instance.facts.image
+        name = instance.target.image
+        image = instance.facts.image
         if name is None:
-            problem, family = (
-                f"{instance.facts.name} names no image, so it gets whatever is newest on the day",
-                newest_image_family(context.facts),
+            problem = (
+                f"{instance.facts.name} names no image, so it gets whatever is newest on the day"
             )
+            family = newest_image_family(context.facts)
         elif (
             image is not None
             and image.pinnable
             and image.kind == "workbench"
             and not split_image_name(name)[1]
         ):
-            problem, family = (
-                f"{name} is a family of images, and the newest of the day is taken",
-                name,
-            )
+            problem = f"{name} is a family of images, and the newest of the day is taken"
+            family = name
         else:
             continue
         yield RULE.diagnostic(
@@ -69,7 +65,7 @@ RULE = Rule(
     name="image-floats",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
         Example(example_spec(image=None), "wb"),

@@ -2,7 +2,7 @@
 
 ## What it does
 
-Finds images that are no images of Workbench: container images, the host of containers, and Deep
+Finds images that are not Workbench images: container images, the host of containers, and Deep
 Learning VM images.
 
 ## Why
@@ -17,11 +17,9 @@ Take an image of a family of Workbench's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 _KINDS = {
@@ -31,8 +29,7 @@ _KINDS = {
 }
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image of another kind."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         image = instance.facts.image
         if image is None or image.kind not in _KINDS:
@@ -58,7 +55,7 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench instances, image versioning",
         "notebooks.v2 discovery document, VmImage and ContainerImage",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(image="workbench-container-2606"), "workbench-container-2606"),
         Example(

@@ -3,13 +3,13 @@
 ## What it does
 
 Looks at the family of the image: whether it is a legacy one, and whether its support or
-availability ended before the day of the table. The day on which you
-look does not matter, so that an unchanged spec does not turn yellow overnight.
+availability ended before the day of the table. The day on which you look does not matter, so that
+an unchanged spec does not turn yellow overnight.
 
 ## Why
 
-The family that most samples name carries an old system, Python and CUDA. Out of support, an
-image gets no security updates; out of availability, it is gone.
+The family that most samples name carries an old system, Python and CUDA. Out of support, an image
+gets no security updates; out of availability, it is gone.
 
 ## How to fix
 
@@ -18,52 +18,41 @@ Take an image of the newest family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_platforms import ImageFamily
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image that has had its day."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         image = instance.facts.image
-        state = _support_state(image) if image else None
-        if image is None or state is None or image.kind == "container":
+        if image is None or image.kind == "container":
             continue
-        problem, severity = state
-        carries = ", ".join(
-            filter(
-                None,
-                (
-                    image.os,
-                    f"Python {image.python}" if image.python else "",
-                    f"CUDA {image.cuda}" if image.cuda else "",
-                ),
-            )
-        )
+        severity = Severity.WARNING
+        content = [image.os]
+        content += [f"Python {image.python}"] if image.python else []
+        content += [f"CUDA {image.cuda}"] if image.cuda else []
+        why = f"It carries {', '.join(filter(None, content))}."
+        if _is_past(image.end_of_availability, image):
+            problem = f"is gone since {image.end_of_availability}"
+            severity = Severity.ERROR
+            why = "An image that is gone cannot be started."
+        elif _is_past(image.end_of_support, image):
+            problem = f"is out of support since {image.end_of_support}"
+        elif image.legacy:
+            problem = f"is a legacy family, supported until {image.end_of_support}"
+        else:
+            continue
         yield RULE.diagnostic(
             f"{image.family} {problem}",
             instance.route("image"),
-            severity=image.evidence.cap_severity(severity),
-            why=f"It carries {carries}."
-            if severity is Severity.WARNING
-            else "An image that is gone cannot be started.",
+            severity=severity,
+            evidence=image.evidence,
+            why=why,
             help=f"take an image of the family {newest_image_family(context.facts)}",
         )
-
-
-def _support_state(image: ImageFamily) -> tuple[str, Severity] | None:
-    if _is_past(image.end_of_availability, image):
-        return f"is gone since {image.end_of_availability}", Severity.ERROR
-    if _is_past(image.end_of_support, image):
-        return f"is out of support since {image.end_of_support}", Severity.WARNING
-    if image.legacy:
-        return f"is a legacy family, supported until {image.end_of_support}", Severity.WARNING
-    return None
 
 
 def _is_past(end: str, image: ImageFamily) -> bool:
@@ -76,7 +65,7 @@ RULE = Rule(
     name="image-legacy",
     severity=Severity.ERROR,
     sources=("docs.cloud.google.com, Workbench instances, image versioning and support policy",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(image="workbench-instances-20260713-2130-rc0"),

@@ -1,4 +1,4 @@
-"""The facts know no image of that name.
+"""The image is not in the facts.
 
 ## What it does
 
@@ -6,27 +6,24 @@ Takes the family out of the image's name and looks it up in the table of images.
 
 ## Why
 
-Its Python, C library, CUDA and driver are not known, so no rule can tell what runs on it.
+Its Python, C library, CUDA and driver are not known, so no rule can check what runs on it.
 
 ## How to fix
 
-Take the nearest family, if that is meant. The names that exist, `gcloud compute images list` tells.
+Take the nearest family, if that is meant. `gcloud compute images list` lists the names that exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image without a row."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         name = instance.target.image
         if name is None or instance.facts.image is not None:
@@ -52,7 +49,7 @@ RULE = Rule(
     name="image-unknown",
     severity=Severity.UNKNOWN,
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(image="workbench-instance-2603-20261004-2157-rc0"),

@@ -2,8 +2,8 @@
 
 ## What it does
 
-An instance is called by the names of spec and target, `NAME-TARGET`. Compute Engine wants a
-letter first and at most 63 characters.
+The name of an instance consists of the names of spec and target, `NAME-TARGET`. Compute Engine
+requires a letter first and at most 63 characters.
 
 ## Why
 
@@ -16,11 +16,9 @@ Give the spec a `name` that starts with a letter, or shorten the name of the spe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RelatedLocation, RouteLocation, RoutePart, Severity
+from provision.diagnostics import RelatedLocation, RouteLocation, RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 LONGEST = 63
@@ -29,15 +27,12 @@ LONGEST = 63
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name that cannot be."""
+def _check(context: LintContext) -> Findings:
     for number, instance in enumerate(workbench_instances(context)):
         name = f"{context.spec.name}-{instance.facts.name}"
         if name[0].isdigit() and number == 0:
-            problem, way_out = (
-                f"the instance would be called {name}, and a name starts with a letter",
-                f"write name: env-{context.spec.name}",
-            )
+            problem = f"the instance would be called {name}, and a name starts with a letter"
+            way_out = f"write name: env-{context.spec.name}"
         elif len(name) > LONGEST:
             problem = (
                 f"the instance would be called {name}, {len(name)} characters long; {LONGEST} "
@@ -71,7 +66,7 @@ RULE = Rule(
         "compute.v1 discovery document, Instance.name",
         "docs.cloud.google.com, Workbench instances, create an instance",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
         Example(example_spec(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),

@@ -1,10 +1,10 @@
-"""A label is not written as Google Cloud wants it.
+"""Google Cloud does not accept a label.
 
 ## What it does
 
-Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that
-start with a letter, values of the same characters, 63 characters
-each, 64 labels together; and for labels that Workbench sets by itself.
+Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that start
+with a letter, values of the same characters, 63 characters each, 64 labels together; and for labels
+that Workbench sets by itself.
 
 ## Why
 
@@ -18,13 +18,12 @@ Write it as it is proposed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 LONGEST, MOST = 63, 64
 """Characters of a key and of a value, and labels of one resource (Google Cloud documentation,
@@ -36,54 +35,45 @@ KEY, VALUE = (
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each label that is refused or not the author's."""
+def _check(context: LintContext) -> Findings:
+    refused = "Google Cloud refuses the instance."
     for instance in workbench_instances(context):
         labels = instance.target.labels
         for key, value in labels.items():
-            yield from _label_findings(context, instance, key, value)
+            route = instance.route("labels", key)
+            if not KEY.fullmatch(_to_latin(key)):
+                yield RULE.diagnostic(
+                    f"{json_quote(key)} cannot be the key of a label",
+                    route,
+                    at=RoutePart.KEY,
+                    why=refused,
+                    help=_valid_label(key)
+                    if re.match(r"[A-Za-z]", key)
+                    else "start it with a letter",
+                )
+            if not VALUE.fullmatch(_to_latin(value)):
+                yield RULE.diagnostic(
+                    f"{json_quote(value)} cannot be the value of a label",
+                    route,
+                    why=refused,
+                    help=_valid_label(value),
+                )
+            if key in context.facts.reserved_labels:
+                yield RULE.diagnostic(
+                    f"Workbench sets the label {key} by itself",
+                    route,
+                    at=RoutePart.KEY,
+                    severity=Severity.WARNING,
+                    why="What is written here is written over.",
+                    help="choose another key",
+                )
         if len(labels) > MOST:
             yield RULE.diagnostic(
                 f"{len(labels)} labels, and a resource has at most {MOST}",
                 instance.route("labels"),
-                why="Google Cloud refuses the instance.",
+                why=refused,
                 help=f"leave {len(labels) - MOST} of them out",
             )
-
-
-def _label_findings(
-    context: LintContext, instance: Instance, key: str, value: str
-) -> Iterator[Diagnostic]:
-    route, refused = instance.route("labels", key), "Google Cloud refuses the instance."
-    if not KEY.fullmatch(_to_latin(key)):
-        if re.match(r"[A-Za-z]", key):
-            proposed = f"write {_valid_label(key)}"
-        else:
-            proposed = "start it with a letter"
-        yield RULE.diagnostic(
-            f"{json_quote(key)} cannot be the key of a label",
-            route,
-            at=RoutePart.KEY,
-            why=refused,
-            help=proposed,
-        )
-    if not VALUE.fullmatch(_to_latin(value)):
-        yield RULE.diagnostic(
-            f"{json_quote(value)} cannot be the value of a label",
-            route,
-            why=refused,
-            help=f"write {_valid_label(value)}",
-        )
-    reserved = context.facts.reserved_labels.get(key)
-    if reserved is not None:
-        yield RULE.diagnostic(
-            f"Workbench sets the label {key} by itself",
-            route,
-            at=RoutePart.KEY,
-            severity=Severity.WARNING,
-            why="What is written here is written over.",
-            help="choose another key",
-        )
 
 
 def _to_latin(text: str) -> str:
@@ -94,7 +84,8 @@ def _to_latin(text: str) -> str:
 
 
 def _valid_label(text: str) -> str:
-    return re.sub(r"[^\w-]+", "-", text.lower())[:LONGEST]
+    label = re.sub(r"[^\w-]+", "-", text.lower())
+    return f"write {label[:LONGEST]}"
 
 
 RULE = Rule(
@@ -102,7 +93,7 @@ RULE = Rule(
     name="label-malformed",
     severity=Severity.ERROR,
     sources=("Google Cloud documentation, Requirements for labels",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(labels="{Team: research}"), "Team"),
         Example(example_spec(labels="{team: Research Group}"), "Research Group"),

@@ -6,8 +6,8 @@ Finds Workbench targets with a GPU and without `max_lifetime`.
 
 ## Why
 
-An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end
-one whose kernel is busy, or whose notebook was left open.
+An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end one
+whose kernel is busy, or whose notebook was left open.
 
 ## How to fix
 
@@ -16,16 +16,14 @@ Set `max_lifetime` to the longest time that the work may take.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Applicability, Diagnostic, Fix, Insert, RoutePart, Severity
+from provision.diagnostics import Insert, RoutePart, Severity
+from provision.rules.edits import unsafe_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance without an end."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if instance.target.max_lifetime is not None or not instance.facts.gpu_settings.is_nvidia:
             continue
@@ -36,10 +34,8 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             at=RoutePart.KEY,
             why="An instance that is forgotten costs money until somebody sees it.",
             help="write max_lifetime, as in max_lifetime: 8h",
-            fix=Fix(
-                "write max_lifetime: 8h",
-                (Insert(instance.facts.route, "max_lifetime", "8h"),),
-                Applicability.UNSAFE,
+            fix=unsafe_fix(
+                "write max_lifetime: 8h", Insert(instance.facts.route, "max_lifetime", "8h")
             ),
         )
 
@@ -49,7 +45,7 @@ RULE = Rule(
     name="lifetime-missing",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown (kernel activity only)",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(max_lifetime=None), "wb"),
         Example(example_spec(max_lifetime=None, idle_shutdown="3h"), "wb"),

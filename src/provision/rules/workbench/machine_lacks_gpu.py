@@ -1,15 +1,15 @@
-"""The machine type does not carry the GPUs that are asked for.
+"""The machine type does not have the requested GPUs.
 
 ## What it does
 
 Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types carry a fixed number of one card;
-T4, V100 and P4 are attached to N1 types, up to a size of the
-machine for each number of cards; all other types take none.
+T4, V100 and P4 are attached to N1 types, up to a size of the machine for each number of cards; all
+other types take none.
 
 ## Why
 
-Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for
-and its card not used.
+Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for and
+its card not used.
 
 ## How to fix
 
@@ -18,34 +18,54 @@ Take the machine type that is named, or `machine_type: auto`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import Instance, nearest_machine, workbench_instances
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import nearest_machine, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each known machine type that does not fit its cards."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        machine, device = (
-            context.facts.machines.get(instance.target.machine_type),
-            instance.facts.gpu_settings,
-        )
+        machine = context.facts.machines.get(instance.target.machine_type)
         if machine is None:
             continue
-        if not device.is_nvidia and machine.gpus:
-            yield _idle_gpu_finding(instance, machine)
-        problem = ""
-        if instance.facts.card:
-            problem = _find_problem(context.facts, machine, instance.facts.card, device.gpu.count)
-        if instance.facts.card and problem:
-            yield _finding(context, instance, machine, instance.facts.card, problem)
+        settings = instance.facts.gpu_settings
+        route = instance.route("machine_type")
+        if not settings.is_nvidia and machine.gpus:
+            yield RULE.diagnostic(
+                f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
+                f"{settings.gpu.type}",
+                route,
+                severity=Severity.WARNING,
+                why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
+                help=f"write gpu: {machine.card}, or a machine type without a card, such as "
+                "n2-standard-8",
+                related=related_at(settings.gpu_route, "GPU declared here"),
+            )
+        card = instance.facts.card
+        count = settings.gpu.count
+        problem = _find_problem(context.facts, machine, card, count) if card else ""
+        if card is None or not problem:
+            continue
+        machines = find_machines(context.facts, card, count, reserved=instance.reserved)
+        near = nearest_machine(machines, machine)
+        help_text = "no machine type of Workbench's has that number of that card: ask for another"
+        if near:
+            help_text = f"write machine_type: {near.name}, or auto"
+        yield RULE.diagnostic(
+            f"{machine.name} {problem}; {_format_cards(count, card.name)} "
+            f"{'is' if count == 1 else 'are'} asked for",
+            route,
+            evidence=machine.evidence,
+            why="Google Cloud refuses to make such a machine.",
+            help=help_text,
+            related=related_at(settings.gpu_route, "GPU asked for here"),
+            fix=set_field_fix(context, route, near.name) if near else None,
+        )
 
 
 def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
@@ -77,39 +97,6 @@ def _format_cards(count: float, name: str) -> str:
     return f"{count:g} x {name}"
 
 
-def _finding(
-    context: LintContext, instance: Instance, machine: MachineType, card: Card, problem: str
-) -> Diagnostic:
-    count, route = instance.facts.gpu_settings.gpu.count, instance.route("machine_type")
-    near = nearest_machine(
-        find_machines(context.facts, card, count, reserved=instance.reserved), machine
-    )
-    return RULE.diagnostic(
-        f"{machine.name} {problem}; {_format_cards(count, card.name)} "
-        f"{'is' if count == 1 else 'are'} asked for",
-        route,
-        severity=machine.evidence.cap_severity(Severity.ERROR),
-        why="Google Cloud refuses to make such a machine.",
-        help=f"write machine_type: {near.name}, or auto"
-        if near
-        else "no machine type of Workbench's has that number of that card: ask for another",
-        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
-        fix=set_field_fix(context, route, near.name) if near else None,
-    )
-
-
-def _idle_gpu_finding(instance: Instance, machine: MachineType) -> Diagnostic:
-    return RULE.diagnostic(
-        f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
-        f"{instance.facts.gpu_settings.gpu.type}",
-        instance.route("machine_type"),
-        severity=Severity.WARNING,
-        why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
-        help=f"write gpu: {machine.card}, or a machine type without a card, such as n2-standard-8",
-        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU declared here"),),
-    )
-
-
 RULE = Rule(
     id="GCP002",
     name="machine-lacks-gpu",
@@ -118,7 +105,7 @@ RULE = Rule(
         "Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",
         "dstackai/gpuhunt providers/gcp.py (N1 limits)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: L4:2\n"), "g2-standard-8", other_ids=("TRN006",)),
         Example(example_spec("gpu: T4\n", machine_type="e2-standard-4"), "e2-standard-4"),

@@ -1,37 +1,34 @@
-"""The facts know no machine type of that name.
+"""The machine type is not in the facts.
 
 ## What it does
 
 Looks the machine type up in the table of Compute Engine's machine types. Custom types
-(`n1-custom-8-30720`) are let be.
+(`n1-custom-8-30720`) are accepted.
 
 ## Why
 
-What it carries, how much memory it has and what it costs is not known, so no rule can tell what
-runs on it.
+Its cards, its memory and its price are not known, so no rule can check what runs on it.
 
 ## How to fix
 
-Take the nearest name, if that is meant, or `machine_type: auto`. Whether Google Cloud has the
-type, `gcloud compute machine-types list` tells.
+Take the nearest name, if that is meant, or `machine_type: auto`. `gcloud compute machine-types
+list` lists the types that exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each machine type without a row."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        name, route = instance.target.machine_type, instance.route("machine_type")
+        name = instance.target.machine_type
+        route = instance.route("machine_type")
         if name == "auto" or name in context.facts.machines or "custom-" in name:
             continue
         meant = nearest_word(name, context.facts.machines, 2)
@@ -55,7 +52,7 @@ RULE = Rule(
     name="machine-type-unknown",
     severity=Severity.UNKNOWN,
     sources=("Compute Engine machine types (Cyclenerd/google-cloud-pricing-cost-calculator)",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(machine_type="g2-standart-8"), "g2-standart-8"),
         Example(example_spec("gpu: none\n", machine_type="z9-standard-4"), "z9-standard-4"),

@@ -2,60 +2,49 @@
 
 ## What it does
 
-Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only
-where none is named, or with a share of a card.
+Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only if
+the target names none, or with a share of a card.
 
 ## Why
 
-Workbench has no Spot and no Flex-start: no field of its API asks for one. A share of a card
-needs the vGPU driver, which it does not install.
+Workbench has no Spot and no Flex-start: no field of its API requests them. A share of a card needs
+the vGPU driver, which it does not install.
 
 ## How to fix
 
-Name a `reservation` where one is needed, or take the machine type that is named.
+Name a `reservation` if the type needs it, or take the machine type of the finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.machines import find_machines, unavailability_reason
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import format_list
 from provision.rules.workbench_instances import available_gpu_counts, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each machine type that is withheld."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         machine = context.facts.machines.get(instance.target.machine_type)
-        why = unavailability_reason(machine, reserved=instance.reserved) if machine else ""
+        reserved = instance.reserved
+        why = unavailability_reason(machine, reserved=reserved) if machine else ""
         if machine is None or not why:
             continue
         card = context.facts.card(machine.card)
-        if card:
-            offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
-        else:
-            offered = ()
-        others = tuple(
-            machine_type.name
-            for count in offered
-            if card
-            for machine_type in find_machines(
-                context.facts, card, count, reserved=instance.reserved
-            )[:1]
-        )
+        others = []
+        if card is not None:
+            for count in available_gpu_counts(context.facts, card, reserved=reserved):
+                smallest = find_machines(context.facts, card, count, reserved=reserved)[0]
+                others.append(smallest.name)
         reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(
             f"{machine.name} is to be had {why}",
             instance.route("machine_type"),
-            severity=machine.evidence.cap_severity(Severity.ERROR),
+            evidence=machine.evidence,
             why="Google Cloud refuses to make such a Workbench instance.",
-            help=f"{reserve}take {format_list(others)}"
-            if others
-            else f"{reserve}take another card",
+            help=f"{reserve}take {format_list(others) or 'another card'}",
         )
 
 
@@ -68,7 +57,7 @@ RULE = Rule(
         "dstackai/gpuhunt providers/gcp.py",
         "Compute Engine documentation, reservation-bound VMs",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
         Example(

@@ -2,15 +2,14 @@
 
 ## What it does
 
-Finds `managed_euc: true` beside a `service_account`, beside startup scripts in `metadata`, and
-by itself.
+Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, and by
+itself.
 
 ## Why
 
-With managed end user credentials the machine runs as Google's own service account; one of yours
-is refused, and `startup-script` is not run. The script that
-makes and verifies the environment is dropped without a word in projects that Google has not
-allowed it for, so `plan` refuses it.
+With managed end user credentials the machine runs as Google's own service account; one of yours is
+refused, and `startup-script` is not run. The script that makes and verifies the environment is
+dropped without a word in projects that Google has not allowed it for, so `plan` refuses it.
 
 ## How to fix
 
@@ -19,18 +18,15 @@ Leave `managed_euc` out, and give the person access with `access: {mode: single-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, RelatedLocation, Severity
+from provision.diagnostics import RelatedLocation, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 SCRIPTS = ("startup-script", "startup-script-url")
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance with managed credentials."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         if not instance.target.managed_euc:
             continue
@@ -41,10 +37,10 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 "managed_euc runs as Google's own service account, and service_account names "
                 "another"
             )
-            related = (related_at(instance.route("service_account"), "service account named here"),)
+            related = related_at(instance.route("service_account"), "service account named here")
         elif scripts:
             problem = f"managed_euc does not run {scripts[0]}"
-            related = (related_at(instance.route("metadata", scripts[0]), "script given here"),)
+            related = related_at(instance.route("metadata", scripts[0]), "script given here")
         else:
             problem = (
                 "managed_euc drops the startup script that makes and verifies the environment, "
@@ -69,7 +65,7 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench instances, managed end user credentials",
         "GoogleCloudPlatform/magic-modules TestAccWorkbenchInstance_metadataEUC",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(managed_euc="true"), "true"),
         Example(example_spec(managed_euc="true", service_account=None), "true"),

@@ -1,34 +1,30 @@
-"""A target asks for what this version does not do on an instance.
+"""A target requests what this version does not do on an instance.
 
 ## What it does
 
-Finds `cuda_toolkit` in a spec with a Workbench target (a warning where there are targets of
-other kinds too), and images that are containers.
+Finds `cuda_toolkit` in a spec with a Workbench target (a warning if there are targets of other
+kinds too), and images that are containers.
 
 ## Why
 
-The spec language knows both, and nothing of this version makes them: `plan` refuses the target,
-so that no field is without effect.
+The spec language has both, and this version does not implement them: `plan` refuses the target, so
+that no field is without effect.
 
 ## How to fix
 
-Leave `cuda_toolkit` out: images of Workbench bring a toolkit of their own. Name an image of a
-virtual machine.
+Leave `cuda_toolkit` out: Workbench images include a toolkit. Name an image of a virtual machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each thing that is not done."""
+def _check(context: LintContext) -> Findings:
     softer = None
     if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
         softer = Severity.WARNING
@@ -41,7 +37,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 severity=softer,
                 why="plan refuses what would be without effect.",
                 help="leave it out: the image brings its own toolkit",
-                related=(related_at(instance.route("kind"), "kind of place"),),
+                related=related_at(instance.route("kind"), "kind of place"),
             )
         if (image := instance.target.image) is not None and ("/" in image or ":" in image):
             yield RULE.diagnostic(
@@ -58,7 +54,7 @@ RULE = Rule(
     name="not-done-yet",
     severity=Severity.ERROR,
     sources=("the spec language: what is modelled and not made is refused",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', other_ids=("CUD012",)),
         Example(

@@ -1,39 +1,36 @@
-"""What an instance needs lies where it cannot reach it.
+"""An instance cannot reach something that it needs.
 
 ## What it does
 
 At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and
-secrets that only another kind of place can follow
-(`env`, `colab`). An index or a secret that serves another kind of target of the same spec is a
-warning.
+secrets that only another kind of place can follow (`env`, `colab`). An index or a secret that
+serves another kind of target of the same spec is a warning.
 
 ## Why
 
 The instance installs by itself, far from this machine: a folder here is not there, your own
-variables stay with you, and it fetches secrets from Secret
-Manager with its service account. `plan` refuses the target.
+variables stay with you, and it fetches secrets from Secret Manager with its service account. `plan`
+refuses the target.
 
 ## How to fix
 
-Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the
-secret into Secret Manager and write
-`{secret: projects/PROJECT/secrets/NAME/versions/1}`.
+Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the secret
+into Secret Manager and write `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each index, mirror and secret that an instance cannot reach."""
+def _check(context: LintContext) -> Findings:
     softer = None
     if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
         softer = Severity.WARNING
@@ -46,7 +43,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                 severity=softer if route[0] == "indexes" else None,
                 why="An instance cannot reach the folders of this machine; plan refuses it.",
                 help="name an address that begins with https://, or one under mirrors",
-                related=(related_at(instance.route("kind"), "kind of place"),),
+                related=related_at(instance.route("kind"), "kind of place"),
             )
         for name, reference in context.spec.secrets.items():
             if reference.secret is None:
@@ -59,11 +56,11 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
                     "identity; plan refuses any other reference.",
                     help="name it in Secret Manager: {secret: "
                     "projects/PROJECT/secrets/NAME/versions/1}",
-                    related=(related_at(instance.route("kind"), "kind of place"),),
+                    related=related_at(instance.route("kind"), "kind of place"),
                 )
 
 
-def _folders(context: LintContext, instance: Instance) -> Iterator[tuple[Route, str]]:
+def _folders(context: LintContext, instance: WorkbenchInstance) -> Iterator[tuple[Route, str]]:
     used = {package.index for _, package in package_lines(context)}
     for name, index in context.spec.indexes.items():
         if name in used and name not in instance.target.mirrors and index.url.startswith("file:"):
@@ -84,7 +81,7 @@ RULE = Rule(
         "the spec language: kinds of secret references",
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
         Example(

@@ -1,15 +1,15 @@
-"""A subnet or a key lies in another region than the zones.
+"""A subnet or a key is not in the region of the zones.
 
 ## What it does
 
-Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of
-the zones. A `subnet` that is named without its region is
-compared too: the zones must lie in one region. Keys in `global` and in multi-regions are let be.
+Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the
+zones. A `subnet` that is named without its region is compared too: the zones must be in one region.
+Keys in `global` and in multi-regions are accepted.
 
 ## Why
 
-A subnet serves one region, and a disk is encrypted with a key of its own region. In any other
-zone the instance is refused.
+A subnet serves one region, and a disk is encrypted with a key of the same region. In any other zone
+the instance is refused.
 
 ## How to fix
 
@@ -20,89 +20,57 @@ several regions leave `subnet` out, or make a target for each.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import Instance, workbench_instances
+from provision.rules.workbench_instances import workbench_instances
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
-"""A region. Keys may also lie in locations that are none: global, us, nam4 (Cloud KMS
-documentation, Locations).
+"""A region. Locations of keys may also be global, us, nam4 and so on (Cloud KMS documentation,
+Locations).
 """
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each zone out of reach."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        for route, value, what in _regional_resources(instance):
-            match = _REGION.search(value)
-            if match is None:
-                if what == "the subnet" and value:
-                    yield from _zones_in_several_regions(instance, route)
+        target = instance.target
+        regions = {
+            index: region_of(zone)
+            for index, zone in enumerate(target.zones)
+            if ZONE_PATTERN.fullmatch(zone)
+        }
+        for route, value, what in (
+            (("subnet",), target.subnet, "the subnet"),
+            (("boot_disk", "kms_key"), target.boot_disk.kms_key, "the key of the boot disk"),
+            (("data_disk", "kms_key"), target.data_disk.kms_key, "the key of the data disk"),
+        ):
+            match = _REGION.search(value or "")
+            if match:
+                home = match[1]
+            elif value and regions and what == "the subnet":
+                home = next(iter(regions.values()))  # a subnet without its region
+            else:
                 continue
-            away = [
-                zone
-                for zone in instance.target.zones
-                if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != match[1]
-            ]
-            if away:
-                yield _finding(instance, route, what, match[1], tuple(away))
-
-
-def _zones_in_several_regions(instance: Instance, route: Route) -> Iterator[Diagnostic]:
-    """Return a finding for a subnet without a region if the zones are in several regions."""
-    regions = tuple(
-        dict.fromkeys(
-            region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)
-        )
-    )
-    if len(regions) < 2:
-        return
-    other = next(
-        number
-        for number, zone in enumerate(instance.target.zones)
-        if ZONE_PATTERN.fullmatch(zone) and region_of(zone) != regions[0]
-    )
-    yield RULE.diagnostic(
-        f"the subnet lies in one region, and the zones in {format_list(regions)}",
-        route,
-        why="It serves its own region only; elsewhere the instance is refused.",
-        help=f"name zones of one region only, as in {regions[0]}",
-        related=(related_at(instance.route("zones", other), "a zone of another region"),),
-    )
-
-
-def _regional_resources(instance: Instance) -> Iterator[tuple[Route, str, str]]:
-    target = instance.target
-    yield instance.route("subnet"), target.subnet or "", "the subnet"
-    yield (
-        instance.route("boot_disk", "kms_key"),
-        target.boot_disk.kms_key or "",
-        "the key of the boot disk",
-    )
-    yield (
-        instance.route("data_disk", "kms_key"),
-        target.data_disk.kms_key or "",
-        "the key of the data disk",
-    )
-
-
-def _finding(
-    instance: Instance, route: Route, what: str, region: str, away: tuple[str, ...]
-) -> Diagnostic:
-    first = instance.target.zones.index(away[0])
-    return RULE.diagnostic(
-        f"{what} lies in {region}, and {format_list(away)} "
-        f"{'does' if len(away) == 1 else 'do'} not",
-        route,
-        why="It serves its own region only; elsewhere the instance is refused.",
-        help=f"name zones of {region} only, or one of {region_of(away[0])} here",
-        related=(related_at(instance.route("zones", first), "a zone of another region"),),
-    )
+            away = [index for index, region in regions.items() if region != home]
+            if not away:
+                continue
+            zones = format_list(target.zones[index] for index in away)
+            message = f"{what} lies in {home}, and {zones} {'does' if len(away) == 1 else 'do'} not"
+            help_text = f"name zones of {home} only, or one of {regions[away[0]]} here"
+            if not match:
+                listed = format_list(dict.fromkeys(regions.values()))
+                message = f"the subnet lies in one region, and the zones in {listed}"
+                help_text = f"name zones of one region only, as in {home}"
+            yield RULE.diagnostic(
+                message,
+                instance.route(*route),
+                why="It serves its own region only; elsewhere the instance is refused.",
+                help=help_text,
+                related=related_at(instance.route("zones", away[0]), "a zone of another region"),
+            )
 
 
 RULE = Rule(
@@ -113,7 +81,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, NetworkInterface.subnet and BootDisk.kmsKey",
         "Cloud KMS documentation, Locations",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(subnet="projects/my-project/regions/us-east1/subnetworks/ml"),

@@ -1,9 +1,9 @@
-"""A name is not written as Google Cloud wants it.
+"""Google Cloud does not accept a name.
 
 ## What it does
 
-Looks at the form of the names of project, bucket, service account, network, subnet, reservation
-and keys.
+Looks at the form of the names of project, bucket, service account, network, subnet, reservation and
+keys.
 
 ## Why
 
@@ -19,11 +19,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Route, Severity
+from provision.diagnostics import Route, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, Instance, workbench_instances
+from provision.rules.workbench_instances import (
+    RESOURCE_NAME_PATTERN,
+    WorkbenchInstance,
+    workbench_instances,
+)
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
@@ -62,8 +66,7 @@ NAME_PATTERNS = {
 }
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each name of a wrong form."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         for route, form, value in _resource_names(instance):
             pattern, description = NAME_PATTERNS[form]
@@ -77,7 +80,7 @@ def check(context: LintContext) -> Iterator[Diagnostic]:
             )
 
 
-def _resource_names(instance: Instance) -> Iterator[tuple[Route, str, str]]:
+def _resource_names(instance: WorkbenchInstance) -> Iterator[tuple[Route, str, str]]:
     for field in ("project", "bucket", "service_account", "network", "subnet", "reservation"):
         value = getattr(instance.target, field)
         if value is not None:
@@ -101,7 +104,7 @@ RULE = Rule(
         "compute.v1 discovery document, Network.name",
         "Cloud Storage documentation, Bucket names",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(project="My Project"), "My Project"),
         Example(example_spec(project="proj1"), "proj1"),

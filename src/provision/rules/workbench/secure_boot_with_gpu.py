@@ -17,40 +17,39 @@ Take a newer image, or leave `secure_boot` out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.schema_platforms import split_image_name
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import newest_image_family, workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each image without a signed driver."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
-        image, name = instance.facts.image, instance.target.image or ""
+        image = instance.facts.image
+        name = instance.target.image or ""
         if (
             image is None
             or not instance.target.shielded.secure_boot
             or not instance.facts.gpu_settings.is_nvidia
         ):
             continue
-        since, day = image.secure_boot_with_gpu.replace("-", ""), split_image_name(name)[1]
+        since = image.secure_boot_with_gpu.replace("-", "")
+        day = split_image_name(name)[1]
         if since and (not day or day >= since):
             continue
         signed = f"from {image.secure_boot_with_gpu} on" if since else "in no image of this family"
         yield RULE.diagnostic(
             f"secure_boot with a GPU: the driver is signed {signed}, and the image is {name}",
             instance.route("shielded", "secure_boot"),
-            severity=image.evidence.cap_severity(Severity.ERROR),
+            evidence=image.evidence,
             why="Secure Boot loads signed modules only: the machine starts, and its GPU driver "
             "does not.",
             help="take an image of "
             f"{image.family if since else newest_image_family(context.facts)} that is newer, "
             "or leave secure_boot out",
-            related=(related_at(instance.route("image"), "image asked for here"),),
+            related=related_at(instance.route("image"), "image asked for here"),
             fix=set_field_fix(context, instance.route("shielded", "secure_boot"), "false"),
         )
 
@@ -65,7 +64,7 @@ RULE = Rule(
             "2026-07-13"
         ),
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(
             example_spec(

@@ -2,14 +2,13 @@
 
 ## What it does
 
-Finds Workbench targets that name no service account, or name the default one of Compute Engine
-or App Engine.
+Finds Workbench targets that name no service account, or name the default one of Compute Engine or
+App Engine.
 
 ## Why
 
-The default service account is shared by all machines of a project, and in many projects it may
-edit everything. Whoever opens the notebook acts with its
-rights.
+The default service account is shared by all machines of a project, and in many projects it may edit
+everything. Whoever opens the notebook acts with its rights.
 
 ## How to fix
 
@@ -20,11 +19,10 @@ service-accounts create NAME`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, RoutePart, Severity
+from provision.diagnostics import RoutePart, Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.workbench_instances import workbench_instances
 
 DEFAULT_ACCOUNT_PATTERN = re.compile(
@@ -32,8 +30,7 @@ DEFAULT_ACCOUNT_PATTERN = re.compile(
 )
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each instance that runs as a default account."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         account = instance.target.service_account
         if instance.target.managed_euc or (
@@ -62,7 +59,7 @@ RULE = Rule(
         "Google Cloud IAM documentation, Default service accounts",
         "Compute Engine documentation, Service accounts",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(service_account=None), "wb"),
         Example(

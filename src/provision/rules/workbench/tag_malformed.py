@@ -1,9 +1,9 @@
-"""A network tag is not written as Google Cloud wants it.
+"""Google Cloud does not accept a network tag.
 
 ## What it does
 
-Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no
-hyphen last, 63 characters.
+Looks at the form of network tags: lower-case letters, digits and hyphens, a letter first, no hyphen
+last, 63 characters.
 
 ## Why
 
@@ -17,11 +17,10 @@ Write it as it is proposed. Keys with values belong under `labels`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN, workbench_instances
 
@@ -29,8 +28,7 @@ _LONGEST = 63
 """Characters of a tag (compute.v1 discovery document, Tags.items)."""
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each tag that is refused."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         for index, tag in enumerate(instance.target.tags):
             if re.fullmatch(RESOURCE_NAME_PATTERN, tag):
@@ -51,7 +49,7 @@ RULE = Rule(
     name="tag-malformed",
     severity=Severity.ERROR,
     sources=("compute.v1 discovery document, Tags.items",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(tags="[no_ingress]"), "no_ingress"),
         Example(example_spec(tags=f"[{'a' * 64}]"), "a" * 64),

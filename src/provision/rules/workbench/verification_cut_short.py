@@ -6,8 +6,8 @@ Compares `idle_shutdown` and `max_lifetime` with `verify.timeout`.
 
 ## Why
 
-The verification runs as a startup script, which is no activity of a notebook. An instance that
-stops first gives no verdict.
+The verification runs as a startup script, which does not count as notebook activity. An instance
+that stops first gives no verdict.
 
 ## How to fix
 
@@ -16,17 +16,14 @@ Make both longer than `verify.timeout`, or the timeout shorter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.field_types import parse_duration
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
 from provision.rules.workbench_instances import workbench_instances
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each bound that is too short."""
+def _check(context: LintContext) -> Findings:
     timeout = context.spec.verify.timeout
     for instance in workbench_instances(context):
         for field in ("idle_shutdown", "max_lifetime"):
@@ -50,7 +47,7 @@ RULE = Rule(
     name="verification-cut-short",
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown",),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(idle_shutdown="30m"), "30m"),
         Example(example_spec("gpu: L4\nverify: {timeout: 9h}\n"), "8h"),

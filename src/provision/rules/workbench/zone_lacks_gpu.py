@@ -2,8 +2,8 @@
 
 ## What it does
 
-Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone
-of the target has it, a warning when another one does.
+Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone of
+the target has it, a warning when another one does.
 
 ## Why
 
@@ -11,61 +11,58 @@ Creating the instance fails there, whatever the quota; only the next zone of the
 
 ## How to fix
 
-Take the zones that are named: in the same region where there are any, else the nearest.
+Take the zones of the finding: in the same region if possible, else the nearest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import UNAVAILABLE_STATUS, Instance, workbench_instances
+from provision.rules.workbench_instances import (
+    UNAVAILABLE_STATUS,
+    workbench_instances,
+)
 
 
-def check(context: LintContext) -> Iterator[Diagnostic]:
-    """Yield a finding for each zone without the card."""
+def _check(context: LintContext) -> Findings:
     for instance in workbench_instances(context):
         card = instance.facts.card
         if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
             continue
         rows = {row.region: row for row in load_zones() if row.card == card.name}
+        zones = instance.target.zones
         without = [
             index
-            for index, zone in enumerate(instance.target.zones)
+            for index, zone in enumerate(zones)
             if ZONE_PATTERN.fullmatch(zone) and not _may_have_card(rows.get(region_of(zone)), zone)
         ]
-        if rows:
-            yield from (
-                _finding(instance, index, rows, every=len(without) == len(instance.target.zones))
-                for index in without
+        for index in without if rows else ():
+            evidence = next(iter(rows.values())).evidence
+            severity = None
+            why = "Creating the instance fails there, whatever the quota."
+            if len(without) < len(zones):
+                severity = Severity.WARNING
+                why += " Only the next zone of the list is tried."
+            settings = instance.facts.gpu_settings
+            yield RULE.diagnostic(
+                f"{zones[index]} has no {settings.gpu.type} (as of {evidence.as_of})",
+                instance.route("zones", index),
+                severity=severity,
+                evidence=evidence,
+                why=why,
+                help=f"take {format_list(_nearest_zones(zones[index], rows))}",
+                related=related_at(settings.gpu_route, "GPU asked for here"),
             )
 
 
 def _may_have_card(row: CardZones | None, zone: str) -> bool:
     """Return whether a zone may have the card; its region decides if its zones are unknown."""
     return row is not None and (not row.zones or zone in row.zones)
-
-
-def _finding(
-    instance: Instance, index: int, rows: dict[str, CardZones], *, every: bool
-) -> Diagnostic:
-    zone, gpu = instance.target.zones[index], instance.facts.gpu_settings.gpu
-    some = next(iter(rows.values())).evidence
-    return RULE.diagnostic(
-        f"{zone} has no {gpu.type} (as of {some.as_of})",
-        instance.route("zones", index),
-        severity=some.cap_severity(Severity.ERROR) if every else Severity.WARNING,
-        why="Creating the instance fails there, whatever the quota."
-        + ("" if every else " Only the next zone of the list is tried."),
-        help=f"take {format_list(_nearest_zones(zone, rows))}",
-        related=(related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),),
-    )
 
 
 def _nearest_zones(zone: str, rows: dict[str, CardZones]) -> tuple[str, ...]:
@@ -92,7 +89,7 @@ RULE = Rule(
         "Cyclenerd/google-cloud-pricing-cost-calculator tools/acceleratortyperegion.csv",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
-    check=check,
+    check=_check,
     bad=(
         Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),
         Example(example_spec(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),
