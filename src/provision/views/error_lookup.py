@@ -8,10 +8,9 @@ from typing import Any
 from provision.diagnostics import Diagnostic
 from provision.sanitize import escape_line
 from provision.verification.error_lookup.symptoms import Explanation, is_offered_fix
-from provision.views.terminal_text import Style, Styler, truncate, wrap
+from provision.views.terminal_text import LABEL_WIDTH, Style, Styler, labeled_rows, truncate, wrap
 
 VERSION = 1
-_LABEL_WIDTH = 12
 _MIN_WIDTH = 40
 
 
@@ -93,9 +92,8 @@ def _lines(
         if finding.fix is not None and is_offered_fix(finding, likeliest=True) and not fixed:
             yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
     for check in first.checks:
-        text = f"{check.get('id')} {check.get('title')}: {check.get('message')}"
-        yield from _field("here", text, width)
-        yield from _field("", str(check.get("fix") or ""), width)
+        yield from _field("here", f"{check.id} {check.title}: {check.message}", width)
+        yield from _field("", check.fix, width)
     if compared_with and not first.is_confirmed:
         text = f"neither a finding nor a failed check in {compared_with} says so"
         yield from _field("here", text, width)
@@ -104,12 +102,8 @@ def _lines(
 
 
 def _field(label: str, text: str, width: int) -> Iterator[str]:
-    if not text:
-        return
-    first, *rest = wrap(escape_line(text), width - _LABEL_WIDTH)
-    yield f"  {label:<{_LABEL_WIDTH - 2}}{first}"
-    for row in rest:
-        yield " " * _LABEL_WIDTH + row
+    if text:
+        yield from labeled_rows(label, wrap(escape_line(text), width - LABEL_WIDTH))
 
 
 def _explanation(one: Explanation) -> dict[str, Any]:
@@ -124,7 +118,13 @@ def _explanation(one: Explanation) -> dict[str, Any]:
         "fits": one.is_confirmed,
         "findings": [_finding(finding) for finding in one.findings],
         "checks": [
-            {key: check.get(key) for key in ("id", "title", "status", "message", "fix")}
+            {
+                "id": check.id,
+                "title": check.title,
+                "status": check.status.value,
+                "message": check.message,
+                "fix": check.fix or None,
+            }
             for check in one.checks
         ],
         "source": symptom.evidence.source,

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any
 
 from provision.sanitize import escape_control, redact
 
 _DIGEST = re.compile(r"\b[0-9a-f]{40,}\b")
+
+
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with every string in its mappings, lists and tuples changed."""
+    match value:
+        case Enum():
+            return value
+        case str():
+            return change(value)
+        case Mapping():
+            return {
+                map_strings(key, change): map_strings(item, change) for key, item in value.items()
+            }
+        case list():
+            return [map_strings(item, change) for item in value]
+        case tuple():
+            items = (map_strings(item, change) for item in value)
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        case _:
+            return value
 
 
 def format_json_value(value: object, sizes: bool = False) -> str:
@@ -20,9 +42,7 @@ def format_json_value(value: object, sizes: bool = False) -> str:
         case None:
             return ""
         case str():
-            return _DIGEST.sub(
-                lambda digest: digest.group()[:12] + "...", escape_control(redact(value))
-            )
+            return _DIGEST.sub(lambda digest: digest.group()[:12] + "...", to_safe_text(value))
         case bool():
             return "yes" if value else "no"
         case int() if sizes:
@@ -36,12 +56,12 @@ def format_json_value(value: object, sizes: bool = False) -> str:
         case list() | tuple():
             return ", ".join(_inner(item, sizes) for item in value)
         case _:
-            return escape_control(redact(str(value)))
+            return to_safe_text(str(value))
 
 
-def text_or_empty(value: object) -> str:
-    """Return a text, escaped and redacted; "" for any other value."""
-    return escape_control(redact(value)) if isinstance(value, str) else ""
+def to_safe_text(text: str) -> str:
+    """Return foreign text without secrets, with control characters escaped."""
+    return escape_control(redact(text))
 
 
 def shorten_digest(digest: str) -> str:

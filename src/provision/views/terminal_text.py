@@ -1,13 +1,15 @@
-"""How text lies on a terminal: colours, the cells a character takes, lines broken to a width."""
+"""Text for a terminal: colors, the cells that a character takes, lines broken to a width."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 ELLIPSIS = "..."
+LABEL_WIDTH = 12
+"""Cells of a row before the text of a field."""
 
 
 class Style(StrEnum):
@@ -26,12 +28,12 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Styler:
-    """Writes text in a colour, or plainly."""
+    """Writes text in color, or plainly."""
 
     color: bool
 
     def __call__(self, text: str, ink: Style | None) -> str:
-        """Return `text` in `ink`; unchanged without colour or ink."""
+        """Return `text` in `ink`; unchanged without color or ink."""
         return (
             f"\x1b[{ink.value}m{text}\x1b[0m" if self.color and ink is not None and text else text
         )
@@ -47,7 +49,7 @@ def display_width(text: str) -> int:
 
 
 def truncate(text: str, width: int) -> str:
-    """Return `text`, cut to `width` cells with an ellipsis at the end where it is longer."""
+    """Return `text`, cut to `width` cells with an ellipsis at the end if it is longer."""
     if display_width(text) <= width:
         return text
     return _head(text, max(0, width - len(ELLIPSIS))) + ELLIPSIS[: max(0, width)]
@@ -59,6 +61,30 @@ def wrap(text: str, width: int) -> list[str]:
     Line breaks in the text stay. The result is never empty.
     """
     return [line for paragraph in text.split("\n") for line in _wrapped(paragraph, max(1, width))]
+
+
+def clip(text: str, width: int, max_rows: int | None) -> list[str]:
+    """Break a text into at most `max_rows` rows; an ellipsis ends the last one if text is left."""
+    rows = wrap(text, width)
+    if max_rows is None or len(rows) <= max_rows:
+        return rows
+    last = truncate(rows[max_rows - 1] + " " * width, width).rstrip(" .")
+    return [*rows[: max_rows - 1], last + ELLIPSIS]
+
+
+def indent_rest(lead: str, rows: Iterable[str], indent: int) -> Iterator[str]:
+    """Yield the first row after `lead`, and the others after `indent` blanks."""
+    for row in rows:
+        yield lead + row
+        lead = " " * indent
+
+
+def labeled_rows(
+    label: str, rows: Iterable[str], styler: Styler | None = None, style: Style | None = None
+) -> Iterator[str]:
+    """Yield rows to the right of a label."""
+    shown = styler(label, style) if styler else label
+    return indent_rest(f"  {shown}{' ' * (LABEL_WIDTH - 2 - len(label))}", rows, LABEL_WIDTH)
 
 
 def _wrapped(paragraph: str, width: int) -> Iterator[str]:

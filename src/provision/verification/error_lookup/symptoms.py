@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from provision.agent.probe.model import Status
 from provision.diagnostics import Applicability, Diagnostic
 from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
@@ -18,7 +19,7 @@ from provision.verification.error_lookup.versions import (
     explain_python_mismatch,
     find_missing_packages,
 )
-from provision.verification.report import Report
+from provision.verification.report import Report, ReportedCheck
 
 _GENERIC = (
     "half-imported",
@@ -44,6 +45,7 @@ _HARMLESS = frozenset(
     {"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"}
 )
 """Symptoms that do not end a program."""
+_FAILING = (Status.FAIL, Status.WARN)
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = re.compile(
     r"(?:The above exception was the direct cause of the following exception|During "
@@ -75,7 +77,7 @@ class Explanation(NamedTuple):
     matched_groups: tuple[str, ...]
     remarks: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
-    checks: tuple[Mapping[str, Any], ...]
+    checks: tuple[ReportedCheck, ...]
     missing_packages: tuple[tuple[str, str], ...] = ()
     end: int = 0
 
@@ -175,18 +177,13 @@ def _explain(
             for finding in context.findings
             if finding.id in symptom.rules and _concerns(finding, symptom, missing, nearby, facts)
         ),
-        _failed_checks(symptom, context.report),
+        tuple(
+            check
+            for check in (context.report.checks if context.report else ())
+            if check.status in _FAILING and check.base_id in symptom.checks
+        ),
         missing,
         match.end(),
-    )
-
-
-def _failed_checks(symptom: Symptom, report: Report | None) -> tuple[Mapping[str, Any], ...]:
-    if report is None:
-        return ()
-    failed = [check for check in report.checks if check.get("status") in ("fail", "warn")]
-    return tuple(
-        check for check in failed if str(check.get("id")).partition(":")[0] in symptom.checks
     )
 
 
