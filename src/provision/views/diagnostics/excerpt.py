@@ -20,7 +20,7 @@ _PRIVATE_KEY_ENDS = re.compile("-----END [A-Z ]*PRIVATE KEY-----")
 
 
 class LabeledSpan(NamedTuple):
-    """A place to point at and what to say there; the primary mark is drawn with carets."""
+    """A span to underline with a label; the primary one is underlined with carets."""
 
     span: Span
     text: str
@@ -29,7 +29,7 @@ class LabeledSpan(NamedTuple):
 
 
 class Gutter(NamedTuple):
-    """The left edge of a frame: the width of its line numbers, and of the text right of it."""
+    """The left edge of an excerpt: the width of its line numbers, and of the text right of it."""
 
     number_width: int
     text_width: int
@@ -37,7 +37,7 @@ class Gutter(NamedTuple):
 
     @classmethod
     def for_lines(cls, highest: int, width: int, pen: Styler) -> Gutter:
-        """Return the margin for line numbers up to `highest` on a terminal `width` cells wide."""
+        """Return the gutter for line numbers up to `highest` on a terminal `width` cells wide."""
         numbers = len(str(highest))
         return cls(numbers, min(_WIDEST, max(_NARROWEST, width - numbers - 3)), pen)
 
@@ -107,9 +107,9 @@ def render_line(line: str, masked: bool) -> str:
 
 
 def render_excerpt(
-    lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], margin: Gutter
+    lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], gutter: Gutter
 ) -> Iterator[str]:
-    """Yield the rows of a frame.
+    """Yield the rows of an excerpt.
 
     Each marked line is shown once with its marks below; before the primary one is its previous
     line; dots replace gaps.
@@ -117,12 +117,12 @@ def render_excerpt(
     last = None
     for number in sorted({number for mark in marks for number in _rows(mark, lines)}):
         if last is not None and number > last + 1:
-            yield margin.styler(ELLIPSIS, Style.FRAME)
+            yield gutter.styler(ELLIPSIS, Style.FRAME)
         here = sorted(
             (mark for mark in marks if mark.span.start.line == number),
             key=lambda mark: (not mark.primary, mark.span),
         )
-        yield from _row(number, lines[number - 1], here, number in masked, margin)
+        yield from _row(number, lines[number - 1], here, number in masked, gutter)
         last = number
 
 
@@ -135,13 +135,13 @@ def _rows(mark: LabeledSpan, lines: list[str]) -> Iterator[int]:
 
 
 def _row(
-    number: int, line: str, marks: list[LabeledSpan], masked: bool, margin: Gutter
+    number: int, line: str, marks: list[LabeledSpan], masked: bool, gutter: Gutter
 ) -> Iterator[str]:
     laid = _lay_out_line(line, marks[0].span.start.column if marks else 1, masked)
-    left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, margin.text_width)
+    left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, gutter.text_width)
     seen = [cell for cell in laid.cells if left <= cell.column and cell.end <= right]
     before = ELLIPSIS if left else ""
-    yield margin(
+    yield gutter(
         number,
         before + "".join(cell.text for cell in seen) + (ELLIPSIS if right < laid.end else ""),
     )
@@ -150,29 +150,29 @@ def _row(
         start, end = laid.stretch(mark.span)
         if left <= start <= right:
             yield from _underline(
-                mark, start - left + len(before), max(1, min(end, right) - start), margin
+                mark, start - left + len(before), max(1, min(end, right) - start), gutter
             )
         elif mark.text:
             yield from (
-                margin("", margin.styler(row, mark.style))
-                for row in wrap(f"column {mark.span.start.column}: {mark.text}", margin.text_width)
+                gutter("", gutter.styler(row, mark.style))
+                for row in wrap(f"column {mark.span.start.column}: {mark.text}", gutter.text_width)
             )
 
 
-def _underline(mark: LabeledSpan, indent: int, length: int, margin: Gutter) -> Iterator[str]:
+def _underline(mark: LabeledSpan, indent: int, length: int, gutter: Gutter) -> Iterator[str]:
     line = ("^" if mark.primary else "-") * length
     label = (
         f"{mark.text} (to line {mark.span.end.line})".strip()
         if _spans_lines(mark.span)
         else mark.text
     )
-    if indent + length + 1 + display_width(label) <= margin.text_width:
-        yield margin("", " " * indent + margin.styler(f"{line} {label}".rstrip(), mark.style))
+    if indent + length + 1 + display_width(label) <= gutter.text_width:
+        yield gutter("", " " * indent + gutter.styler(f"{line} {label}".rstrip(), mark.style))
         return
-    yield margin("", " " * indent + margin.styler(line, mark.style))
-    beside = min(indent, margin.text_width // 2)
-    for row in wrap(label, margin.text_width - beside):
-        yield margin("", " " * beside + margin.styler(row, mark.style))
+    yield gutter("", " " * indent + gutter.styler(line, mark.style))
+    beside = min(indent, gutter.text_width // 2)
+    for row in wrap(label, gutter.text_width - beside):
+        yield gutter("", " " * beside + gutter.styler(row, mark.style))
 
 
 def _spans_lines(span: Span) -> bool:
@@ -204,16 +204,16 @@ def _head(line: str) -> str:
     return head if redact(head) == head else ""
 
 
-def _window(laid: _LaidOutLine, start: int, room: int) -> tuple[int, int]:
+def _window(laid: _LaidOutLine, start: int, width: int) -> tuple[int, int]:
     """Return the columns that fit.
 
     Of a long line it is a part in which the mark starts after at most a third of the width.
     """
-    if laid.end <= room and not laid.offset:
+    if laid.end <= width and not laid.offset:
         return 0, laid.end
-    left = max(0, start - room // 3)
+    left = max(0, start - width // 3)
     left = left if left > len(ELLIPSIS) or laid.offset else 0
-    right = left + room - (len(ELLIPSIS) if left else 0)
+    right = left + width - (len(ELLIPSIS) if left else 0)
     if right >= laid.end:
-        return max(0, laid.end - room + len(ELLIPSIS)), laid.end
+        return max(0, laid.end - width + len(ELLIPSIS)), laid.end
     return left, right - len(ELLIPSIS)

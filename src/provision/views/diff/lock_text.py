@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.torch_upgrade import Implication
@@ -18,20 +18,26 @@ from provision.lock.diff import (
 )
 from provision.sanitize import redact
 from provision.views.diagnostics import json as data
-from provision.views.diagnostics.source_location import SourceText, format_location, redact_line
+from provision.views.diagnostics.source_location import (
+    SEVERITY_LABELS,
+    FindingSource,
+    format_location,
+    redact_line,
+)
 from provision.views.diagnostics.text import sort_findings
-from provision.views.terminal_text import Style, Styler, wrap
+from provision.views.formatting import map_strings
+from provision.views.terminal_text import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _INDENT = 10
 
 
-def render_text(review: LockReview, source: SourceText, color: bool, width: int) -> str:
+def render_text(review: LockReview, source: FindingSource, color: bool, width: int) -> str:
     """Return the changes for a terminal, the decisive ones first; `width` in cells."""
     return "\n".join(_lines(review, source, Styler(color), max(40, width))) + "\n"
 
 
-def to_json(review: LockReview, source: data.FindingSource) -> dict[str, Any]:
+def to_json(review: LockReview, source: FindingSource) -> dict[str, Any]:
     """Return the changes as data; strings are exact but for secrets, so dump with ensure_ascii."""
     diff = review.comparison
     document = {
@@ -85,7 +91,7 @@ def to_json(review: LockReview, source: data.FindingSource) -> dict[str, Any]:
             ("settled", review.resolved_findings),
         )
     }
-    return {**_redact_tree(document), "findings": findings}
+    return {**map_strings(document, redact), "findings": findings}
 
 
 def summarize_packages(review: LockReview) -> str:
@@ -170,18 +176,18 @@ def describe_consequence(meaning: Implication, targets: Sequence[str]) -> str:
     return f"{meaning.text} (target {', '.join(targets)})" if targets else meaning.text
 
 
-def describe_finding_with_help(finding: Diagnostic, source: SourceText) -> str:
+def describe_finding_with_help(finding: Diagnostic, source: FindingSource) -> str:
     """Return a finding with its place and its help."""
     text = describe_finding(finding, source)
     return f"{text}; {finding.help}" if finding.help else text
 
 
-def describe_finding(finding: Diagnostic, source: SourceText) -> str:
+def describe_finding(finding: Diagnostic, source: FindingSource) -> str:
     """Return a finding with its place."""
     return f"{finding.id} {format_location(source.span(finding.where))}: {finding.message}"
 
 
-def _lines(review: LockReview, source: SourceText, styler: Styler, width: int) -> Iterator[str]:
+def _lines(review: LockReview, source: FindingSource, styler: Styler, width: int) -> Iterator[str]:
     diff = review.comparison
     for row in wrap(redact_line(f"{review.old} -> {review.new}"), width):
         yield styler(row, Style.STRONG)
@@ -191,14 +197,12 @@ def _lines(review: LockReview, source: SourceText, styler: Styler, width: int) -
         for number, (label, text) in enumerate(rows):
             if title and not number:
                 yield styler(title, Style.STRONG)
-            first, *rest = wrap(redact_line(text), max(20, width - _INDENT))
-            yield f"  {label} {first}"
-            for row in rest:
-                yield f"      {row}"
+            lines = wrap(redact_line(text), max(20, width - _INDENT))
+            yield from indent_rest(f"  {label} ", lines, 6)
 
 
 def _sections(
-    review: LockReview, source: SourceText, styler: Styler
+    review: LockReview, source: FindingSource, styler: Styler
 ) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the sections as a title and rows of label and text."""
 
@@ -260,15 +264,7 @@ def _describe_package(change: PackageChange) -> str:
 
 
 def _severity(severity: Severity, styler: Styler) -> str:
-    match severity:
-        case Severity.ERROR:
-            return styler("error", Style.ERROR)
-        case Severity.WARNING | Severity.UNKNOWN:
-            return styler(severity.value, Style.WARNING)
-        case Severity.INFO:
-            return styler("note", Style.INFO)
-        case _:
-            assert_never(severity)
+    return styler(*SEVERITY_LABELS[severity])
 
 
 def _old_and_new(change: ValueChange) -> dict[str, str | None]:
@@ -293,15 +289,3 @@ def _environment(environment: LockedEnvironment | None) -> dict[str, Any] | None
 
 def _implication(meaning: Implication) -> dict[str, str]:
     return {"kind": meaning.kind.value, "severity": meaning.severity.value, "text": meaning.text}
-
-
-def _redact_tree(value: Any) -> Any:
-    match value:
-        case str():
-            return redact(value)
-        case dict():
-            return {key: _redact_tree(item) for key, item in value.items()}
-        case list():
-            return [_redact_tree(item) for item in value]
-        case _:
-            return value
