@@ -12,6 +12,14 @@ from provision.views.terminal_text import LABEL_WIDTH, Style, Styler, labeled_ro
 
 VERSION = 1
 _MIN_WIDTH = 40
+_NO_SYMPTOM = (
+    "That says nothing of its cause. `provision lint` and `provision verify` look at the spec and "
+    "the device without it."
+)
+_UNEXPLAINED = (
+    "That error ended the program. What is known in this text stands before it, and need not be "
+    "its cause:"
+)
 
 
 def render_text(
@@ -34,33 +42,21 @@ def render_text(
         fixed: Edits were made, and are shown elsewhere.
     """
     styler, width = Styler(color), max(_MIN_WIDTH, width)
+    lines: list[str] = []
     if not explanations:
         lines = [
             styler("no symptom that provision knows is in this text", Style.WARNING),
-            *wrap(
-                "That says nothing of its cause. `provision lint` and `provision verify` look "
-                "at the spec and the device without it.",
-                width,
-            ),
+            *wrap(_NO_SYMPTOM, width),
         ]
-        return "\n".join(lines) + "\n"
-    lines = []
-    if unexplained:
+    elif unexplained:
         title = truncate(f"not known: {escape_line(unexplained)}", width)
-        lines += [
-            styler(title, Style.WARNING),
-            *wrap(
-                "That error ended the program. What is known in this text stands before it, "
-                "and need not be its cause:",
-                width,
-            ),
-            "",
-        ]
-    first, *others = explanations
-    lines += _lines(first, styler, width, compared_with, fixed=fixed)
-    if others:
-        lines.append("")
-    for one in others:
+        lines = [styler(title, Style.WARNING), *wrap(_UNEXPLAINED, width), ""]
+    for number, one in enumerate(explanations):
+        if not number:
+            lines += _lines(one, styler, width, compared_with, fixed=fixed)
+            continue
+        if number == 1:
+            lines.append("")
         label = "also here" if one.is_confirmed else "also"
         lines += _field(label, f"{one.symptom.cause}: {one.symptom.fix}", width)
     return "\n".join(lines) + "\n"
