@@ -16,8 +16,8 @@ from provision.verification import Report, read_report
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.summary import summarize_comparison
 from provision.views.diff import report_html, report_text
+from provision.views.formatting import display_width
 from provision.views.report import html, junit, text
-from provision.views.terminal_text import display_width
 from tests import fork_server
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"

@@ -1,4 +1,4 @@
-"""The pages as axe-core sees them in a real browser, light and dark, with every part of them open."""  # noqa: E501
+"""The pages in a real browser with axe-core, light and dark, with every part of them open."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.verification import read_report
-from provision.views.terminal_text import display_width
+from provision.views.formatting import display_width
 from tests.views.builders import (
     agree,
     check,

@@ -114,7 +114,7 @@ def _state_check(
     check_id: str,
     observed: Callable[[_Evidence], str],
 ) -> Statement:
-    """Return a statement that holds on each target on which a check passes."""
+    """Return a statement that is proven on each target on which a check passes."""
     return _state(
         subject, evidence, declared, lambda one: (one.holds(check_id), observed(one)), check_id
     )

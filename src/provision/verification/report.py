@@ -18,7 +18,7 @@ from provision.errors import ExternalError
 SCHEMA = "provision.report/1"
 MAX_REPORT_BYTES = 8 * 2**20
 EXIT_CODES = {"verified": 0, "simulated": 3, "failed": 1, "unverified": 3, "error": 2}
-"""Outside a sandbox `simulated` is no proof; in a sandbox it is 0 (`exit_code_in_sandbox`)."""
+"""Outside a sandbox `simulated` proves nothing; in a sandbox it is 0 (`exit_code_in_sandbox`)."""
 _MAX_NUMBER = 1e300
 _STATUSES = {status.value: status for status in Status}
 _PARTS = {

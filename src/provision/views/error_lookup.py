@@ -8,7 +8,7 @@ from typing import Any
 from provision.diagnostics import Diagnostic
 from provision.sanitize import escape_line
 from provision.verification.error_lookup.symptoms import Explanation, is_offered_fix
-from provision.views.terminal_text import LABEL_WIDTH, Style, Styler, labeled_rows, truncate, wrap
+from provision.views.formatting import LABEL_WIDTH, Style, Styler, labeled_rows, truncate, wrap
 
 VERSION = 1
 _MIN_WIDTH = 40

@@ -9,8 +9,14 @@ from provision.facts import Evidence
 from provision.facts.consequences import ExplainedRow
 from provision.facts.table_lookup import FactTable
 from provision.sanitize import escape_line
-from provision.views.formatting import format_json_value, pluralize
-from provision.views.terminal_text import Style, Styler, indent_rest, wrap
+from provision.views.formatting import (
+    Style,
+    Styler,
+    format_json_value,
+    indent_rest,
+    pluralize,
+    wrap,
+)
 
 VERSION = 1
 

@@ -13,8 +13,8 @@ from provision.verification.parity_model import (
     Statement,
     StatementResult,
 )
+from provision.views.formatting import Style, Styler, indent_rest, wrap
 from provision.views.markdown import escape_markdown, table_row
-from provision.views.terminal_text import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _LABEL_WIDTH = 13

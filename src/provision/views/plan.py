@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.plan import Action, Operation, Plan
 from provision.sanitize import escape_line
-from provision.views.terminal_text import Style, Styler
+from provision.views.formatting import Style, Styler
 
 _VERB_STYLES = {
     Operation.CREATE: Style.GOOD,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.diagnostics import Severity
-from provision.views.terminal_text import Style, Styler, indent_rest, wrap
+from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _WIDEST = 100

@@ -173,7 +173,7 @@ def _explain_ending(record: Mapping[str, Any]) -> list[str]:
 
 
 def _peaks(record: Mapping[str, Any]) -> list[str]:
-    # A program that ended before the first sample has no figure, and that is no reason to worry.
+    # A program that ended before the first sample has no figure, which is not a problem.
     unseen = "unknown" if record["monitor"].get("looks") else "not seen (it ended too soon)"
     parts = [f"RAM {_ram(record) or unseen}"]
     if _number(record["peaks"], "shm_bytes"):

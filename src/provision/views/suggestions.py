@@ -14,8 +14,7 @@ from provision.suggest.search import (
     SuggestionStatus,
 )
 from provision.views.diagnostics.source_location import redact_line
-from provision.views.formatting import pluralize
-from provision.views.terminal_text import Style, Styler, indent_rest, wrap
+from provision.views.formatting import Style, Styler, indent_rest, pluralize, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = (

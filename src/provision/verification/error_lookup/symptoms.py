@@ -40,7 +40,7 @@ _GENERIC = (
     "tokenizers-fork",
     "cuda-not-available",
 )
-"""Sorted after all others: they follow from a more telling error, or are not errors."""
+"""Sorted after all others: they follow from a more specific error, or are not errors."""
 _HARMLESS = frozenset(
     {"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"}
 )
@@ -60,7 +60,7 @@ _CONTEXT_CHARACTERS = 300
 """Characters after a symptom that show what it is about."""
 _MAX_LINE_LENGTH = 500
 _CHAIN_CHARACTERS = 300
-"""Characters before a traceback in which Python says that it is chained to the one before."""
+"""Characters before a traceback in which Python links it to the previous one."""
 
 
 class Explanation(NamedTuple):
@@ -93,7 +93,7 @@ class Explanation(NamedTuple):
 
 
 class LookupContext(NamedTuple):
-    """What an error is compared with: facts, findings of a spec, a report, known environments."""
+    """The facts, findings of a spec, report and known environments to compare an error with."""
 
     facts: Facts
     findings: tuple[Diagnostic, ...] = ()

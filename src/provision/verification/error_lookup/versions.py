@@ -33,12 +33,12 @@ class VersionSources(NamedTuple):
 
 
 def explain_matches(
-    tells: Sequence[str], groups: Sequence[str | None], sources: VersionSources
+    meanings: Sequence[str], groups: Sequence[str | None], sources: VersionSources
 ) -> tuple[str, ...]:
     """Return sentences about the values that a symptom's expression matched.
 
     Args:
-        tells: The meaning of each group: needs:PACKAGE (its least version), found:PACKAGE,
+        meanings: The meaning of each group: needs:PACKAGE (its least version), found:PACKAGE,
             requirement, lacks (a requirement that is missing), pin, driver-cuda (12020),
             capability ("70", "7.0"), glibc, module, gone (a module that its package lacks),
             argument (of TrainingArguments), as:WORDS (a label for the value).
@@ -46,21 +46,21 @@ def explain_matches(
         sources: The facts and the known environments.
     """
     sentences: dict[str, None] = {}
-    for tell, value in zip(tells, groups, strict=False):
+    for meaning, value in zip(meanings, groups, strict=False):
         if value:
-            sentences |= dict.fromkeys(_explain_group(tell, value.rstrip(".,"), sources))
+            sentences |= dict.fromkeys(_explain_group(meaning, value.rstrip(".,"), sources))
     return tuple(sentences)
 
 
 def find_missing_packages(
-    tells: Sequence[str], groups: Sequence[str | None], facts: Facts
+    meanings: Sequence[str], groups: Sequence[str | None], facts: Facts
 ) -> tuple[tuple[str, str], ...]:
     """Return the known packages that a text calls missing or too old, each with a specifier."""
     missing: list[tuple[str, str]] = []
-    for tell, value in zip(tells, groups, strict=False):
+    for meaning, value in zip(meanings, groups, strict=False):
         if not value:
             continue
-        kind, _, name = tell.partition(":")
+        kind, _, name = meaning.partition(":")
         version = value.rstrip(".,")
         if kind == "needs" and parse_version(version) is not None:
             missing.append((name, f">={version}"))
@@ -84,8 +84,8 @@ def explain_python_mismatch(text: str, environments: Iterable[KnownEnvironment])
     return ""
 
 
-def _explain_group(tell: str, value: str, sources: VersionSources) -> Iterator[str]:
-    kind, _, name = tell.partition(":")
+def _explain_group(meaning: str, value: str, sources: VersionSources) -> Iterator[str]:
+    kind, _, name = meaning.partition(":")
     match kind:
         case "needs":
             yield from _explain_minimum(name, value, sources)

@@ -11,7 +11,7 @@ from provision.agent.probe.catalogue import is_applicable, select_checks
 from provision.agent.probe.expectations import Expectations, parse_expectations
 from provision.agent.probe.model import ProbeError
 from provision.errors import Refused
-from provision.verification.zipapps import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 
 _WIDTH = 150
 _ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Span
 from provision.sanitize import REDACTED, escape_line, redact
-from provision.views.terminal_text import ELLIPSIS, Style, Styler, display_width, wrap
+from provision.views.formatting import ELLIPSIS, Style, Styler, display_width, wrap
 
 _TAB = 4
 _NARROWEST = 20

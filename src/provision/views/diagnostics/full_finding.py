@@ -24,8 +24,7 @@ from provision.views.diagnostics.source_location import (
     format_location,
     redact_line,
 )
-from provision.views.formatting import to_safe_text
-from provision.views.terminal_text import Style, Styler, truncate, wrap
+from provision.views.formatting import Style, Styler, to_safe_text, truncate, wrap
 
 _NARROWEST = 20
 _FIX_LABELS = {
@@ -37,7 +36,7 @@ _FIX_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What all findings share: the source, its files in lines, and the lines to mask."""
+    """Shared by all findings: the source, its files in lines, and the lines to mask."""
 
     source: FindingSource
     lines: Mapping[str, list[str]]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from provision.diagnostics import Diagnostic, Fix, Location, Severity, Span
 from provision.errors import ProvisionError
 from provision.sanitize import escape_line, redact
-from provision.views.terminal_text import Style
+from provision.views.formatting import Style
 
 SEVERITY_LABELS = {
     Severity.ERROR: ("error", Style.ERROR),
@@ -45,7 +45,7 @@ class SpecSource(FindingSource, Protocol):
 
     @property
     def data(self) -> dict[str, Any] | None:
-        """What the document means; None when its text is too broken."""
+        """The document's data; None when its text is too broken."""
         ...
 
     def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
@@ -70,5 +70,5 @@ def finding_lines(finding: Diagnostic) -> list[str]:
 
 
 def error_lines(error: ProvisionError) -> list[str]:
-    """Return what an error says, one part a line; not escaped."""
+    """Return the parts of an error, one a line; not escaped."""
     return [part for part in (error.what, error.why, error.hint) if part]

@@ -25,8 +25,7 @@ from provision.views.diagnostics.source_location import (
     redact_line,
 )
 from provision.views.diagnostics.text import sort_findings
-from provision.views.formatting import map_strings
-from provision.views.terminal_text import Style, Styler, indent_rest, wrap
+from provision.views.formatting import Style, Styler, indent_rest, map_strings, wrap
 
 VERSION = 1
 _INDENT = 10

@@ -21,8 +21,7 @@ from provision.verification.diff.summary import (
     format_value,
     summarize_comparison,
 )
-from provision.views.markdown import escape_markdown, table_row
-from provision.views.terminal_text import (
+from provision.views.formatting import (
     LABEL_WIDTH,
     Style,
     Styler,
@@ -31,6 +30,7 @@ from provision.views.terminal_text import (
     truncate,
     wrap,
 )
+from provision.views.markdown import escape_markdown, table_row
 
 VERSION = 1
 SCREEN_ROWS = 25

@@ -7,19 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from provision.agent.probe.model import Status
 from provision.sanitize import escape_line
 from provision.verification.report import Report, ReportedCheck
-from provision.views.formatting import format_amount, format_seconds, shorten_digest
-from provision.views.report.model import CheckGroup, ReportView, check_fields
-from provision.views.terminal_text import (
+from provision.views.formatting import (
     LABEL_WIDTH,
     Style,
     Styler,
     clip,
     display_width,
+    format_amount,
+    format_seconds,
     indent_rest,
     labeled_rows,
+    shorten_digest,
     truncate,
     wrap,
 )
+from provision.views.report.model import CheckGroup, ReportView, check_fields
 
 SCREEN_ROWS = 25
 """Rows of output without -v: one screen of the smallest terminal in use (80 x 25)."""
