@@ -23,6 +23,7 @@ _COVERED = ("package.", "packages.", "torch.", "python.", "train.", "driver.")
 """Prefixes of the readings that statements cover."""
 _HOLDS = {Status.PASS: True, Status.WARN: True, Status.FAIL: False}
 _VERDICT_HOLDS = {"verified": True, "simulated": True, "failed": False}
+_NOT_LOCKED = DeclaredEnvironment("?", {"torch": "?"}, None, None)
 _TRAINING_PROOFS = (Proof.HF_TRAINER.value, Proof.TORCH.value)
 
 
@@ -51,7 +52,9 @@ class _Evidence:
     """A target's declared environment, and its report (an empty one if none counts)."""
 
     def __init__(self, target: ParityTarget) -> None:
-        self.name, self.declared = target.target, target.declared
+        self.name = target.target
+        self.is_locked = target.declared is not None
+        self.declared = target.declared or _NOT_LOCKED
         self.is_observed = target.report is not None
         self.report = target.report or Report({})
         self.readings = self.report.values
@@ -121,14 +124,14 @@ def _state_check(
 
 
 def _python(evidence: Sequence[_Evidence]) -> Statement:
-    declared = [one.declared.python if one.declared else "?" for one in evidence]
+    declared = [one.declared.python for one in evidence]
     return _state_check(
         "Python", evidence, declared, "P01", lambda one: one.reading("python.version")
     )
 
 
 def _packages(evidence: Sequence[_Evidence]) -> Statement:
-    locked = [one.declared.versions for one in evidence if one.declared is not None]
+    locked = [one.declared.versions for one in evidence if one.is_locked]
     by_name: dict[str, list[str]] = {}
     for versions in locked:
         for name, version in versions.items():
@@ -150,10 +153,10 @@ def _packages(evidence: Sequence[_Evidence]) -> Statement:
 
 def _package_builds(evidence: Sequence[_Evidence]) -> Statement | None:
     """State which packages have another build where conda installs them; None without conda."""
-    names = sorted({name for one in evidence if one.declared for name in one.declared.builds})
+    names = sorted({name for one in evidence for name in one.declared.builds})
     if not names:
         return None
-    declared = [_describe_builds(one.declared, names) for one in evidence]
+    declared = [_describe_builds(one.declared, names) if one.is_locked else "?" for one in evidence]
 
     def observed(one: _Evidence) -> str:
         return ", ".join(f"{name} {one.reading(f'package.{name}')}" for name in names)
@@ -161,9 +164,7 @@ def _package_builds(evidence: Sequence[_Evidence]) -> Statement | None:
     return _state_check("package builds", evidence, declared, "P02", observed)
 
 
-def _describe_builds(declared: DeclaredEnvironment | None, names: Sequence[str]) -> str:
-    if declared is None:
-        return "?"
+def _describe_builds(declared: DeclaredEnvironment, names: Sequence[str]) -> str:
     from_conda, from_index = [], []
     for name in names:
         if name in declared.builds and name in declared.versions:
@@ -174,9 +175,7 @@ def _describe_builds(declared: DeclaredEnvironment | None, names: Sequence[str])
 
 
 def _torch(evidence: Sequence[_Evidence]) -> Statement | None:
-    declared = [
-        one.declared.versions.get("torch", "none") if one.declared else "?" for one in evidence
-    ]
+    declared = [one.declared.versions.get("torch", "none") for one in evidence]
     if set(declared) <= {"none", "?"}:
         return None
     return _state_check(
@@ -185,38 +184,38 @@ def _torch(evidence: Sequence[_Evidence]) -> Statement | None:
 
 
 def _cuda(evidence: Sequence[_Evidence]) -> Statement | None:
-    declared = {one.name: one.declared.cuda if one.declared else None for one in evidence}
-    if not any(one.declared and one.declared.flavour for one in evidence):
+    if not any(one.declared.flavour for one in evidence):
         return None
 
     def observe(one: _Evidence) -> tuple[bool | None, str]:
         if "torch.cuda" not in one.readings:
             return None, "?"
         cuda = one.readings["torch.cuda"]
-        return cuda == declared[one.name], str(cuda or "none")
+        return cuda == one.declared.cuda, str(cuda or "none")
 
-    texts = [cuda or "none" for cuda in declared.values()]
-    return _state("CUDA of torch", evidence, texts, observe)
+    return _state(
+        "CUDA of torch", evidence, [one.declared.cuda or "none" for one in evidence], observe
+    )
 
 
 def _driver(evidence: Sequence[_Evidence]) -> Statement | None:
-    minimum = {one.name: one.declared.driver if one.declared else None for one in evidence}
-    if not any(minimum.values()):
+    oldest = [one.declared.driver for one in evidence]
+    if not any(oldest):
         return None
 
     def observe(one: _Evidence) -> tuple[bool | None, str]:
-        driver, oldest = one.readings.get("driver.version"), minimum[one.name]
-        if oldest is None:
+        driver = one.readings.get("driver.version")
+        if one.declared.driver is None:
             return True, str(driver or "none needed")
         if driver is None:
             return None, "?"
         try:
-            return specifier_allows(f">={oldest}", str(driver)), str(driver or "?")
+            return specifier_allows(f">={one.declared.driver}", str(driver)), str(driver)
         except UnreadableVersion:
             return None, str(driver)
 
-    texts = [f"at least {oldest}" if oldest else "none needed" for oldest in minimum.values()]
-    return _state("driver", evidence, texts, observe)
+    declared = [f"at least {version}" if version else "none needed" for version in oldest]
+    return _state("driver", evidence, declared, observe)
 
 
 def _checks(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) -> Statement:

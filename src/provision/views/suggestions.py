@@ -49,9 +49,8 @@ def _combination(assessed: AssessedSuggestion) -> dict[str, Any]:
         "precision": candidate.precision.value,
         "changes": [
             {
+                **change._asdict(),
                 "route": list(change.route),
-                "was": change.was,
-                "now": change.now,
                 "gives_up": change.gives_up or None,
             }
             for change in suggestion.changes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
@@ -29,6 +30,7 @@ from provision.views.formatting import Style, Styler, indent_rest, map_strings, 
 
 VERSION = 1
 _INDENT = 10
+_SYMBOL_STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.WARNING}
 
 
 def render_text(review: LockReview, source: FindingSource, color: bool, width: int) -> str:
@@ -44,15 +46,9 @@ def to_json(review: LockReview, source: FindingSource) -> dict[str, Any]:
         "old": review.old,
         "new": review.new,
         "changed": not diff.is_empty,
-        "python": None if diff.python is None else _old_and_new(diff.python),
+        "python": diff.python and _old_and_new(diff.python),
         "packages": [
-            {
-                "name": change.name,
-                "old": _locked_version(change.old),
-                "new": _locked_version(change.new),
-                "where": list(change.where) or None,
-            }
-            for change in diff.packages
+            {**asdict(change), "where": list(change.where) or None} for change in diff.packages
         ],
         "unchanged": diff.unchanged,
         "files": [
@@ -75,34 +71,32 @@ def to_json(review: LockReview, source: FindingSource) -> dict[str, Any]:
             }
             for change in diff.targets
         ],
-        "indexes": [{"name": change.name, **_old_and_new(change)} for change in diff.indexes],
+        "indexes": [asdict(change) for change in diff.indexes],
         "asked": [{"field": change.name, **_old_and_new(change)} for change in diff.inputs],
         "follows": [
-            {**_implication(one.meaning), "targets": list(one.targets)}
-            for one in review.consequences
+            {**consequence.meaning._asdict(), "targets": list(consequence.targets)}
+            for consequence in review.consequences
         ],
-        "elsewhere": [_implication(meaning) for meaning in review.other_cards],
+        "elsewhere": [meaning._asdict() for meaning in review.other_cards],
     }
     findings = {
-        name: data.findings_to_json(diagnostics, source)["diagnostics"]
-        for name, diagnostics in (
-            ("new", review.new_findings),
-            ("settled", review.resolved_findings),
-        )
+        "new": data.findings_to_json(review.new_findings, source)["diagnostics"],
+        "settled": data.findings_to_json(review.resolved_findings, source)["diagnostics"],
     }
     return {**map_strings(document, redact), "findings": findings}
 
 
 def summarize_packages(review: LockReview) -> str:
     """Return how many packages changed, in one line without a full stop."""
-    counts = {"added": 0, "removed": 0, "changed": 0, "unchanged": review.comparison.unchanged}
-    for change in review.comparison.packages:
-        if change.old is None:
-            counts["added"] += 1
-        elif change.new is None:
-            counts["removed"] += 1
-        else:
-            counts["changed"] += 1
+    packages = review.comparison.packages
+    added = sum(change.old is None for change in packages)
+    removed = sum(change.new is None for change in packages)
+    counts = {
+        "added": added,
+        "removed": removed,
+        "changed": len(packages) - added - removed,
+        "unchanged": review.comparison.unchanged,
+    }
     shown = [f"{count} {label}" for label, count in counts.items() if count]
     return f"packages: {', '.join(shown) or 'none'}"
 
@@ -207,51 +201,37 @@ def _sections(
 
     def symbol(change: PackageChange | TargetChange | ValueChange) -> str:
         text = change_symbol(change.old, change.new)
-        styles = {"+": Style.ADDED, "-": Style.REMOVED}
-        return styler(text, styles.get(text, Style.WARNING))
+        return styler(text, _SYMBOL_STYLES[text])
+
+    def severity(value: Severity) -> str:
+        return styler(*SEVERITY_LABELS[value])
 
     diff = review.comparison
-    yield "", [(symbol(one), _describe_package(one)) for one in diff.packages]
-    yield (
-        "the same version with other files:",
-        [
-            (
-                _severity(Severity.WARNING if one.suspicious else Severity.INFO, styler),
-                describe_file_changes(one),
-            )
-            for one in diff.files
-        ],
-    )
+    yield "", [(symbol(change), _describe_package(change)) for change in diff.packages]
+    files = []
+    for one in diff.files:
+        label = severity(Severity.WARNING if one.suspicious else Severity.INFO)
+        files.append((label, describe_file_changes(one)))
+    yield "the same version with other files:", files
     if diff.python:
-        yield (
-            "Python:",
-            [(styler("~", Style.WARNING), f"{diff.python.old} -> {diff.python.new}")],
-        )
-    yield "targets:", [(symbol(one), describe_target_change(one)) for one in diff.targets]
-    yield "indexes:", [(symbol(one), describe_value_change(one)) for one in diff.indexes]
-    yield (
-        "the spec asks otherwise:",
-        [(symbol(one), describe_value_change(one)) for one in diff.inputs],
-    )
-    yield (
-        "by the facts:",
-        [
-            (
-                _severity(one.meaning.severity, styler),
-                describe_consequence(one.meaning, one.targets),
-            )
-            for one in review.consequences
-        ],
-    )
-    yield (
-        "found by the rules since:",
-        [
-            (_severity(one.severity, styler), describe_finding_with_help(one, source))
-            for one in sort_findings(review.new_findings, source)
-        ],
-    )
-    settled = sort_findings(review.resolved_findings, source)
+        versions = f"{diff.python.old} -> {diff.python.new}"
+        yield "Python:", [(symbol(diff.python), versions)]
+    yield "targets:", [(symbol(change), describe_target_change(change)) for change in diff.targets]
+    for title, changes in (
+        ("indexes:", diff.indexes),
+        ("the spec asks otherwise:", diff.inputs),
+    ):
+        yield title, [(symbol(change), describe_value_change(change)) for change in changes]
+    consequences = [
+        (severity(one.meaning.severity), describe_consequence(one.meaning, one.targets))
+        for one in review.consequences
+    ]
+    yield "by the facts:", consequences
+    new = sort_findings(review.new_findings, source)
+    found = [(severity(one.severity), describe_finding_with_help(one, source)) for one in new]
+    yield "found by the rules since:", found
     label = styler("-", Style.GOOD)
+    settled = sort_findings(review.resolved_findings, source)
     yield "settled:", [(label, describe_finding(one, source)) for one in settled]
 
 
@@ -262,18 +242,8 @@ def _describe_package(change: PackageChange) -> str:
     return f"{text} ({notes})" if notes else text
 
 
-def _severity(severity: Severity, styler: Styler) -> str:
-    return styler(*SEVERITY_LABELS[severity])
-
-
 def _old_and_new(change: ValueChange) -> dict[str, str | None]:
     return {"old": change.old, "new": change.new}
-
-
-def _locked_version(locked: LockedVersion | None) -> dict[str, Any] | None:
-    if locked is None:
-        return None
-    return {"version": locked.version, "index": locked.index, "unconfirmed": locked.unconfirmed}
 
 
 def _environment(environment: LockedEnvironment | None) -> dict[str, Any] | None:
@@ -284,7 +254,3 @@ def _environment(environment: LockedEnvironment | None) -> dict[str, Any] | None
         "flavour": environment.flavour,
         "glibc": environment.glibc,
     }
-
-
-def _implication(meaning: Implication) -> dict[str, str]:
-    return {"kind": meaning.kind.value, "severity": meaning.severity.value, "text": meaning.text}

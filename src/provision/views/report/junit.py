@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from xml.etree import ElementTree as ET
 
@@ -31,10 +32,7 @@ def render_junit(reports: Iterable[Report]) -> str:
 
 def _suite(number: int, view: ReportView) -> ET.Element:
     cases = [_verdict(view), *map(_case, view.checks)]
-    count = {
-        kind: str(sum(case.find(kind) is not None for case in cases))
-        for kind in ("failure", "error", "skipped")
-    }
+    counts = Counter(outcome.tag for case in cases for outcome in case)
     report, subject = view.report, view.report.subject
     time = _TIME.match(subject.created_utc)
     about = {
@@ -45,9 +43,9 @@ def _suite(number: int, view: ReportView) -> ET.Element:
         # A report does not name its machine: the schema requires "localhost" then.
         "hostname": "localhost",
         "tests": str(len(cases)),
-        "failures": count["failure"],
-        "errors": count["error"],
-        "skipped": count["skipped"],
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "skipped": str(counts["skipped"]),
         "time": f"{view.seconds:.3f}",
     }
     suite = _element("testsuite", about)

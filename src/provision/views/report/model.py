@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,15 +86,20 @@ class ReportView:
         stages: its stages.
     """
 
-    def __init__(self, report: Report) -> None:
-        """Take a report; values that are missing or malformed are shown as empty."""
+    def __init__(self, report: Report, clean: Callable[[str], str] = format_json_value) -> None:
+        """Take a report; values that are missing or malformed are shown as empty.
+
+        Args:
+            report: The report.
+            clean: Makes a text safe.
+        """
         document = json.dumps(
             report.document, indent=1, sort_keys=True, ensure_ascii=False, default=str
         )
         self.raw = to_safe_text(document)
         self.report = Report(
             {
-                key: map_strings(part, to_safe_text if key in _EXACT_PARTS else format_json_value)
+                key: map_strings(part, to_safe_text if key in _EXACT_PARTS else clean)
                 for key, part in report.document.items()
             }
         )

@@ -14,6 +14,7 @@ from provision.views.formatting import (
     clip,
     display_width,
     format_amount,
+    format_json_value,
     format_seconds,
     indent_rest,
     labeled_rows,
@@ -46,7 +47,7 @@ def render_report(report: Report, color: bool, width: int, verbose: bool, path: 
 
     It has at most 25 rows of `width` cells, or every check with `verbose`.
     """
-    view, styler, width = ReportView(report), Styler(color), max(_MIN_WIDTH, width)
+    view, styler, width = ReportView(report, _on_one_line), Styler(color), max(_MIN_WIDTH, width)
     head, foot = list(_head(view, styler, width)), _foot(view, width, path)
     if verbose:
         body = [
@@ -73,9 +74,9 @@ def _head(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
     report, subject = view.report, view.report.subject
     about = [_on_one_line(report.spec_name)]
     if subject.target:
-        about.append(_on_one_line(f"target {subject.target} ({subject.kind})"))
+        about.append(f"target {subject.target} ({subject.kind})")
     if report.tier:
-        about.append(_on_one_line(f"{report.tier} tier"))
+        about.append(f"{report.tier} tier")
     yield truncate(", ".join(filter(None, about)), width)
     if report.verdict in ("error", "unverified"):
         yield from _clip(report.sentence, width, 2)
@@ -112,11 +113,11 @@ def _screen(view: ReportView, styler: Styler, width: int, max_rows: int) -> list
 
 def _condensed_groups(view: ReportView, styler: Styler, width: int) -> list[str]:
     troubled = [group for group in view.groups if _counts(group, _PROBLEM_WORDS)]
-    calm = [_on_one_line(group.name) for group in view.groups if group not in troubled]
+    calm = [group.name for group in view.groups if group not in troubled]
     rows = _indent(f"no trouble in {', '.join(calm)}", width, 2) if calm else []
     if len(troubled) <= 3:
         return rows + _group_rows(troubled, styler, width)
-    names = [f"{_on_one_line(group.name)} ({_counts(group, _PROBLEM_WORDS)})" for group in troubled]
+    names = [f"{group.name} ({_counts(group, _PROBLEM_WORDS)})" for group in troubled]
     return rows + _indent(f"trouble in {', '.join(names)}", width, 3)
 
 
@@ -125,7 +126,7 @@ def _indent(text: str, width: int, rows: int) -> list[str]:
 
 
 def _group_rows(groups: Sequence[CheckGroup], styler: Styler, width: int) -> list[str]:
-    names = [_on_one_line(group.name) for group in groups]
+    names = [group.name for group in groups]
     name_width = min(max(map(display_width, names), default=0), width // 2)
     rows = []
     for group, name in zip(groups, names, strict=True):
@@ -174,9 +175,9 @@ def _details(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
 
 
 def _block(line: ReportedCheck, styler: Styler, width: int, max_rows: int = 0) -> Iterator[str]:
-    label, title = _label(line), _on_one_line(line.title)
+    label, title = _label(line), line.title
     if line.cause and line.message:
-        title += f": {_on_one_line(line.message)}"
+        title += f": {line.message}"
     first, *rest = _clip(title, width - display_width(label) - 1, max_rows or 2)
     yield f"{styler(label, _STATUS_LABELS[line.status][1])} {styler(first, Style.STRONG)}"
     yield from ("  " + styler(row, Style.STRONG) for row in rest)
@@ -187,7 +188,7 @@ def _block(line: ReportedCheck, styler: Styler, width: int, max_rows: int = 0) -
 
 def _label(line: ReportedCheck) -> str:
     word, _ = _STATUS_LABELS[line.status]
-    return f"{word} {truncate(_on_one_line(line.id), _MAX_ID_WIDTH)}"
+    return f"{word} {truncate(line.id, _MAX_ID_WIDTH)}"
 
 
 def _remark(line: ReportedCheck, styler: Styler, width: int) -> str:
@@ -195,17 +196,17 @@ def _remark(line: ReportedCheck, styler: Styler, width: int) -> str:
     text = f"{line.title}: {line.message}"
     if line.fix:
         text += f" ({line.fix})"
-    text = truncate(" " + _on_one_line(text), max(0, width - display_width(label)))
+    text = truncate(" " + text, max(0, width - display_width(label)))
     return styler(label, _STATUS_LABELS[line.status][1]) + text
 
 
 def _every_check(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
     for group in view.groups:
-        yield styler(_on_one_line(group.name), Style.STRONG) + "  " + _all_counts(group)
+        yield styler(group.name, Style.STRONG) + "  " + _all_counts(group)
         for line in group.checks:
-            text = _on_one_line(f"{line.id} {line.title}")
+            text = f"{line.id} {line.title}"
             if line.message or line.observed:
-                text += f": {_on_one_line(line.message or line.observed)}"
+                text += f": {line.message or line.observed}"
             if line.seconds >= 0.1:
                 text += f"  {format_seconds(line.seconds)} s"
             word, style = _STATUS_LABELS[line.status]
@@ -213,7 +214,7 @@ def _every_check(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
             yield from indent_rest(f"  {styler(f'{word:<7}', style)} ", rows, len(_CHECK_INDENT))
             if line.threshold is not None:
                 amount = format_amount(line.threshold.value, line.threshold.unit)
-                bound = _on_one_line(f"bound {amount} ({line.threshold.source})")
+                bound = f"bound {amount} ({line.threshold.source})"
                 for row in wrap(bound, width - len(_CHECK_INDENT)):
                     yield _CHECK_INDENT + styler(row, Style.FAINT)
 
@@ -235,12 +236,12 @@ def _stages(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
 
 
 def _clip(text: str, width: int, max_rows: int) -> list[str]:
-    return clip(_on_one_line(text), width, max_rows)
+    return clip(text, width, max_rows)
 
 
 def _on_one_line(text: str) -> str:
     """Return a safe text with its line breaks and tabs as spaces."""
-    return " ".join(text.split())
+    return " ".join(format_json_value(text).split())
 
 
 def _group_style(group: CheckGroup) -> Style | None:
