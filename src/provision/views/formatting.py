@@ -76,7 +76,7 @@ def shorten_digest(digest: str) -> str:
 
 def format_number(value: float) -> str:
     """Return a number with four significant digits, large ones with separators."""
-    return f"{value:,.0f}" if abs(value) >= 10_000 and abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def format_amount(value: float, unit: str) -> str:
@@ -96,10 +96,9 @@ def format_seconds(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-def pluralize(count: int, noun: str, bare: bool = False) -> str:
-    """Return a count with its noun, or the noun alone when `bare`."""
-    word = noun if count == 1 else noun + "s"
-    return word if bare else f"{count} {word}"
+def pluralize(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _inner(value: object, sizes: bool) -> str:
@@ -133,9 +132,9 @@ class Styler:
 
     def __call__(self, text: str, ink: Style | None) -> str:
         """Return `text` in `ink`; unchanged without color or ink."""
-        return (
-            f"\x1b[{ink.value}m{text}\x1b[0m" if self.color and ink is not None and text else text
-        )
+        if not (self.color and ink and text):
+            return text
+        return f"\x1b[{ink.value}m{text}\x1b[0m"
 
 
 def display_width(text: str) -> int:

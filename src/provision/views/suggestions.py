@@ -101,10 +101,8 @@ def _headline(offer: SuggestionResult) -> str:
             f"No combination without an error was found among the {offer.tried} that were "
             f"tried, {name}"
         )
-    return (
-        f"{pluralize(count, 'combination')} in which no "
-        f"{'other ' if offer.in_the_way else ''}rule finds an error, {name}"
-    )
+    rule = "other rule" if offer.in_the_way else "rule"
+    return f"{pluralize(count, 'combination')} in which no {rule} finds an error, {name}"
 
 
 def _shown(

@@ -67,4 +67,4 @@ def _item_name(holder: str, item: Any, index: int) -> str:
 def _text_of_span(span: Span, source: SpecSource) -> str:
     """Return the first line of a text that has no route."""
     text = source.files.get(span.file, "")[span.start.offset : span.end.offset]
-    return redact(text.splitlines()[0] if text else "")
+    return redact(next(iter(text.splitlines()), ""))

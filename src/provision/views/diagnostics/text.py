@@ -54,11 +54,14 @@ def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
     parts = []
     for severity in filter(counts.__getitem__, Severity):
         word, _ = SEVERITY_LABELS[severity]
-        # "2 unknown" has no plural.
-        plural = pluralize(counts[severity], word)
-        parts.append(f"{counts[severity]} {word}" if severity is Severity.UNKNOWN else plural)
-    found = f"Found {', '.join(parts)}." if parts else "No findings."
-    return f"{found} [*] {fixable} fixable with --fix." if fixable else found
+        count = pluralize(counts[severity], word)
+        if severity is Severity.UNKNOWN:
+            count = f"{counts[severity]} {word}"
+        parts.append(count)
+    footer = f"Found {', '.join(parts)}." if parts else "No findings."
+    if fixable:
+        footer += f" [*] {fixable} fixable with --fix."
+    return footer
 
 
 def count_fixable(diagnostics: Iterable[Diagnostic], source: FindingSource) -> int:

@@ -35,7 +35,11 @@ def render_page(comparison: ReportComparison) -> str:
     safe: ReportComparison = map_strings(comparison, redact_line)
     broken = [change for change in safe.check_changes if change.breaks]
     failing = [*safe.failing_on_both, *safe.one_sided_failures]
-    tone = "verified" if safe.is_same and not failing else "unverified"
+    tone = "unverified"
+    if broken:
+        tone = "failed"
+    elif safe.is_same and not failing:
+        tone = "verified"
     explained: dict[str, list[str]] = {}
     for change in broken:
         for cause in change.causes:
@@ -51,7 +55,7 @@ def render_page(comparison: ReportComparison) -> str:
         a=safe.a,
         b=safe.b,
         headline=_headline(safe),
-        tone="failed" if broken else tone,
+        tone=tone,
         sentence=summarize_comparison(safe),
         broken=broken,
         other=[change for change in safe.check_changes if not change.breaks],

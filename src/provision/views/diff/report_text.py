@@ -194,7 +194,9 @@ def _check_title(comparison: ReportComparison, change: CheckChange) -> str:
 
 def _footer(comparison: ReportComparison, everything: bool) -> str:
     a, b = comparison.a.spec, comparison.b.spec
-    parts = [] if a == b else [f"of two specs, {escape_line(a)} and {escape_line(b)}"]
+    parts = []
+    if a != b:
+        parts.append(f"of two specs, {escape_line(a)} and {escape_line(b)}")
     equal, one_sided = comparison.equal_count, len(comparison.one_sided_keys)
     parts.append(f"{equal} {'reading is' if equal == 1 else 'readings are'} alike")
     if one_sided:

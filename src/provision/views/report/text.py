@@ -90,7 +90,9 @@ def _head(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
 
 def _foot(view: ReportView, width: int, path: str) -> list[str]:
     """Return path and identity; the path is never cut, so that it can be copied."""
-    parts = [f"report {escape_line(path)}"] if path else []
+    parts = []
+    if path:
+        parts.append(f"report {escape_line(path)}")
     if view.report.identity:
         digest = shorten_digest(_on_one_line(view.report.identity))
         parts.append(f"identity {truncate(digest, _MAX_ID_WIDTH)}")
@@ -114,7 +116,9 @@ def _screen(view: ReportView, styler: Styler, width: int, max_rows: int) -> list
 def _condensed_groups(view: ReportView, styler: Styler, width: int) -> list[str]:
     troubled = [group for group in view.groups if _counts(group, _PROBLEM_WORDS)]
     calm = [group.name for group in view.groups if group not in troubled]
-    rows = _indent(f"no trouble in {', '.join(calm)}", width, 2) if calm else []
+    rows: list[str] = []
+    if calm:
+        rows = _indent(f"no trouble in {', '.join(calm)}", width, 2)
     if len(troubled) <= 3:
         return rows + _group_rows(troubled, styler, width)
     names = [f"{group.name} ({_counts(group, _PROBLEM_WORDS)})" for group in troubled]
