@@ -108,20 +108,20 @@ def explain_error(
 
     Confirmed ones come first, then those printed last: the end of a traceback ended the program.
     """
-    matches = ((symptom, _last_match(symptom.regex, text)) for symptom in symptoms)
-    explanations = [
-        (match.start(), _explain(symptom, match, text, context))
-        for symptom, match in matches
-        if match is not None
+    found = [
+        (matches[-1].start(), _explain(symptom, matches[-1], text, context))
+        for symptom in symptoms
+        if (matches := list(re.finditer(symptom.regex, text)))
     ]
-    explanations.sort(
+    found.sort(
         key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0])
     )
-    ordered = [explanation for _, explanation in explanations]
+    explanations = [explanation for _, explanation in found]
     remark = explain_python_mismatch(text, context.environments)
-    if ordered and remark:
-        ordered[0] = ordered[0]._replace(remarks=(*ordered[0].remarks, remark))
-    return tuple(ordered)
+    if explanations and remark:
+        first = explanations[0]
+        explanations[0] = first._replace(remarks=(*first.remarks, remark))
+    return tuple(explanations)
 
 
 def is_offered_fix(finding: Diagnostic, likeliest: bool) -> bool:
@@ -153,10 +153,6 @@ def find_unexplained_error(text: str, explanations: Iterable[Explanation]) -> st
         if _EXCEPTION.fullmatch(line) and _RAISED.search(line.partition(":")[0]):
             return line[:_MAX_LINE_LENGTH]
     return ""
-
-
-def _last_match(regex: str, text: str) -> re.Match[str] | None:
-    return max(re.finditer(regex, text), key=re.Match.start, default=None)
 
 
 def _explain(
