@@ -1,4 +1,4 @@
-"""Sanitizes text of others: escapes control characters, and removes secrets."""
+"""Sanitizes foreign text: escapes control characters, and removes secrets."""
 
 from __future__ import annotations
 
@@ -19,25 +19,20 @@ def escape_control(text: str) -> str:
 
     Newline and tab stay.
     """
-    # What Python calls printable holds none of these.
-    return (
-        text if text.isprintable() else _UNPRINTABLE.sub(lambda match: _escape(match.group()), text)
-    )
+    if text.isprintable():
+        return text  # without any of these characters
+    return _UNPRINTABLE.sub(_escape, text)
 
 
 def escape_line(text: str) -> str:
     """Return `text` as one harmless line: newlines and tabs are escaped too."""
-    return (
-        text
-        if text.isprintable()
-        else escape_control(text).replace("\n", "\\n").replace("\t", "\\t")
-    )
+    return escape_control(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def escape_workflow_commands(text: str) -> str:
     """Return text for the log of a GitHub workflow, in which no line is a command.
 
-    The runner takes any program's line for one where it begins with :: behind blanks, or holds
+    The runner executes a line of any program that begins with :: behind blanks, or that contains
     ##[ (actions/runner, ActionCommand.cs).
     """
     return _COMMAND.sub(r"\1: :", text).replace("##[", "## [")
@@ -51,6 +46,6 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return core.redact(text, core.secret_spellings(secrets), REDACTED)
 
 
-def _escape(character: str) -> str:
-    code = ord(character)
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

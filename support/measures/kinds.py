@@ -10,7 +10,7 @@ from measures.tree import SourceFile, imported_modules
 KINDS = frozenset({"local", "workbench", "colab", "colab-enterprise", "vertex-job"})
 KIND_FREE = ("commands", "cli", "views", "lock", "verification")
 """Packages that do not branch on the kind of a target."""
-EXCEPTIONS = frozenset({"verification/zipapps.py"})
+EXCEPTIONS = frozenset({"verification/device_files.py"})
 """Files without kinds that use their words: "workbench" is a program of the agent there."""
 
 

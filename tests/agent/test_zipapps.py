@@ -8,7 +8,7 @@ import pytest
 
 import provision
 from provision.agent.probe.own_code import digest_of_sources
-from provision.verification.zipapps import (
+from provision.verification.device_files import (
     CORE_OF_PROGRAM,
     agent_files,
     probe_digest,

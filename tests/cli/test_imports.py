@@ -79,7 +79,7 @@ def test_lint_of_a_spec_without_findings_draws_no_frames(tmp_path: Path) -> None
     )
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert "provision.views.diagnostics.text" in loaded
-    assert "provision.views.diagnostics.frame" not in loaded
+    assert "provision.views.diagnostics.full_finding" not in loaded
 
 
 def test_a_lock_that_holds_is_checked_without_the_rules(bench: Bench) -> None:
@@ -117,7 +117,7 @@ def test_lock_loads_nothing_of_what_makes_and_verifies(bench: Bench) -> None:
 
 def test_frames_know_nothing_of_the_view_that_draws_them() -> None:
     program = (
-        "import sys, provision.views.diagnostics.frame; "
+        "import sys, provision.views.diagnostics.full_finding; "
         "print('provision.views.diagnostics.text' in sys.modules)"
     )
     assert (

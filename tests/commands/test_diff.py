@@ -16,8 +16,8 @@ from provision.verification import Report, read_report
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.summary import summarize_comparison
 from provision.views.diff import report_html, report_text
+from provision.views.formatting import display_width
 from provision.views.report import html, junit, text
-from provision.views.terminal_text import display_width
 from tests import fork_server
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
@@ -228,7 +228,7 @@ def test_what_is_declared_is_told_as_a_person_writes_it(
         next(one for one in document["checks"] if one["id"] == check).update(
             expected=value, observed=observed, status=status
         )
-    one, other = (Report("failed", "", "", document) for document in documents)
+    one, other = (Report(document) for document in documents)
 
     assert said in summarize_comparison(compare_reports(one, other, ("a", "b")))
 
@@ -280,9 +280,9 @@ def test_a_report_of_another_minor_version_is_read_in_every_form(name: str) -> N
     }
     report = read_report(json.dumps(other).encode(), "other")
 
-    assert "FAIL P02" in text.render_report(report.document, False, 80, False)
-    assert "Z99:x" in html.render_report(report.document, "x")
-    assert "P02" in junit.render_junit([report.document])
+    assert "FAIL P02" in text.render_report(report, False, 80, False)
+    assert "Z99:x" in html.render_report(report, "x")
+    assert "P02" in junit.render_junit([report])
     for pair in ((report, recorded(name)), (recorded(name), report)):
         found = compare_reports(*pair, ("a", "b"))
         assert found.is_comparable
@@ -399,9 +399,7 @@ def test_weights_that_differ_with_nothing_to_explain_it_are_told_before_surround
     _set(document, "train.weights_sha", "0" * 64)
     _set(document, "host.nofile", 7)
 
-    found = compare_reports(
-        recorded("quickstart"), Report("verified", "", "", document), ("a", "b")
-    )
+    found = compare_reports(recorded("quickstart"), Report(document), ("a", "b"))
 
     assert [one.key for one in found.differences] == ["train.weights_sha", "host.nofile"]
     assert found.is_same  # neither is of the identity
@@ -413,7 +411,7 @@ def test_losses_may_differ_by_two_percent(value: float, differs: bool) -> None:
     for document, loss in zip(documents, (1.0, value), strict=True):
         _set(document, "train.loss_last", loss)
 
-    one, other = (Report("verified", "", "", document) for document in documents)
+    one, other = (Report(document) for document in documents)
 
     assert bool(compare_reports(one, other, ("a", "b")).differences) is differs
 
@@ -422,9 +420,7 @@ def test_a_reading_of_one_side_only_is_no_difference() -> None:
     document = json.loads((RECORDED / "quickstart.json").read_bytes())
     document["readings"] = [one for one in document["readings"] if one["key"] != "torch.cuda"]
 
-    found = compare_reports(
-        recorded("quickstart"), Report("verified", "", "", document), ("a", "b")
-    )
+    found = compare_reports(recorded("quickstart"), Report(document), ("a", "b"))
 
     assert found.one_sided_keys == ("torch.cuda",)
     assert found.is_same
@@ -505,11 +501,7 @@ def test_whatever_differs_is_told_on_one_screen(
             {"key": key, "value": words + str(calm), "class": "identity"}
             for key, words in moved.items()
         ]
-        sides.append(
-            Report(
-                "failed", "", "", {"checks": checks, "readings": readings, "lock": {}, "spec": {}}
-            )
-        )
+        sides.append(Report({"checks": checks, "readings": readings, "lock": {}, "spec": {}}))
     found = compare_reports(*sides, ("colab", "workbench"))
     shown = report_text.render_text(found, color=False, width=width, everything=False).splitlines()
     assert len(shown) <= 25
@@ -523,9 +515,7 @@ def test_foreign_text_in_a_report_is_made_harmless() -> None:
     for check in document["checks"]:
         check["message"] = "\x1b]0;owned\x07 <script>alert(1)</script> | x"
 
-    found = compare_reports(
-        recorded("quickstart"), Report("failed", "", "", document), ("a", "b\x1b[2J")
-    )
+    found = compare_reports(recorded("quickstart"), Report(document), ("a", "b\x1b[2J"))
 
     assert "\x1b" not in report_text.render_text(found, color=False, width=100, everything=True)
     assert "<script" not in report_text.render_markdown(found)

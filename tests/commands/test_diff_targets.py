@@ -108,7 +108,7 @@ def report(
         "packages": {"differences": differences or []},
         "checks": [],
     }
-    return Report("verified", "", "", {"readings": readings, **blocks})
+    return Report({"readings": readings, **blocks})
 
 
 KNOWN = LockedPackages(

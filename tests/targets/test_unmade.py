@@ -11,7 +11,7 @@ import pytest
 from provision.facts import load_facts
 from provision.refusals import find_target_refusals
 from provision.spec import Spec
-from provision.verification.expectations import _from_facts
+from provision.verification.device_files import _from_facts
 
 MODEL = {"parameters": "60M", "hidden_size": 512, "layers": 8}
 SHAPE = {"model": MODEL, "batch_size": 4, "sequence_length": 512}

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from provision.diagnostics import (
     RoutePart,
     Span,
 )
+from provision.verification.report import Report
+from provision.views.report import html, junit, text
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -34,6 +36,23 @@ def agree(name: str, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN") == "1":
         path.write_bytes(text.encode())
     assert text.encode() == path.read_bytes()
+
+
+def render_page(document: Mapping[str, Any], title: str) -> str:
+    """The page of a report's document."""
+    return html.render_report(Report(document), title)
+
+
+def render_text(
+    document: Mapping[str, Any], color: bool, width: int, verbose: bool, path: str = ""
+) -> str:
+    """A report's document for a terminal."""
+    return text.render_report(Report(document), color, width, verbose, path)
+
+
+def render_suites(documents: Iterable[Mapping[str, Any]]) -> str:
+    """Documents of reports as JUnit XML."""
+    return junit.render_junit(map(Report, documents))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The pages as axe-core sees them in a real browser, light and dark, with every part of them open."""  # noqa: E501
+"""The pages in a real browser with axe-core, light and dark, with every part of them open."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import pytest
 from provision.verification import Report, read_report
 from provision.verification.diff.compare import compare_reports
 from provision.views.diff import report_html
-from provision.views.report import html
 from tests.support import require
-from tests.views.builders import failed, hostile
+from tests.views.builders import failed, hostile, render_page
 from tests.views.test_html import chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.npm]
@@ -66,9 +65,7 @@ def recorded(name: str) -> Report:
 
 
 def pages() -> dict[str, str]:
-    found = {
-        make.__name__: html.render_report(make(), "sample on here") for make in (failed, hostile)
-    }
+    found = {make.__name__: render_page(make(), "sample on here") for make in (failed, hostile)}
     for name in ("numpy-abi", "other-instruction-set"):
         found[f"diff-{name}"] = report_html.render_page(
             compare_reports(recorded("quickstart"), recorded(name), ("quickstart", name))
@@ -88,13 +85,13 @@ def test_axe_finds_nothing(tmp_path: Path, name: str, scheme: str) -> None:
 def test_axe_finds_what_is_there(tmp_path: Path) -> None:
     """The control of the test above: the same page with text that is too faint, and no language."""
     spoilt = (
-        html.render_report(failed(), "x")
+        render_page(failed(), "x")
         .replace('<html lang="en">', "<html>")
         .replace("--soft:#55606a", "--soft:#b0b0b0")
     )
     assert {"html-has-lang", "color-contrast"} <= {
         id_ for id_, _, _ in violations(tmp_path, spoilt, "light")
     }
-    dark = html.render_report(failed(), "x").replace("--soft:#a3aeb7", "--soft:#3a4248")
+    dark = render_page(failed(), "x").replace("--soft:#a3aeb7", "--soft:#3a4248")
     assert "color-contrast" in {id_ for id_, _, _ in violations(tmp_path, dark, "dark")}
     assert violations(tmp_path, dark, "light") == []

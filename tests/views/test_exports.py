@@ -1,4 +1,4 @@
-"""Exports of what this version does not lock itself, and of text that needs care: values into text."""  # noqa: E501
+"""Exports of locks that this version does not make, and of text that has to be escaped."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from provision.views.diagnostics.text import (
     render_findings,
     render_footer,
 )
-from provision.views.terminal_text import display_width
+from provision.views.formatting import display_width
 from tests.views.builders import Draft, agree, draft, stretch
 
 RAW_CONTROL = re.compile(

@@ -1,4 +1,4 @@
-"""The page of a verification: complete, readable for everyone, and inert whatever the report holds."""  # noqa: E501
+"""The page of a verification: complete, readable for everyone, and inert for any report."""
 
 from __future__ import annotations
 
@@ -21,9 +21,17 @@ from provision.assets import find_asset
 from provision.verification import read_report
 from provision.verification.diff.compare import compare_reports
 from provision.views.diff import report_html
-from provision.views.report.html import render_report
 from tests.support import require
-from tests.views.builders import check, failed, hostile, sample, stage, threshold, verified
+from tests.views.builders import (
+    check,
+    failed,
+    hostile,
+    render_page,
+    sample,
+    stage,
+    threshold,
+    verified,
+)
 
 KEPT = Path(__file__).parents[1] / "reports"
 CHROMIUM = next(
@@ -90,11 +98,11 @@ def document(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def test_every_element_is_closed(document: dict[str, Any]) -> None:
-    assert Page(render_report(document, "t")).open == []
+    assert Page(render_page(document, "t")).open == []
 
 
 def test_nothing_is_fetched_and_nothing_runs(document: dict[str, Any]) -> None:
-    page = Page(render_report(document, "t"))
+    page = Page(render_page(document, "t"))
     forbidden = {
         "script",
         "img",
@@ -123,7 +131,7 @@ def test_nothing_is_fetched_and_nothing_runs(document: dict[str, Any]) -> None:
 
 
 def test_it_is_accessible(document: dict[str, Any]) -> None:
-    page = Page(render_report(document, "t"))
+    page = Page(render_page(document, "t"))
     assert page.named("html") == [{"lang": "en"}]
     assert page.named("title")
     assert all(cell.get("scope") in ("col", "row") for cell in page.named("th"))
@@ -146,7 +154,7 @@ def test_it_is_accessible(document: dict[str, Any]) -> None:
 
 
 def test_failures_come_first_with_declared_found_why_fix() -> None:
-    text = Page(render_report(failed(), "sample")).text()
+    text = Page(render_page(failed(), "sample")).text()
     story = [
         "NOT AS DECLARED",
         "2 of 22 checks failed",
@@ -171,7 +179,7 @@ def test_failures_come_first_with_declared_found_why_fix() -> None:
 
 
 def test_every_check_is_there() -> None:
-    text = Page(render_report(verified(), "sample")).text()
+    text = Page(render_page(verified(), "sample")).text()
     assert all(f"{one['id']} {one['title']}" in text for one in verified()["checks"])
 
 
@@ -180,7 +188,7 @@ def test_status_is_told_in_words_too() -> None:
         check(f"X{n}", "g", "t", status)
         for n, status in enumerate(("pass", "fail", "warn", "skip", "unknown"))
     ]
-    text = Page(render_report(sample("failed", every), "t")).text()
+    text = Page(render_page(sample("failed", every), "t")).text()
     assert all(
         f"{word} X{n}" in text
         for n, word in enumerate(("passed", "failed", "warning", "skipped", "unknown"))
@@ -200,7 +208,7 @@ def test_status_is_told_in_words_too() -> None:
 )
 def test_bars_stand_in_proportion_to_the_bound(measured: float, width: float, beyond: bool) -> None:
     page = Page(
-        render_report(
+        render_page(
             sample(
                 "verified",
                 [check("N01", "g", "t", observed=measured, threshold=threshold(1.0, "u"))],
@@ -224,14 +232,14 @@ def test_a_zero_bound_and_a_bound_without_a_number_draw_no_nonsense() -> None:
     ]
     values = [
         shape["width"]
-        for shape in Page(render_report(sample("failed", checks), "t")).named("rect")
+        for shape in Page(render_page(sample("failed", checks), "t")).named("rect")
         if (shape.get("class") or "").startswith("value pass")
     ]
     assert values == ["100.0"]
 
 
 def test_a_report_with_nothing_in_it_still_makes_a_page() -> None:
-    assert "ERROR" in Page(render_report({}, "t")).text()
+    assert "ERROR" in Page(render_page({}, "t")).text()
 
 
 def test_secrets_are_redacted() -> None:
@@ -241,21 +249,21 @@ def test_secrets_are_redacted() -> None:
         [check("P06", "g", "t", "fail", observed=token, message=token)],
         stages=[stage("x", 1.0, tail=token)],
     )
-    assert "Zq3" not in render_report(document, "t")
+    assert "Zq3" not in render_page(document, "t")
 
 
 def test_no_raw_control_character(document: dict[str, Any]) -> None:
     assert (
         re.search(
             "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]",
-            render_report(document, "\x1b\u202e"),
+            render_page(document, "\x1b\u202e"),
         )
         is None
     )
 
 
 def test_template_text_is_not_evaluated() -> None:
-    assert "{{7*7}}" in Page(render_report(hostile(), "{{7*7}}")).text()
+    assert "{{7*7}}" in Page(render_page(hostile(), "{{7*7}}")).text()
 
 
 PAIRS = [
@@ -332,7 +340,7 @@ def chromium(tmp_path: Path, *arguments: str) -> str:
 
 @pytest.mark.browser
 def test_in_a_browser_a_failed_report_has_its_headings(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text(render_report(failed(), "sample on here"), encoding="utf-8")
+    (tmp_path / "page.html").write_text(render_page(failed(), "sample on here"), encoding="utf-8")
     page = Page(chromium(tmp_path, "--dump-dom", (tmp_path / "page.html").as_uri()))
     headings = [data.strip() for tag, data in page.texts if tag in ("h1", "h2")]
     assert headings[:3] == ["sample on here", "What is not as declared", "What was proven"]
@@ -397,7 +405,7 @@ def test_in_a_browser_a_hostile_report_is_inert(tmp_path: Path) -> None:
     made["checks"].append(
         check(LEAKS, LEAKS, LEAKS, "fail", message=LEAKS, fix=LEAKS, expected=LEAKS, observed=LEAKS)
     )
-    page, asked = visit(tmp_path, render_report(made, f"</title>{LEAKS}"))
+    page, asked = visit(tmp_path, render_page(made, f"</title>{LEAKS}"))
     assert asked == ["/page.html"]
     assert not {"script", "img", "iframe", "a"} & {name for name, _ in page.elements}
     assert [link["href"] for link in page.named("link")] == ["data:,"]
@@ -426,8 +434,8 @@ def test_in_a_browser_nothing_is_wider_than_the_page(tmp_path: Path, width: int)
         for name in ("recorded/shadowed-package", "simulated/l4-one-of-two")
     ]
     pages = {
-        "failed": render_report(failed(), "sample"),
-        "hostile": render_report(hostile(), "sample"),
+        "failed": render_page(failed(), "sample"),
+        "hostile": render_page(hostile(), "sample"),
         "diff": report_html.render_page(compare_reports(*pair, ("here", "there"))),
     }
     for name, made in pages.items():
@@ -467,7 +475,7 @@ def test_the_band_is_where_the_value_has_to_lie(
     status: str, measured: float, band: list[tuple[str, str]]
 ) -> None:
     page = Page(
-        render_report(
+        render_page(
             sample(
                 "failed",
                 [check("N01", "g", "t", status, observed=measured, threshold=threshold(1.0, "u"))],
@@ -482,7 +490,7 @@ def test_the_band_is_where_the_value_has_to_lie(
 
 def test_stages_stand_one_after_another() -> None:
     page = Page(
-        render_report(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t")
+        render_page(sample("verified", [], stages=[stage("one", 1.0), stage("two", 3.0)]), "t")
     )
     assert [
         (shape["x"], shape["width"])
@@ -496,5 +504,5 @@ def test_the_packages_that_the_spec_names_are_listed() -> None:
         {"key": "package.torch", "value": "2.13.0+cpu", "class": "identity"},
         {"key": "package.gone", "value": None, "class": "identity"},
     ]
-    text = Page(render_report({**sample("verified", []), "readings": readings}, "t")).text()
+    text = Page(render_page({**sample("verified", []), "readings": readings}, "t")).text()
     assert "What the spec names 2 Package Version torch 2.13.0+cpu gone absent" in text

@@ -15,8 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provision.views.report.junit import render_junit
-from tests.views.builders import check, crowded, failed, hostile, sample, stage, verified
+from tests.views.builders import (
+    check,
+    crowded,
+    failed,
+    hostile,
+    render_suites,
+    sample,
+    stage,
+    verified,
+)
 
 RECORDED = Path(__file__).parents[1] / "reports" / "recorded"
 NUMBER, SECONDS = re.compile(r"\d+"), re.compile(r"\d+\.\d{3}")
@@ -76,7 +84,7 @@ def fits(text: str) -> list[ET.Element]:
     ids=["verified", "failed", "crowded", "hostile", "empty"],
 )
 def test_it_fits_the_usual_schema(report: dict[str, Any]) -> None:
-    fits(render_junit([report]))
+    fits(render_suites([report]))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +99,7 @@ def test_it_fits_the_usual_schema(report: dict[str, Any]) -> None:
 )
 def test_the_schema_refuses_what_is_wrong(spoil: str, by: str) -> None:
     with pytest.raises(AssertionError):
-        fits(render_junit([failed()]).replace(spoil, by))
+        fits(render_suites([failed()]).replace(spoil, by))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +116,7 @@ def test_the_schema_refuses_what_is_wrong(spoil: str, by: str) -> None:
 )
 def test_how_checks_are_told(status: str, required: bool, outcome: str | None) -> None:
     (suite,) = fits(
-        render_junit(
+        render_suites(
             [
                 sample(
                     "failed",
@@ -152,12 +160,12 @@ def test_how_checks_are_told(status: str, required: bool, outcome: str | None) -
     ],
 )
 def test_no_suite_is_green_whose_verdict_is_not(result: str, outcome: list[str]) -> None:
-    (suite,) = fits(render_junit([sample(result, [check("P02", "packages", "t")])]))
+    (suite,) = fits(render_suites([sample(result, [check("P02", "packages", "t")])]))
     assert [one.tag for one in suite.findall("testcase")[0]] == outcome
 
 
 def test_several_reports_are_several_suites() -> None:
-    suites = fits(render_junit([verified(), failed()]))
+    suites = fits(render_suites([verified(), failed()]))
     assert [(suite.attrib["id"], suite.attrib["name"]) for suite in suites] == [
         ("0", "sample-trainer.here"),
         ("1", "sample-trainer.here"),
@@ -172,7 +180,7 @@ def test_any_text_makes_xml(one: str, other: str) -> None:
         check("X", "g", "t", "warn", message=one + other),
     ]
     fits(
-        render_junit(
+        render_suites(
             [
                 sample(
                     "failed",
@@ -187,7 +195,7 @@ def test_any_text_makes_xml(one: str, other: str) -> None:
 
 def test_secrets_are_redacted() -> None:
     token = "hf_" + "Zq3" * 10
-    assert "Zq3" not in render_junit(
+    assert "Zq3" not in render_suites(
         [
             sample(
                 "failed",

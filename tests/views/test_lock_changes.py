@@ -26,7 +26,7 @@ from provision.lock.diff import (
 )
 from provision.views.diff.lock_markdown import MAX_TABLE_CHARACTERS, render_comment
 from provision.views.diff.lock_text import render_text, to_json
-from provision.views.terminal_text import display_width
+from provision.views.formatting import display_width
 from tests.views.builders import Draft, agree, draft
 
 RAW_CONTROL = re.compile(

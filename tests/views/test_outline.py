@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provision.verification.report import Report
 from provision.views.formatting import (
     format_amount,
     format_json_value,
@@ -13,17 +14,21 @@ from provision.views.formatting import (
     format_seconds,
     shorten_digest,
 )
-from provision.views.report.model import CheckLine, Measurement, build_report_view
+from provision.views.report.model import Measurement, ReportView, list_measurements
 from tests.views.builders import check, sample, threshold, verified
 
 
-def only(**more: Any) -> CheckLine:
+def only(**more: Any) -> ReportView:
     document = sample("failed", [check("X1", "g", "t", **{"status": "fail", **more})])
     document["readings"] = [
         {"key": key, "value": 1}
         for key in ("host.ram_bytes", "host.nofile", "disk.tmp.free_bytes", "disk.env.free_bytes")
     ]
-    return build_report_view(document).lines[0]
+    return ReportView(Report(document))
+
+
+def measurements(**more: Any) -> tuple[Measurement, ...]:
+    return tuple(list_measurements(only(**more).report.checks[0]))
 
 
 @pytest.mark.parametrize(
@@ -37,37 +42,36 @@ def only(**more: Any) -> CheckLine:
     ],
 )
 def test_numbers_are_bytes_when_every_reading_behind_them_is(causes: list[str], told: str) -> None:
-    assert only(causes=causes, observed=2**31).observed == told
+    assert only(causes=causes, observed=2**31).checks[0].observed == told
 
 
 def test_bytes_inside_a_mapping() -> None:
     assert (
-        only(causes=["disk.*"], observed={"tmp": 2**30, "env": None}).observed
+        only(causes=["disk.*"], observed={"tmp": 2**30, "env": None}).checks[0].observed
         == "tmp: 1 GiB, env: none"
     )
 
 
 def test_a_number_is_held_against_the_threshold() -> None:
-    assert only(observed=3, threshold=threshold(4, "u", "s")).measures == (
+    assert measurements(observed=3, threshold=threshold(4, "u", "s")) == (
         Measurement("", 3.0, 4.0, "u", "s"),
     )
 
 
 def test_a_share_is_held_against_what_is_declared() -> None:
-    assert only(
+    assert measurements(
         expected=100, observed=50, threshold=threshold(0.9, "of the declared bytes", "s")
-    ).measures == (Measurement("", 50.0, 90.0, "bytes", "s"),)
+    ) == (Measurement("", 50.0, 90.0, "bytes", "s"),)
 
 
 def test_numbers_by_key_are_held_against_each_other_and_keep_the_source_of_their_own_bound() -> (
     None
 ):
-    line = only(
+    assert measurements(
         expected={"a": 4, "b": 9, "c": "x"},
         observed={"a": 3, "b": 8, "c": 1, "d": 1},
         threshold=threshold(4, "u", "s"),
-    )
-    assert line.measures == (
+    ) == (
         Measurement("a", 3.0, 4.0, "u", "s"),
         Measurement("b", 8.0, 9.0, "u", ""),
     )
@@ -84,22 +88,22 @@ def test_numbers_by_key_are_held_against_each_other_and_keep_the_source_of_their
     ],
 )
 def test_nothing_is_measured_where_nothing_can_be(more: dict[str, Any]) -> None:
-    assert only(threshold=threshold(4, "u"), **more).measures == ()
+    assert measurements(threshold=threshold(4, "u"), **more) == ()
 
 
 def test_proof_needs_a_verified_report_in_which_training_ran() -> None:
-    assert build_report_view(verified()).proven == (
+    assert ReportView(Report(verified())).proven == (
         "imports and arguments",
         "learns",
         "resumes exactly in a fresh process",
     )
-    assert build_report_view({**verified(), "verdict": {"result": "unverified"}}).proven == ()
+    assert ReportView(Report({**verified(), "verdict": {"result": "unverified"}})).proven == ()
 
 
 def test_unknown_words_of_a_newer_tool_are_never_good() -> None:
-    told = build_report_view(sample("splendid", [check("X1", "g", "t", "superb")]))
-    assert told.result == "error"
-    assert told.lines[0].status.value == "unknown"
+    told = ReportView(Report(sample("splendid", [check("X1", "g", "t", "superb")])))
+    assert told.report.verdict == "error"
+    assert told.checks[0].status.value == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from provision.commands.explain import all_pages
 from provision.diagnostics import Severity
+from provision.views.formatting import display_width
 from provision.views.rule_page import RulePage, render_text, to_json
-from provision.views.terminal_text import display_width
 
 MADE = RulePage(
     "ABC001",

@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.verification import read_report
-from provision.views.report import html, junit
-from provision.views.report.text import render_report
-from provision.views.terminal_text import display_width
+from provision.views.formatting import display_width
 from tests.views.builders import (
     agree,
     check,
     crowded,
     failed,
     hostile,
+    render_page,
+    render_suites,
+    render_text,
     sample,
     stage,
     threshold,
@@ -50,7 +51,7 @@ RAW_CONTROL = re.compile(
 def test_golden(
     name: str, document: dict[str, Any], color: bool, width: int, verbose: bool
 ) -> None:
-    agree(name, render_report(document, color, width, verbose, PATH))
+    agree(name, render_text(document, color, width, verbose, PATH))
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
@@ -58,15 +59,15 @@ def test_golden(
     "document", [verified(), failed(), crowded(), crowded(1), crowded(2), crowded(400), hostile()]
 )
 def test_one_screen(document: dict[str, Any], width: int) -> None:
-    rows = render_report(document, False, width, False, PATH).splitlines()
+    rows = render_text(document, False, width, False, PATH).splitlines()
     wide = max(40, width)
     assert sum(max(1, -(-display_width(row) // wide)) for row in rows) <= 25
     assert max(display_width(row) for row in rows if not row.startswith("report ")) <= wide
 
 
 def test_on_a_narrow_terminal_no_count_of_the_verdict_is_cut() -> None:
-    head = render_report(failed(), False, 40, False, PATH).split("\n\n")[0]
-    whole = render_report(failed(), False, 200, False, PATH).splitlines()[0]
+    head = render_text(failed(), False, 40, False, PATH).split("\n\n")[0]
+    whole = render_text(failed(), False, 200, False, PATH).splitlines()[0]
     assert " ".join(head.split()).startswith(" ".join(whole.split()))
 
 
@@ -75,14 +76,14 @@ def test_an_error_is_not_told_against_no_exception_and_not_twice() -> None:
     raised = "import torch raised ImportError: not numpy (__init__.py:1 in <module>)"
     checks = [one for one in document["checks"] if one["id"] in ("P06:torch", "P06:safetensors")]
     alone = {**document, "checks": checks}
-    text = render_report(alone, False, 200, False)
+    text = render_text(alone, False, 200, False)
     assert text.count("ImportError: not numpy") == 1
     assert f"FAIL P06:torch import torch\n  why       {raised}\n" in text
     for shown in (
         text,
-        render_report(alone, False, 200, True),
-        html.render_report(alone, "x").partition("<pre")[0],
-        junit.render_junit([alone]),
+        render_text(alone, False, 200, True),
+        render_page(alone, "x").partition("<pre")[0],
+        render_suites([alone]),
     ):
         assert raised in shown.replace("&lt;", "<").replace("&gt;", ">")
         assert "no exception" not in shown
@@ -91,7 +92,7 @@ def test_an_error_is_not_told_against_no_exception_and_not_twice() -> None:
 @pytest.mark.parametrize(("problems", "remarks"), [(p, r) for p in range(7) for r in (0, 1, 5, 30)])
 def test_what_is_left_out_is_counted(problems: int, remarks: int) -> None:
     document = sample("failed", [*_many("F", "fail", problems), *_many("W", "warn", remarks)])
-    text = render_report(document, False, 80, False, PATH)
+    text = render_text(document, False, 80, False, PATH)
     shown = len(re.findall(r"^(?:FAIL F|warn W)\d", text, re.MULTILINE))
     more = re.search(r"\(\+(\d+) more, -v shows all\)", text)
     assert shown + (int(more[1]) if more else 0) == problems + remarks
@@ -101,7 +102,7 @@ def test_what_is_left_out_is_counted(problems: int, remarks: int) -> None:
 
 def test_verbose_shows_every_check_and_every_fix() -> None:
     document = crowded(30)
-    text = render_report(document, False, 80, True, PATH)
+    text = render_text(document, False, 80, True, PATH)
     assert all(f"FAIL {one['id']} " in text for one in document["checks"])
     assert "more, -v" not in text
 
@@ -118,11 +119,11 @@ def test_verbose_shows_every_check_and_every_fix() -> None:
     ],
 )
 def test_headline(result: str, word: str) -> None:
-    assert render_report(sample(result, []), False, 80, False, PATH).splitlines()[0] == word
+    assert render_text(sample(result, []), False, 80, False, PATH).splitlines()[0] == word
 
 
 def test_failure_reads_declared_found_why_fix() -> None:
-    text = render_report(failed(), False, 100, False, PATH)
+    text = render_text(failed(), False, 100, False, PATH)
     assert text.startswith(
         "NOT AS DECLARED  2 of 22 checks failed, 1 unknown, 1 warning, 1 skipped (37 s)\n"
     )
@@ -138,17 +139,17 @@ def test_failure_reads_declared_found_why_fix() -> None:
 def test_the_first_cause_leads() -> None:
     document = sample("failed", [check("A1", "g", "t", "fail"), check("B1", "g", "t", "fail")])
     document["verdict"]["first_cause"] = "B1"
-    text = render_report(document, False, 80, False, PATH)
+    text = render_text(document, False, 80, False, PATH)
     assert text.index("FAIL B1") < text.index("FAIL A1")
 
 
 def test_only_a_verified_report_with_training_claims_a_proof() -> None:
     claim = "proof: a Hugging Face Trainer run on this machine"
-    assert claim in render_report(verified(), False, 80, False, PATH)
-    assert claim not in render_report(failed(), False, 80, False, PATH)
+    assert claim in render_text(verified(), False, 80, False, PATH)
+    assert claim not in render_text(failed(), False, 80, False, PATH)
     without = verified()
     without["checks"] = [one for one in without["checks"] if one["group"] != "training"]
-    assert "proof: no training ran in this verification" in render_report(
+    assert "proof: no training ran in this verification" in render_text(
         without, False, 80, False, PATH
     )
 
@@ -156,12 +157,12 @@ def test_only_a_verified_report_with_training_claims_a_proof() -> None:
 def test_simulated_parts_are_named() -> None:
     document = verified()
     document["subject"]["simulated"] = ["gpu"]
-    assert "simulated, not a real device: gpu" in render_report(document, False, 80, False, PATH)
+    assert "simulated, not a real device: gpu" in render_text(document, False, 80, False, PATH)
 
 
 def test_a_required_unknown_is_told_as_a_problem_and_an_optional_one_as_a_remark() -> None:
     one = check("T03", "torch", "arch", "unknown", message="not observed", required=True)
-    text = render_report(
+    text = render_text(
         sample("unverified", [one, {**one, "id": "H09", "required": False}]), False, 80, False, PATH
     )
     assert "UNKNOWN T03 arch\n  why       not observed\n" in text
@@ -177,7 +178,7 @@ def test_a_stage_that_died_shows_its_last_output_with_v() -> None:
             stage("host", 0.1),
         ],
     )
-    text = render_report(document, False, 80, True, PATH)
+    text = render_text(document, False, 80, True, PATH)
     assert "died with SIGBUS" in text
     assert "    bus error\n" in text
 
@@ -200,13 +201,13 @@ def test_secrets_are_redacted() -> None:
         ],
     )
     for verbose in (False, True):
-        assert "Zq3" not in render_report(document, False, 80, verbose, PATH)
+        assert "Zq3" not in render_text(document, False, 80, verbose, PATH)
 
 
 @pytest.mark.parametrize("verbose", [False, True])
 @pytest.mark.parametrize("color", [False, True])
 def test_foreign_text_cannot_steer_the_terminal(color: bool, verbose: bool) -> None:
-    text = render_report(hostile(), color, 80, verbose, "\x1b]0;x\x07")
+    text = render_text(hostile(), color, 80, verbose, "\x1b]0;x\x07")
     assert RAW_CONTROL.search(OURS.sub("", text)) is None
     assert "\\x1b[2J" in text
     assert color or "\x1b" not in text
@@ -251,7 +252,7 @@ CHECKS = st.lists(
 def test_any_document_is_told_on_one_screen(
     document: dict[str, Any], checks: list[Any], width: int
 ) -> None:
-    text = render_report({**document, "checks": checks}, False, width, False, "report.json")
+    text = render_text({**document, "checks": checks}, False, width, False, "report.json")
     assert len(text.splitlines()) <= 25
     assert RAW_CONTROL.search(text) is None
 
@@ -271,7 +272,7 @@ def test_bytes_are_told_in_powers_of_1024() -> None:
             )
         ],
     )
-    text = render_report(document, False, 80, False, PATH)
+    text = render_text(document, False, 80, False, PATH)
     assert "declared  16 GiB\n" in text
     assert "found     1.5 GiB\n" in text
 
@@ -326,12 +327,12 @@ def test_a_report_of_many_failures_is_told_on_one_screen(
     document = sample(result, checks)
     document["verdict"]["sentence"] = sentence
     document["subject"]["simulated"] = simulated
-    rows = render_report(document, False, width, False, PATH).splitlines()
+    rows = render_text(document, False, width, False, PATH).splitlines()
     wide = max(40, width)
     assert sum(max(1, -(-display_width(row) // wide)) for row in rows) <= 25
     wrong = sum(one["status"] in ("fail", "unknown", "warn") for one in checks)
     shown = sum(row.startswith(("FAIL X", "UNKNOWN X", "warn X")) for row in rows)
     more = re.search(r"\(\+(\d+) more, -v shows all\)", "\n".join(rows))
     assert shown + (int(more[1]) if more else 0) == wrong
-    verbose = render_report(document, False, width, True, PATH)
+    verbose = render_text(document, False, width, True, PATH)
     assert all(f"{one['id']}" in verbose for one in checks)

@@ -19,20 +19,49 @@ RECORD: dict[str, Any] = {
     "program": {"name": "python", "script": "train.py", "arguments": 2},
     "ended": {"code": 0, "signal": None, "memory_kills": 0, "seconds": 4.0},
     "limits": {"ram_bytes": 16 * GIB, "container_bytes": 4 * GIB, "shm_bytes": GIB},
-    "peaks": {"ram_bytes": 3 * GIB, "process_bytes": 2 * GIB, "processes": 3, "shm_bytes": 2**20, "container_bytes": None},  # noqa: E501
+    "peaks": {
+        "ram_bytes": 3 * GIB,
+        "process_bytes": 2 * GIB,
+        "processes": 3,
+        "shm_bytes": 2**20,
+        "container_bytes": None,
+    },
     "cards": [
         {
-            "name": "NVIDIA L4", "total_bytes": 24 * GIB, "before_bytes": GIB, "peak_bytes": 20 * GIB, "busy_percent": 87, "temperature_c": 81,  # noqa: E501
-            "power_w": 72, "throttled_s": 1.0, "throttled_by": ["hardware slowdown"],
+            "name": "NVIDIA L4",
+            "total_bytes": 24 * GIB,
+            "before_bytes": GIB,
+            "peak_bytes": 20 * GIB,
+            "busy_percent": 87,
+            "temperature_c": 81,
+            "power_w": 72,
+            "throttled_s": 1.0,
+            "throttled_by": ["hardware slowdown"],
         }
     ],
     "monitor": {"interval_s": 1.0, "looks": 4, "cpu_s": 0.1, "nvml_error": None},
     "series": {
-        "t": [0.0, 1.0, 2.0, 3.0], "ram_bytes": [GIB, 2 * GIB, 3 * GIB, 0], "shm_bytes": [0, 0, 2**20, 0],  # noqa: E501
-        "card0_used_bytes": [GIB, 10 * GIB, 20 * GIB, None], "card0_busy_percent": [0, 100, 100, None], "card0_throttled": [0, 0, 1, None],  # noqa: E501
+        "t": [0.0, 1.0, 2.0, 3.0],
+        "ram_bytes": [GIB, 2 * GIB, 3 * GIB, 0],
+        "shm_bytes": [0, 0, 2**20, 0],
+        "card0_used_bytes": [GIB, 10 * GIB, 20 * GIB, None],
+        "card0_busy_percent": [0, 100, 100, None],
+        "card0_throttled": [0, 0, 1, None],
     },
-    "torch": [{"version": "2.13.0", "cards": [{"name": "L4", "allocated_bytes": 18 * GIB, "reserved_bytes": 19 * GIB, "summary": "| Allocated <b> |"}]}],  # noqa: E501
-}  # fmt: skip
+    "torch": [
+        {
+            "version": "2.13.0",
+            "cards": [
+                {
+                    "name": "L4",
+                    "allocated_bytes": 18 * GIB,
+                    "reserved_bytes": 19 * GIB,
+                    "summary": "| Allocated <b> |",
+                }
+            ],
+        }
+    ],
+}
 
 
 def record(**changes: Any) -> dict[str, Any]:

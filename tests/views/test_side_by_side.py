@@ -29,7 +29,7 @@ def recorded(name: str) -> Report:
 
 
 def of(document: dict[str, Any]) -> Report:
-    return Report(document["verdict"]["result"], "", "", document)
+    return Report(document)
 
 
 def attacked() -> ReportComparison:

@@ -11,7 +11,7 @@ from typing import Any
 from provision.cli import console
 from provision.errors import ProvisionError
 from provision.sanitize import escape_control, escape_line, redact
-from provision.views.terminal_text import Style, Styler
+from provision.views.formatting import Style, Styler
 
 _MAX_REASON_LINES = 40
 """Longest reason that is shown whole, in lines. Our choice."""

@@ -84,21 +84,23 @@ def show(
                 f"warning: {stored.path} proves nothing: {tampering}; run `provision verify` "
                 "for one that does"
             )
-    documents = [stored.report.displayed_document for stored in reports]
+    displayed = [stored.report.displayed for stored in reports]
     if html is not None:
         from provision.views.report.html import render_report
 
         single_report(reports, "a page holds one report")
-        title = str(documents[0]["spec"].get("name", "report"))
-        write_output_file(html, render_report(documents[0], title), system)
+        title = displayed[0].spec_name or "report"
+        write_output_file(html, render_report(displayed[0], title), system)
     elif output_format == "junit":
         from provision.views.report.junit import render_junit
 
-        console.print_result(render_junit(documents))
-    elif output_format == "json" and len(documents) == 1:
-        console.print_json(documents[0], sort_keys=True)
+        console.print_result(render_junit(displayed))
+    elif output_format == "json" and len(displayed) == 1:
+        console.print_json(displayed[0].document, sort_keys=True)
     elif output_format == "json":
-        console.print_json({"version": 1, "reports": documents}, sort_keys=True)
+        console.print_json(
+            {"version": 1, "reports": [report.document for report in displayed]}, sort_keys=True
+        )
     else:
         for stored in reports:
             print_report(stored.report, stored.path, verbose=verbose)

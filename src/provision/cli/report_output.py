@@ -21,7 +21,7 @@ def print_report(report: Report, path: Path, *, verbose: bool) -> None:
 
     console.print_result(
         render_report(
-            report.displayed_document,
+            report.displayed,
             console.supports_color(),
             console.width(),
             verbose,
@@ -57,7 +57,7 @@ def print_verifications(
     elif output_format == "junit":
         from provision.views.report.junit import render_junit
 
-        console.print_result(render_junit(result.report.displayed_document for result in results))
+        console.print_result(render_junit(result.report.displayed for result in results))
     else:
         for result in results:
             print_report(result.report, result.json_path, verbose=verbose)

@@ -1,14 +1,15 @@
-"""What a lock promises of the device, and what came back."""
+"""Verification of a device: expectations, reports, comparisons, parity and explanations."""
 
-from provision.verification.expectations import digest_of_expectations, expectations_of
-from provision.verification.report import EXIT_CODES, Report, read_report
-from provision.verification.zipapps import (
+from provision.verification.device_files import (
+    digest_of_expectations,
+    expectations_of,
     installer_zipapp,
     notebook_zipapp,
     probe_digest,
     probe_zipapp,
     workbench_zipapp,
 )
+from provision.verification.report import EXIT_CODES, Report, read_report
 
 __all__ = [
     "EXIT_CODES",

@@ -24,7 +24,7 @@ from provision.agent.probe.report import JudgedCheck, reported_causes, verdict_o
 from provision.sanitize import escape_line
 
 _PLACEHOLDERS = (REDACTED, "<email>", "<user>", "<host>", "~")
-"""What the probe writes in place of secrets and names: such a value cannot be judged again."""
+"""Placeholders of the probe for secrets and names: such a value cannot be judged again."""
 _JUDGED_STATUSES = (Status.PASS, Status.SKIP)
 """Statuses that only a judge gives.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from provision.agent.core.versions import UnreadableVersion, specifier_allows
 from provision.agent.probe.model import Proof, ReadingClass, Status
@@ -21,8 +21,9 @@ from provision.verification.report import Report
 
 _COVERED = ("package.", "packages.", "torch.", "python.", "train.", "driver.")
 """Prefixes of the readings that statements cover."""
-_HOLDS = {Status.PASS.value: True, Status.WARN.value: True, Status.FAIL.value: False}
+_HOLDS = {Status.PASS: True, Status.WARN: True, Status.FAIL: False}
 _VERDICT_HOLDS = {"verified": True, "simulated": True, "failed": False}
+_NOT_LOCKED = DeclaredEnvironment("?", {"torch": "?"}, None, None)
 _TRAINING_PROOFS = (Proof.HF_TRAINER.value, Proof.TORCH.value)
 
 
@@ -48,28 +49,29 @@ def evaluate_parity(targets: Sequence[ParityTarget]) -> Parity:
 
 
 class _Evidence:
-    """A target's declared environment with the readings and checks of its report, if it counts."""
+    """A target's declared environment, and its report (an empty one if none counts)."""
 
     def __init__(self, target: ParityTarget) -> None:
-        self.name, self.declared, self.report = target.target, target.declared, target.report
-        self.readings: dict[str, Any] = {}
-        self.checks: dict[str, Mapping[str, Any]] = {}
-        if self.report is not None:
-            self.readings = self.report.values
-            self.checks = {str(check.get("id")): check for check in self.report.checks}
+        self.name = target.target
+        self.is_locked = target.declared is not None
+        self.declared = target.declared or _NOT_LOCKED
+        self.is_observed = target.report is not None
+        self.report = target.report or Report({})
+        self.readings = self.report.values
+        self.checks = {check.id: check for check in self.report.checks}
 
     def holds(self, check_id: str) -> bool | None:
         """Return whether a check passed; None if it is unknown."""
-        return _HOLDS.get(str(self.checks.get(check_id, {}).get("status", "")))
+        return _HOLDS.get(self.checks[check_id].status) if check_id in self.checks else None
 
     def message(self, check_id: str) -> str:
-        return str(self.checks.get(check_id, {}).get("message") or "")
+        return self.checks[check_id].message if check_id in self.checks else ""
 
     def reading(self, key: str) -> str:
         return str(self.readings.get(key, "?"))
 
 
-_Observe = Callable[[_Evidence, Report], "tuple[bool | None, str]"]
+_Observe = Callable[[_Evidence], "tuple[bool | None, str]"]
 """Returns whether a target is as declared (None: not known), and what was observed there."""
 
 
@@ -81,15 +83,20 @@ def _state(
     check_id: str = "",
 ) -> Statement:
     """Return a statement: it is proven when every target is as declared."""
-    seen = {one.name: observe(one, one.report) for one in evidence if one.report is not None}
-    wrong = [one for one in evidence if seen.get(one.name, (None, ""))[0] is False]
-    unseen = [one.name for one in evidence if seen.get(one.name, (None, ""))[0] is None]
+    holds: dict[str, bool | None] = dict.fromkeys(one.name for one in evidence)
+    observed: dict[str, str] = {}
+    for one in evidence:
+        if one.is_observed:
+            holds[one.name], observed[one.name] = observe(one)
+    wrong = [
+        f"{one.name}: {one.message(check_id) or observed[one.name]}"
+        for one in evidence
+        if holds[one.name] is False
+    ]
+    unseen = [name for name, result in holds.items() if result is None]
     same, why = len(set(declared)) == 1, ""
     if wrong:
-        result = StatementResult.DIFFERS
-        why = "; ".join(
-            f"{one.name}: {one.message(check_id) or seen[one.name][1]}" for one in wrong
-        )
+        result, why = StatementResult.DIFFERS, "; ".join(wrong)
     elif unseen:
         result, why = StatementResult.UNPROVEN, f"not seen on {', '.join(unseen)}"
     elif same:
@@ -100,23 +107,31 @@ def _state(
     if not same:
         pairs = zip(declared, evidence, strict=True)
         text = ", ".join(f"{value} on {one.name}" for value, one in pairs)
-    observed = {name: value for name, (_, value) in seen.items()}
     return Statement(subject, result, text, observed, why)
 
 
-def _python(evidence: Sequence[_Evidence]) -> Statement:
-    declared = [one.declared.python if one.declared else "?" for one in evidence]
+def _state_check(
+    subject: str,
+    evidence: Sequence[_Evidence],
+    declared: Sequence[str],
+    check_id: str,
+    observed: Callable[[_Evidence], str],
+) -> Statement:
+    """Return a statement that is proven on each target on which a check passes."""
     return _state(
-        "Python",
-        evidence,
-        declared,
-        lambda one, _: (one.holds("P01"), one.reading("python.version")),
-        "P01",
+        subject, evidence, declared, lambda one: (one.holds(check_id), observed(one)), check_id
+    )
+
+
+def _python(evidence: Sequence[_Evidence]) -> Statement:
+    declared = [one.declared.python for one in evidence]
+    return _state_check(
+        "Python", evidence, declared, "P01", lambda one: one.reading("python.version")
     )
 
 
 def _packages(evidence: Sequence[_Evidence]) -> Statement:
-    locked = [one.declared.versions for one in evidence if one.declared is not None]
+    locked = [one.declared.versions for one in evidence if one.is_locked]
     by_name: dict[str, list[str]] = {}
     for versions in locked:
         for name, version in versions.items():
@@ -129,34 +144,27 @@ def _packages(evidence: Sequence[_Evidence]) -> Statement:
     if partial:
         declared += f", {partial} not on all"
 
-    def observe(one: _Evidence, report: Report) -> tuple[bool | None, str]:
-        packages = report.document.get("packages")
-        counts = packages if isinstance(packages, Mapping) else {}
-        return one.holds("P02"), f"{counts.get('matching')} of {counts.get('locked')} as locked"
+    def observed(one: _Evidence) -> str:
+        counts = one.report.part("packages")
+        return f"{counts.get('matching')} of {counts.get('locked')} as locked"
 
-    return _state("packages", evidence, [declared] * len(evidence), observe, "P02")
+    return _state_check("packages", evidence, [declared] * len(evidence), "P02", observed)
 
 
 def _package_builds(evidence: Sequence[_Evidence]) -> Statement | None:
     """State which packages have another build where conda installs them; None without conda."""
-    names = sorted({name for one in evidence if one.declared for name in one.declared.builds})
+    names = sorted({name for one in evidence for name in one.declared.builds})
     if not names:
         return None
-    return _state(
-        "package builds",
-        evidence,
-        [_describe_builds(one.declared, names) for one in evidence],
-        lambda one, _: (
-            one.holds("P02"),
-            ", ".join(f"{name} {one.reading(f'package.{name}')}" for name in names),
-        ),
-        "P02",
-    )
+    declared = [_describe_builds(one.declared, names) if one.is_locked else "?" for one in evidence]
+
+    def observed(one: _Evidence) -> str:
+        return ", ".join(f"{name} {one.reading(f'package.{name}')}" for name in names)
+
+    return _state_check("package builds", evidence, declared, "P02", observed)
 
 
-def _describe_builds(declared: DeclaredEnvironment | None, names: Sequence[str]) -> str:
-    if declared is None:
-        return "?"
+def _describe_builds(declared: DeclaredEnvironment, names: Sequence[str]) -> str:
     from_conda, from_index = [], []
     for name in names:
         if name in declared.builds and name in declared.versions:
@@ -167,62 +175,54 @@ def _describe_builds(declared: DeclaredEnvironment | None, names: Sequence[str])
 
 
 def _torch(evidence: Sequence[_Evidence]) -> Statement | None:
-    declared = [
-        one.declared.versions.get("torch", "none") if one.declared else "?" for one in evidence
-    ]
+    declared = [one.declared.versions.get("torch", "none") for one in evidence]
     if set(declared) <= {"none", "?"}:
         return None
-    return _state(
-        "torch build",
-        evidence,
-        declared,
-        lambda one, _: (one.holds("T01"), one.reading("torch.version")),
-        "T01",
+    return _state_check(
+        "torch build", evidence, declared, "T01", lambda one: one.reading("torch.version")
     )
 
 
 def _cuda(evidence: Sequence[_Evidence]) -> Statement | None:
-    declared = {one.name: one.declared.cuda if one.declared else None for one in evidence}
-    if not any(one.declared and one.declared.flavour for one in evidence):
+    if not any(one.declared.flavour for one in evidence):
         return None
 
-    def observe(one: _Evidence, _: Report) -> tuple[bool | None, str]:
+    def observe(one: _Evidence) -> tuple[bool | None, str]:
         if "torch.cuda" not in one.readings:
             return None, "?"
         cuda = one.readings["torch.cuda"]
-        return cuda == declared[one.name], str(cuda or "none")
+        return cuda == one.declared.cuda, str(cuda or "none")
 
-    texts = [cuda or "none" for cuda in declared.values()]
-    return _state("CUDA of torch", evidence, texts, observe)
+    return _state(
+        "CUDA of torch", evidence, [one.declared.cuda or "none" for one in evidence], observe
+    )
 
 
 def _driver(evidence: Sequence[_Evidence]) -> Statement | None:
-    minimum = {one.name: one.declared.driver if one.declared else None for one in evidence}
-    if not any(minimum.values()):
+    oldest = [one.declared.driver for one in evidence]
+    if not any(oldest):
         return None
 
-    def observe(one: _Evidence, _: Report) -> tuple[bool | None, str]:
-        driver, oldest = one.readings.get("driver.version"), minimum[one.name]
-        if oldest is None:
+    def observe(one: _Evidence) -> tuple[bool | None, str]:
+        driver = one.readings.get("driver.version")
+        if one.declared.driver is None:
             return True, str(driver or "none needed")
         if driver is None:
             return None, "?"
         try:
-            return specifier_allows(f">={oldest}", str(driver)), str(driver or "?")
+            return specifier_allows(f">={one.declared.driver}", str(driver)), str(driver)
         except UnreadableVersion:
             return None, str(driver)
 
-    texts = [f"at least {oldest}" if oldest else "none needed" for oldest in minimum.values()]
-    return _state("driver", evidence, texts, observe)
+    declared = [f"at least {version}" if version else "none needed" for version in oldest]
+    return _state("driver", evidence, declared, observe)
 
 
 def _checks(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) -> Statement:
-    def observe(_: _Evidence, report: Report) -> tuple[bool | None, str]:
-        counts = report.document["verdict"].get("counts")
-        if not isinstance(counts, Mapping):
-            counts = {}
+    def observe(one: _Evidence) -> tuple[bool | None, str]:
+        counts = one.report.counts
         text = ", ".join(f"{counts.get(status)} {status}" for status in ("pass", "fail", "unknown"))
-        return _VERDICT_HOLDS.get(report.verdict), text
+        return _VERDICT_HOLDS.get(one.report.verdict), text
 
     declared = ["every required check passes"] * len(evidence)
     statement = _state("checks", evidence, declared, observe)
@@ -235,19 +235,18 @@ def _checks(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) ->
     ] or [
         f"{one.name}: {one.report.sentence}"
         for one in evidence
-        if one.report is not None and not _VERDICT_HOLDS.get(one.report.verdict)
+        if one.is_observed and not _VERDICT_HOLDS.get(one.report.verdict)
     ]
-    why = "; ".join(reasons) or statement.why
-    return Statement("checks", statement.result, statement.declared, statement.observed, why)
+    return replace(statement, why="; ".join(reasons) or statement.why)
 
 
 def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) -> Statement | None:
-    """State whether equal runs gave equal weights; None if no run was seen or asked for.
+    """State whether equal runs gave equal weights; None if no run was seen or required.
 
     Hashes are compared if all that they depend on is equal; otherwise the difference is named.
     """
     trained = [one for one in evidence if one.readings.get("train.weights_sha")]
-    expected = any(one.report and one.report.subject.proof in _TRAINING_PROOFS for one in evidence)
+    expected = any(one.report.subject.proof in _TRAINING_PROOFS for one in evidence)
     if not trained and not expected:
         return None
     results, reasons = {StatementResult.EQUAL}, []

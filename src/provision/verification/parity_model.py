@@ -56,7 +56,7 @@ class ParityTarget:
     """A target, its declared environment (None: not locked), and its report if that counts.
 
     `why` is the reason why the report does not count, `prove` the command that would prove it,
-    `carried` marks a report of an exported probe, `at` is the report's date.
+    `carried` is true for a report of an exported probe, `at` is the report's date.
     """
 
     target: str

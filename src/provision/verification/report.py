@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
 from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.compact import compact, expand
-from provision.agent.probe.model import Verdict
+from provision.agent.probe.model import Status, Threshold, Verdict
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 
 SCHEMA = "provision.report/1"
 MAX_REPORT_BYTES = 8 * 2**20
 EXIT_CODES = {"verified": 0, "simulated": 3, "failed": 1, "unverified": 3, "error": 2}
-"""Outside a sandbox `simulated` is no proof; in a sandbox it is 0 (`exit_code_in_sandbox`)."""
+"""Outside a sandbox `simulated` proves nothing; in a sandbox it is 0 (`exit_code_in_sandbox`)."""
+_MAX_NUMBER = 1e300
+_STATUSES = {status.value: status for status in Status}
 _PARTS = {
     "subject": dict,
     "verdict": dict,
@@ -41,47 +44,76 @@ class Subject:
     proof: str
     simulated: tuple[str, ...]
 
-    @classmethod
-    def from_json(cls, block: Mapping[str, Any]) -> Self:
-        """Return the subject that a report's `subject` holds."""
-        simulated = block.get("simulated")
-        return cls(
-            _text(block, "target"),
-            _text(block, "kind"),
-            _text(block, "nonce"),
-            _text(block, "created_utc"),
-            _text(block, "proof"),
-            tuple(map(str, simulated)) if isinstance(simulated, list) else (),
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A verification's outcome, and the document that it was read from.
+class ReportedCheck:
+    """One check of a report; a missing or malformed value is empty, a status then unknown."""
 
-    A report is external text: rows and values of another form than the probe's are left out by
-    the properties, not refused.
-    """
-
-    verdict: str
-    sentence: str
-    identity: str
-    document: Mapping[str, Any]
+    id: str
+    group: str
+    title: str
+    status: Status
+    required: bool
+    message: str
+    cause: str
+    fix: str
+    causes: tuple[str, ...]
+    expected: Any
+    observed: Any
+    threshold: Threshold | None
+    seconds: float
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Return the report in a document whose parts have been checked."""
-        verdict = document["verdict"]
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Return the check in a row of a report."""
+        text = partial(_text, row)
         return cls(
-            verdict["result"],
-            str(verdict.get("sentence", "")),
-            str(document["digests"].get("identity", "")),
-            document,
+            id=text("id"),
+            group=text("group"),
+            title=text("title"),
+            status=_STATUSES.get(text("status"), Status.UNKNOWN),
+            required=row.get("required") is True,
+            message=text("message"),
+            cause=text("cause"),
+            fix=text("fix"),
+            causes=_texts(row, "causes"),
+            expected=row.get("expected"),
+            observed=row.get("observed"),
+            threshold=_threshold(_block(row, "threshold")),
+            seconds=to_number(row.get("seconds")) or 0.0,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the document as the probe wrote it."""
-        return dict(self.document)
+    @property
+    def base_id(self) -> str:
+        """The id without the package of a repeated check."""
+        return self.id.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Report:
+    """A verification's outcome, read from its document.
+
+    A report is external text: rows and values of another form than the probe's are left out, not
+    refused.
+    """
+
+    document: Mapping[str, Any]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict; `error` if the report has another word for it."""
+        result = self.text("verdict", "result")
+        return result if result in EXIT_CODES else Verdict.ERROR.value
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in a sentence."""
+        return self.text("verdict", "sentence")
+
+    @property
+    def identity(self) -> str:
+        """The digest of the identity readings."""
+        return self.text("digests", "identity")
 
     @property
     def exit_code(self) -> int:
@@ -101,30 +133,43 @@ class Report:
     @property
     def subject(self) -> Subject:
         """The verification that the report answers."""
-        return Subject.from_json(self.document["subject"])
+        subject = self.part("subject")
+        text = partial(_text, subject)
+        return Subject(
+            text("target"),
+            text("kind"),
+            text("nonce"),
+            text("created_utc"),
+            text("proof"),
+            _texts(subject, "simulated"),
+        )
+
+    @property
+    def counts(self) -> Mapping[str, Any]:
+        """The numbers of checks by status."""
+        return _block(self.part("verdict"), "counts")
 
     @property
     def spec_name(self) -> str:
         """The name of the spec."""
-        return _text(self.document["spec"], "name")
+        return self.text("spec", "name")
 
     @property
     def environment_digest(self) -> str:
         """The digest of the locked environment."""
-        return _text(self.document["lock"], "environment_digest")
+        return self.text("lock", "environment_digest")
 
-    @property
-    def checks(self) -> list[Mapping[str, Any]]:
-        """The rows of the checks."""
-        return [row for row in self.document["checks"] if isinstance(row, Mapping)]
+    @cached_property
+    def checks(self) -> tuple[ReportedCheck, ...]:
+        """The checks."""
+        return tuple(map(ReportedCheck.from_json, rows_of(self.document, "checks")))
 
     @property
     def readings(self) -> list[Mapping[str, Any]]:
         """The rows of the readings that have a key."""
-        rows = (row for row in self.document["readings"] if isinstance(row, Mapping))
-        return [row for row in rows if isinstance(row.get("key"), str)]
+        return [row for row in rows_of(self.document, "readings") if _text(row, "key")]
 
-    @property
+    @cached_property
     def values(self) -> dict[str, Any]:
         """The values of the readings, by key."""
         return {row["key"]: row.get("value") for row in self.readings}
@@ -132,9 +177,7 @@ class Report:
     @property
     def differences(self) -> list[Mapping[str, Any]]:
         """The locked packages that are installed in another version."""
-        packages = self.document.get("packages")
-        rows = packages.get("differences") if isinstance(packages, Mapping) else None
-        return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+        return rows_of(self.part("packages"), "differences")
 
     @property
     def provenance(self) -> dict[str, int]:
@@ -142,23 +185,46 @@ class Report:
 
         Empty if the device did not report it.
         """
-        counts = self.values.get("packages.provenance")
-        if not isinstance(counts, dict):
-            return {}
+        counts = _block(self.values, "packages.provenance")
         return {str(way): count for way, count in counts.items() if isinstance(count, int)}
 
     @property
-    def displayed_document(self) -> dict[str, Any]:
-        """The document for views: after tampering its verdict is `unverified`."""
+    def displayed(self) -> Report:
+        """The report for views: after tampering its verdict is `unverified`."""
         reason = find_tampering(self)
         if not reason:
-            return self.to_json()
+            return self
         verdict = {
             **self.document["verdict"],
             "result": Verdict.UNVERIFIED.value,
             "sentence": f"this report proves nothing: {reason}; it says {self.verdict}",
         }
-        return {**self.document, "verdict": verdict}
+        return Report({**self.document, "verdict": verdict})
+
+    def part(self, name: str) -> Mapping[str, Any]:
+        """Return a part of the report, empty if it is missing or malformed."""
+        return _block(self.document, name)
+
+    def text(self, part: str, key: str) -> str:
+        """Return a text in a part of the report, "" if there is none."""
+        return _text(self.part(part), key)
+
+    def count(self, part: str, key: str) -> int:
+        """Return a number in a part of the report, 0 if there is none."""
+        return int(to_number(self.part(part).get(key)) or 0)
+
+
+def to_number(value: object) -> float | None:
+    """Return a number of foreign JSON; None for anything else and for numbers out of measure."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if abs(value) < _MAX_NUMBER else None
+
+
+def rows_of(block: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    """Return the objects in a list of foreign JSON."""
+    rows = block.get(key)
+    return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
 
 def find_tampering(report: Report) -> str:
@@ -236,7 +302,7 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
             why="its nonce is not the one that was sent",
             hint=again,
         )
-    return Report.from_json(document)
+    return Report(document)
 
 
 def _malformed_parts(document: Mapping[str, Any]) -> list[str]:
@@ -252,3 +318,18 @@ def _malformed_parts(document: Mapping[str, Any]) -> list[str]:
 def _text(block: Mapping[str, Any], key: str) -> str:
     value = block.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _texts(block: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    values = block.get(key)
+    return tuple(map(str, values)) if isinstance(values, list) else ()
+
+
+def _block(block: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = block.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _threshold(row: Mapping[str, Any]) -> Threshold | None:
+    value = to_number(row.get("value"))
+    return None if value is None else Threshold(value, _text(row, "unit"), _text(row, "source"))

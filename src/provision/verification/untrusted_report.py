@@ -93,7 +93,7 @@ def read_untrusted_report(content: bytes, name: str) -> Report:
             "something in it was changed after the probe wrote it",
             hint=_DOWNLOAD_AGAIN,
         )
-    return Report.from_json(document)
+    return Report(document)
 
 
 def serialize_report(report: Report) -> bytes:

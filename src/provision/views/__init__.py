@@ -1,1 +1,1 @@
-"""Values into text, one module a format; a view decides nothing."""
+"""Values as text and files, one module a format; a view decides nothing."""

@@ -8,11 +8,18 @@ from typing import Any
 from provision.diagnostics import Diagnostic
 from provision.sanitize import escape_line
 from provision.verification.error_lookup.symptoms import Explanation, is_offered_fix
-from provision.views.terminal_text import Style, Styler, truncate, wrap
+from provision.views.formatting import LABEL_WIDTH, Style, Styler, labeled_rows, truncate, wrap
 
 VERSION = 1
-_LABEL_WIDTH = 12
 _MIN_WIDTH = 40
+_NO_SYMPTOM = (
+    "That says nothing of its cause. `provision lint` and `provision verify` look at the spec and "
+    "the device without it."
+)
+_UNEXPLAINED = (
+    "That error ended the program. What is known in this text stands before it, and need not be "
+    "its cause:"
+)
 
 
 def render_text(
@@ -35,33 +42,21 @@ def render_text(
         fixed: Edits were made, and are shown elsewhere.
     """
     styler, width = Styler(color), max(_MIN_WIDTH, width)
+    lines: list[str] = []
     if not explanations:
         lines = [
             styler("no symptom that provision knows is in this text", Style.WARNING),
-            *wrap(
-                "That says nothing of its cause. `provision lint` and `provision verify` look "
-                "at the spec and the device without it.",
-                width,
-            ),
+            *wrap(_NO_SYMPTOM, width),
         ]
-        return "\n".join(lines) + "\n"
-    lines = []
-    if unexplained:
+    elif unexplained:
         title = truncate(f"not known: {escape_line(unexplained)}", width)
-        lines += [
-            styler(title, Style.WARNING),
-            *wrap(
-                "That error ended the program. What is known in this text stands before it, "
-                "and need not be its cause:",
-                width,
-            ),
-            "",
-        ]
-    first, *others = explanations
-    lines += _lines(first, styler, width, compared_with, fixed=fixed)
-    if others:
-        lines.append("")
-    for one in others:
+        lines = [styler(title, Style.WARNING), *wrap(_UNEXPLAINED, width), ""]
+    for number, one in enumerate(explanations):
+        if not number:
+            lines += _lines(one, styler, width, compared_with, fixed=fixed)
+            continue
+        if number == 1:
+            lines.append("")
         label = "also here" if one.is_confirmed else "also"
         lines += _field(label, f"{one.symptom.cause}: {one.symptom.fix}", width)
     return "\n".join(lines) + "\n"
@@ -93,9 +88,8 @@ def _lines(
         if finding.fix is not None and is_offered_fix(finding, likeliest=True) and not fixed:
             yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
     for check in first.checks:
-        text = f"{check.get('id')} {check.get('title')}: {check.get('message')}"
-        yield from _field("here", text, width)
-        yield from _field("", str(check.get("fix") or ""), width)
+        yield from _field("here", f"{check.id} {check.title}: {check.message}", width)
+        yield from _field("", check.fix, width)
     if compared_with and not first.is_confirmed:
         text = f"neither a finding nor a failed check in {compared_with} says so"
         yield from _field("here", text, width)
@@ -104,12 +98,8 @@ def _lines(
 
 
 def _field(label: str, text: str, width: int) -> Iterator[str]:
-    if not text:
-        return
-    first, *rest = wrap(escape_line(text), width - _LABEL_WIDTH)
-    yield f"  {label:<{_LABEL_WIDTH - 2}}{first}"
-    for row in rest:
-        yield " " * _LABEL_WIDTH + row
+    if text:
+        yield from labeled_rows(label, wrap(escape_line(text), width - LABEL_WIDTH))
 
 
 def _explanation(one: Explanation) -> dict[str, Any]:
@@ -124,7 +114,13 @@ def _explanation(one: Explanation) -> dict[str, Any]:
         "fits": one.is_confirmed,
         "findings": [_finding(finding) for finding in one.findings],
         "checks": [
-            {key: check.get(key) for key in ("id", "title", "status", "message", "fix")}
+            {
+                "id": check.id,
+                "title": check.title,
+                "status": check.status.value,
+                "message": check.message,
+                "fix": check.fix or None,
+            }
             for check in one.checks
         ],
         "source": symptom.evidence.source,

@@ -1,14 +1,40 @@
-"""JSON values, digests and amounts as people write them, escaped and without secrets."""
+"""Text of views: values as people write them, and rows of a terminal with colors and widths."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any
 
 from provision.sanitize import escape_control, redact
 
 _DIGEST = re.compile(r"\b[0-9a-f]{40,}\b")
+ELLIPSIS = "..."
+LABEL_WIDTH = 12
+"""Cells of a row before the text of a field."""
+
+
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a value with every string in its mappings, lists and tuples changed."""
+    match value:
+        case Enum():
+            return value
+        case str():
+            return change(value)
+        case Mapping():
+            return {
+                map_strings(key, change): map_strings(item, change) for key, item in value.items()
+            }
+        case list():
+            return [map_strings(item, change) for item in value]
+        case tuple():
+            items = (map_strings(item, change) for item in value)
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        case _:
+            return value
 
 
 def format_json_value(value: object, sizes: bool = False) -> str:
@@ -20,9 +46,7 @@ def format_json_value(value: object, sizes: bool = False) -> str:
         case None:
             return ""
         case str():
-            return _DIGEST.sub(
-                lambda digest: digest.group()[:12] + "...", escape_control(redact(value))
-            )
+            return _DIGEST.sub(lambda digest: digest.group()[:12] + "...", to_safe_text(value))
         case bool():
             return "yes" if value else "no"
         case int() if sizes:
@@ -36,12 +60,12 @@ def format_json_value(value: object, sizes: bool = False) -> str:
         case list() | tuple():
             return ", ".join(_inner(item, sizes) for item in value)
         case _:
-            return escape_control(redact(str(value)))
+            return to_safe_text(str(value))
 
 
-def text_or_empty(value: object) -> str:
-    """Return a text, escaped and redacted; "" for any other value."""
-    return escape_control(redact(value)) if isinstance(value, str) else ""
+def to_safe_text(text: str) -> str:
+    """Return foreign text without secrets, with control characters escaped."""
+    return escape_control(redact(text))
 
 
 def shorten_digest(digest: str) -> str:
@@ -52,7 +76,7 @@ def shorten_digest(digest: str) -> str:
 
 def format_number(value: float) -> str:
     """Return a number with four significant digits, large ones with separators."""
-    return f"{value:,.0f}" if abs(value) >= 10_000 and abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def format_amount(value: float, unit: str) -> str:
@@ -72,10 +96,9 @@ def format_seconds(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-def pluralize(count: int, noun: str, bare: bool = False) -> str:
-    """Return a count with its noun, or the noun alone when `bare`."""
-    word = noun if count == 1 else noun + "s"
-    return word if bare else f"{count} {word}"
+def pluralize(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _inner(value: object, sizes: bool) -> str:
@@ -85,3 +108,103 @@ def _inner(value: object, sizes: bool) -> str:
         return f"[{format_json_value(value, sizes)}]"
     text = format_json_value(value, sizes)
     return f"({text})" if isinstance(value, Mapping) else text or "none"
+
+
+class Style(StrEnum):
+    """Colors, as parameters of "select graphic rendition" sequences (ECMA-48)."""
+
+    ERROR = "1;31"
+    WARNING = "1;33"
+    INFO = "1;36"
+    GOOD = "1;32"
+    FRAME = "34"
+    STRONG = "1"
+    FAINT = "2"
+    REMOVED = "31"
+    ADDED = "32"
+
+
+@dataclass(frozen=True, slots=True)
+class Styler:
+    """Writes text in color, or plainly."""
+
+    color: bool
+
+    def __call__(self, text: str, ink: Style | None) -> str:
+        """Return `text` in `ink`; unchanged without color or ink."""
+        if not (self.color and ink and text):
+            return text
+        return f"\x1b[{ink.value}m{text}\x1b[0m"
+
+
+def display_width(text: str) -> int:
+    """Return how many terminal cells `text` takes: wide characters two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import get_character_cell_size
+
+    return sum(get_character_cell_size(character) for character in text)
+
+
+def truncate(text: str, width: int) -> str:
+    """Return `text`, cut to `width` cells with an ellipsis at the end if it is longer."""
+    if display_width(text) <= width:
+        return text
+    return _head(text, max(0, width - len(ELLIPSIS))) + ELLIPSIS[: max(0, width)]
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a text into lines of at most `width` cells, between words if possible.
+
+    Line breaks in the text stay. The result is never empty.
+    """
+    return [line for paragraph in text.split("\n") for line in _wrapped(paragraph, max(1, width))]
+
+
+def clip(text: str, width: int, max_rows: int | None) -> list[str]:
+    """Break a text into at most `max_rows` rows; an ellipsis ends the last one if text is left."""
+    rows = wrap(text, width)
+    if max_rows is None or len(rows) <= max_rows:
+        return rows
+    last = truncate(rows[max_rows - 1] + " " * width, width).rstrip(" .")
+    return [*rows[: max_rows - 1], last + ELLIPSIS]
+
+
+def indent_rest(lead: str, rows: Iterable[str], indent: int) -> Iterator[str]:
+    """Yield the first row after `lead`, and the others after `indent` blanks."""
+    for row in rows:
+        yield lead + row
+        lead = " " * indent
+
+
+def labeled_rows(
+    label: str, rows: Iterable[str], styler: Styler | None = None, style: Style | None = None
+) -> Iterator[str]:
+    """Yield rows to the right of a label."""
+    shown = styler(label, style) if styler else label
+    return indent_rest(f"  {shown}{' ' * (LABEL_WIDTH - 2 - len(label))}", rows, LABEL_WIDTH)
+
+
+def _wrapped(paragraph: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in re.findall(r"\s*\S+", paragraph):
+        if display_width(line + word) <= width:
+            line += word
+            continue
+        if line:
+            yield line
+        line = word.lstrip()
+        while display_width(line) > width:
+            head = _head(line, width) or line[0]
+            yield head
+            line = line[len(head) :]
+    yield line
+
+
+def _head(text: str, width: int) -> str:
+    taken = 0
+    for place, character in enumerate(text):
+        taken += display_width(character)
+        if taken > width:
+            return text[:place]
+    return text

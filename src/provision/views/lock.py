@@ -19,13 +19,10 @@ def render_text(lock: Lock) -> str:
     return "\n".join(escape_line(line) for line in _lines(lock))
 
 
-def render_repair(made: RepairSummary) -> str:
+def render_repair(repair: RepairSummary) -> str:
     """Return the lines for a person on the versions of a lock that was repaired."""
-    lines = [
-        f"  {made.kept} {'version is' if made.kept == 1 else 'versions are'} kept",
-        *(f"  {line}" for line in made.changed),
-    ]
-    return "\n".join(escape_line(line) for line in lines)
+    kept = f"{repair.kept} {'version is' if repair.kept == 1 else 'versions are'} kept"
+    return "\n".join(escape_line(f"  {line}") for line in (kept, *repair.changed))
 
 
 def to_json(lock: Lock) -> dict[str, Any]:
@@ -34,59 +31,59 @@ def to_json(lock: Lock) -> dict[str, Any]:
         "environments": {
             environment.key: _environment(lock, environment) for environment in lock.environments
         },
-        "targets": {name: _target(chosen) for name, chosen in lock.targets.items()},
+        "targets": {name: _target(choice) for name, choice in lock.targets.items()},
     }
 
 
 def _environment(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:
-    told = {
-        part: getattr(environment, part)
-        for part in ("platform", "flavour", "glibc", "driver", "digest")
+    return {
+        "platform": environment.platform,
+        "flavour": environment.flavour,
+        "glibc": environment.glibc,
+        "driver": environment.driver,
+        "digest": environment.digest,
+        "packages": len(lock.packages_in(environment)),
     }
-    return {**told, "packages": len(lock.packages_in(environment))}
 
 
-def _target(chosen: TargetChoice) -> dict[str, Any]:
-    told: dict[str, Any] = {"environments": list(chosen.environments), "because": chosen.reason}
-    if chosen.runtime is None:
-        return told
-    lists = {part: list(getattr(chosen, part)) for part in ("restart", "added", "kept")}
-    return {**told, "runtime": chosen.runtime, "changed": dict(chosen.changed), **lists}
+def _target(choice: TargetChoice) -> dict[str, Any]:
+    document = {"environments": list(choice.environments), "because": choice.reason}
+    if choice.runtime is None:
+        return document
+    return {
+        **document,
+        "runtime": choice.runtime,
+        "changed": dict(choice.changed),
+        "restart": list(choice.restart),
+        "added": list(choice.added),
+        "kept": list(choice.kept),
+    }
 
 
 def _lines(lock: Lock) -> Iterator[str]:
-    for name, chosen in lock.targets.items():
+    for name, choice in lock.targets.items():
         counts = [
             f"{key}: {sum(key in package.environments for package in lock.packages)} packages"
-            for key in chosen.environments
+            for key in choice.environments
         ]
         yield f"  {name}  {', '.join(counts)}"
-        yield f"    {chosen.reason}"
-        if chosen.runtime is not None:
-            yield from _runtime_changes(lock, chosen)
+        yield f"    {choice.reason}"
+        if choice.runtime is not None:
+            yield from _runtime_changes(lock, choice)
 
 
-def _runtime_changes(lock: Lock, chosen: TargetChoice) -> Iterator[str]:
+def _runtime_changes(lock: Lock, choice: TargetChoice) -> Iterator[str]:
     versions = {
         package.name: package.version
         for package in lock.packages
-        if chosen.environments[0] in package.environments
+        if choice.environments[0] in package.environments
     }
-    changed = [f"{name} {old} -> {versions[name]}" for name, old in chosen.changed.items()]
-    (
-        yield f"    on Colab runtime {chosen.runtime}: {len(chosen.kept)} kept, {len(changed)} "
-        f"changed, {len(chosen.added)} added"
-    )
-    if changed:
-        yield f"      changed: {_shortened(changed)}"
-    if chosen.added:
-        yield f"      added: {_shortened(list(chosen.added))}"
-    (
-        yield "      restart of the kernel: "
-        f"{'yes, for ' + ', '.join(chosen.restart) if chosen.restart else 'no'}"
-    )
-
-
-def _shortened(items: list[str]) -> str:
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(items[:_SHOWN]) + more
+    changed = [f"{name} {old} -> {versions[name]}" for name, old in choice.changed.items()]
+    counts = f"{len(choice.kept)} kept, {len(changed)} changed, {len(choice.added)} added"
+    yield f"    on Colab runtime {choice.runtime}: {counts}"
+    for label, items in (("changed", changed), ("added", choice.added)):
+        if items:
+            more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+            yield f"      {label}: {', '.join(items[:_SHOWN])}{more}"
+    restart = f"yes, for {', '.join(choice.restart)}" if choice.restart else "no"
+    yield f"      restart of the kernel: {restart}"

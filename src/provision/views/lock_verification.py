@@ -33,30 +33,21 @@ def to_json(found: IndexComparison, sources: PackageSources) -> dict[str, Any]:
 
 
 def _lines(found: IndexComparison, lock: str, sources: PackageSources) -> Iterator[str]:
-    packages, files = (sum(count[part] for count in found.compared.values()) for part in (0, 1))
-    called = _index_addresses(sources)
-    for name, (of_index, of_files) in found.compared.items():
-        (
-            yield f"  {name} ({called.get(name, 'conda channel')}): {of_index} packages, "
-            f"{of_files} "
-            "files"
-        )
-    for label, notes in (
-        ("mismatch", found.mismatches),
-        ("not compared", found.unproven),
-        ("note", found.yanked),
-    ):
-        yield from _listed(label, notes)
+    addresses = _index_addresses(sources)
+    for name, (packages, files) in found.compared.items():
+        address = addresses.get(name, "conda channel")
+        yield f"  {name} ({address}): {packages} packages, {files} files"
+    yield from _listed("mismatch", found.mismatches)
+    yield from _listed("not compared", found.unproven)
+    yield from _listed("note", found.yanked)
+    packages, files = (sum(counts) for counts in zip((0, 0), *found.compared.values(), strict=True))
     if found.mismatches:
         yield f"{lock} does not match its indexes: {len(found.mismatches)} of {files} files"
     elif found.unproven:
         yield f"{lock} is not verified: {len(found.unproven)} files could not be compared"
     else:
-        (
-            yield f"{lock} is verified: {packages} packages, {files} files, each listed by its "
-            "index "
-            "with the locked sha256"
-        )
+        total = f"{packages} packages, {files} files"
+        yield f"{lock} is verified: {total}, each listed by its index with the locked sha256"
 
 
 def _listed(label: str, notes: tuple[ListingNote, ...]) -> Iterator[str]:
@@ -69,11 +60,10 @@ def _listed(label: str, notes: tuple[ListingNote, ...]) -> Iterator[str]:
 
 
 def _index_addresses(sources: PackageSources) -> Mapping[str, str]:
-    """Return where each index was asked on this machine."""
-    known = (sources.default, *sources.named)
-    return {
-        source.name: f"{len(source.wheels)} local wheels"
-        if source.wheels
-        else redact(source.url) or "uv's default index"
-        for source in known
-    }
+    """Return the address of each index on this machine."""
+    addresses = {}
+    for source in (sources.default, *sources.named):
+        addresses[source.name] = redact(source.url) or "uv's default index"
+        if source.wheels:
+            addresses[source.name] = f"{len(source.wheels)} local wheels"
+    return addresses

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.sanitize import escape_line
-from provision.verification.parity_model import Parity, ParityTarget, Statement, StatementResult
+from provision.verification.parity_model import (
+    Parity,
+    ParityTarget,
+    ReportStanding,
+    Statement,
+    StatementResult,
+)
+from provision.views.formatting import Style, Styler, indent_rest, wrap
 from provision.views.markdown import escape_markdown, table_row
-from provision.views.terminal_text import Style, Styler, wrap
 
 VERSION = 1
 _LABEL_WIDTH = 13
 _MAX_UNDECLARED = 3
 _RESULT_LABELS = {
-    StatementResult.EQUAL: "equal",
-    StatementResult.DIFFERS_AS_DECLARED: "as declared",
-    StatementResult.DIFFERS: "DIFFERS",
-    StatementResult.UNPROVEN: "not yet",
-}
-_RESULT_STYLES = {
-    StatementResult.EQUAL: Style.GOOD,
-    StatementResult.DIFFERS_AS_DECLARED: Style.GOOD,
-    StatementResult.DIFFERS: Style.ERROR,
-    StatementResult.UNPROVEN: Style.WARNING,
+    StatementResult.EQUAL: ("equal", Style.GOOD),
+    StatementResult.DIFFERS_AS_DECLARED: ("as declared", Style.GOOD),
+    StatementResult.DIFFERS: ("DIFFERS", Style.ERROR),
+    StatementResult.UNPROVEN: ("not yet", Style.WARNING),
 }
 
 
@@ -62,7 +62,7 @@ def summarize_parity(parity: Parity) -> str:
     """Return the result in one sentence."""
     names = ", ".join(target.target for target in parity.targets)
     simulated = ", ".join(
-        target.target for target in parity.targets if target.standing.value == "simulated"
+        target.target for target in parity.targets if target.standing is ReportStanding.SIMULATED
     )
     suffix = f" (simulated: {simulated})" if simulated else ""
     if parity.result is StatementResult.EQUAL:
@@ -74,20 +74,19 @@ def summarize_parity(parity: Parity) -> str:
 
 def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
     for row in wrap(escape_line(summarize_parity(parity)), width):
-        yield styler(row, _RESULT_STYLES[parity.result])
+        yield styler(row, _RESULT_LABELS[parity.result][1])
     yield ""
     for target in parity.targets:
         yield from _field(target.target, _describe_standing(target), width, styler)
     yield ""
     for one in parity.statements:
-        label, style = _RESULT_LABELS[one.result], _RESULT_STYLES[one.result]
+        label, style = _RESULT_LABELS[one.result]
         yield from _field(label, _describe_statement(one), width, styler, style)
     for difference in parity.undeclared[:_MAX_UNDECLARED]:
         yield from _field("undeclared", difference, width, styler)
     hidden = len(parity.undeclared) - _MAX_UNDECLARED
     if hidden > 0:
-        note = f"(+{hidden} more that no lock speaks of: --output-format json)"
-        yield f"{'':<{_LABEL_WIDTH}}{note}"
+        yield f"{'':<{_LABEL_WIDTH}}(+{hidden} more that no lock speaks of: --output-format json)"
     commands = [target.prove for target in parity.targets if target.prove]
     if commands:
         yield ""
@@ -126,10 +125,9 @@ def _field(
     label: str, text: str, width: int, styler: Styler, style: Style | None = None
 ) -> Iterator[str]:
     head = escape_line(label)
-    first, *rest = wrap(escape_line(text), width - max(_LABEL_WIDTH, len(head) + 1)) or [""]
-    yield styler(head, style) + " " * max(1, _LABEL_WIDTH - len(head)) + first
-    for row in rest:
-        yield " " * _LABEL_WIDTH + row
+    rows = wrap(escape_line(text), width - max(_LABEL_WIDTH, len(head) + 1))
+    padding = " " * max(1, _LABEL_WIDTH - len(head))
+    return indent_rest(styler(head, style) + padding, rows, _LABEL_WIDTH)
 
 
 def _markdown_lines(parity: Parity) -> Iterator[str]:
@@ -141,7 +139,7 @@ def _markdown_lines(parity: Parity) -> Iterator[str]:
     yield "\n| statement | found | declared | seen | why |\n|---|---|---|---|---|"
     for one in parity.statements:
         seen = "; ".join(f"{target}: {value}" for target, value in one.observed.items())
-        yield table_row(one.subject, _RESULT_LABELS[one.result], one.declared, seen, one.why)
+        yield table_row(one.subject, _RESULT_LABELS[one.result][0], one.declared, seen, one.why)
     for difference in parity.undeclared:
         yield f"\nundeclared: {escape_markdown(difference)}"
 

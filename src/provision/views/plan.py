@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.plan import Action, Operation, Plan
 from provision.sanitize import escape_line
-from provision.views.terminal_text import Style, Styler
+from provision.views.formatting import Style, Styler
 
 _VERB_STYLES = {
     Operation.CREATE: Style.GOOD,
@@ -21,7 +21,7 @@ _VERB_STYLES = {
 def render_text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
     """Return the plan for a terminal.
 
-    `lock_line` says what becomes of the lock file, "" when it stays; `failed` what stopped
+    `lock_line` is the change of the lock file, "" if there is none; `failed` are the errors of
     targets that are not in the plan, by address.
     """
     return "\n".join(_lines(plan, lock_line, Styler(color), failed)) + "\n"
@@ -48,45 +48,43 @@ def to_json(plan: Plan, lock_line: str) -> dict[str, Any]:
 
 
 def _document(action: Action) -> dict[str, Any]:
-    told = {
+    document: dict[str, Any] = {
         "symbol": str(action.operation),
         "address": action.address,
         "part": action.part,
         "title": action.title,
         "because": action.reason,
     }
-    return {**told, **({"notes": list(action.notes)} if action.notes else {})}
+    if action.notes:
+        document["notes"] = list(action.notes)
+    return document
 
 
-def _lines(plan: Plan, lock_line: str, pen: Styler, failed: Mapping[str, str]) -> Iterator[str]:
+def _lines(plan: Plan, lock_line: str, styler: Styler, failed: Mapping[str, str]) -> Iterator[str]:
     if lock_line:
-        yield f"  {pen('+', Style.GOOD)} {escape_line(lock_line)}"
+        yield f"  {styler('+', Style.GOOD)} {escape_line(lock_line)}"
     for address in dict.fromkeys(action.address for action in plan.actions):
-        yield pen(escape_line(address), Style.STRONG)
-        yield from (_action(action, pen) for action in plan.actions if action.address == address)
+        actions = [action for action in plan.actions if action.address == address]
+        yield styler(escape_line(address), Style.STRONG)
+        yield from (_action(action, styler) for action in actions)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
-            (
-                yield f"  {'then' if check.needed else pen('=   ', Style.FAINT)} {check.tier} "
-                f"verification {check.location}: {escape_line(check.reason)}"
-            )
+            lead = "then" if check.needed else styler("=   ", Style.FAINT)
+            verification = f"{check.tier} verification {check.location}"
+            yield f"  {lead} {verification}: {escape_line(check.reason)}"
     for address, what in failed.items():
-        (
-            yield f"{pen(escape_line(address), Style.STRONG)}\n  "
-            f"{pen('not planned', Style.ERROR)}: "
-            f"{escape_line(what)}"
-        )
+        yield styler(escape_line(address), Style.STRONG)
+        yield f"  {styler('not planned', Style.ERROR)}: {escape_line(what)}"
     if plan.changes or lock_line:
         yield f"Plan: {plan.summary()}."
     elif not failed:
         yield "No changes. Everything is as declared."
 
 
-def _action(action: Action, pen: Styler) -> str:
-    title, because = escape_line(action.title), escape_line(action.reason)
+def _action(action: Action, styler: Styler) -> str:
+    title, reason = escape_line(action.title), escape_line(action.reason)
     # A title with notes is the head of a block; its reason stands below it.
     joint = ":\n       " if action.notes else ": "
-    line = (
-        f"  {pen(f'{action.operation:<4}', _VERB_STYLES[action.operation])} {title}{joint}{because}"
-    )
-    return "\n".join([line, *(f"       {escape_line(note)}" for note in action.notes)])
+    symbol = styler(f"{action.operation:<4}", _VERB_STYLES[action.operation])
+    notes = [f"       {escape_line(note)}" for note in action.notes]
+    return "\n".join([f"  {symbol} {title}{joint}{reason}", *notes])

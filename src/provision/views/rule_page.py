@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.diagnostics import Severity
-from provision.views.terminal_text import Style, Styler, wrap
+from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _WIDEST = 100
@@ -73,8 +73,7 @@ def _block(block: str, pen: Styler, width: int) -> Iterator[str]:
         yield pen(block.lstrip("# "), Style.STRONG)
     elif block.startswith("- "):
         for item in re.split(r"\n(?=- )", block):
-            first, *rest = wrap(" ".join(line.strip() for line in item[2:].splitlines()), width - 2)
-            yield f"- {first}"
-            yield from (f"  {row}" for row in rest)
+            rows = wrap(" ".join(line.strip() for line in item[2:].splitlines()), width - 2)
+            yield from indent_rest("- ", rows, 2)
     else:
         yield from wrap(" ".join(line.strip() for line in lines), width)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provision.sanitize import escape_line
+from provision.verification.report import rows_of, to_number
 from provision.views.formatting import format_amount, format_seconds
 
 _STEPS = "▁▂▃▄▅▆▇█"
@@ -50,7 +51,7 @@ def render_lines(record: Mapping[str, Any], width: int) -> list[str]:
     lines += [f"{figure.name:<22} {figure.value}" for figure in list_figures(record)]
     chart_width = max(10, min(60, width - 50))
     for curve in read_curves(record):
-        peak = _format_value(curve.peak or 0.0, curve.unit)
+        peak = format_value(curve.peak or 0.0, curve.unit)
         lines.append(f"{curve.name:<22} {render_sparkline(curve, chart_width)} to {peak}")
     return lines
 
@@ -74,18 +75,18 @@ def list_figures(record: Mapping[str, Any]) -> list[Figure]:
     figures = [
         ("ended", _describe_end(ended)),
         ("seconds", format_seconds(_number(ended, "seconds") or 0)),
-        ("RAM, all processes", _amount_of_limit(peaks.get("ram_bytes"), _ram_limit(limits))),
+        ("RAM, all processes", _ram(record)),
         ("RAM, largest process", _amount_of_limit(peaks.get("process_bytes"))),
         (
             "RAM, container",
             _amount_of_limit(peaks.get("container_bytes"), limits.get("container_bytes")),
         ),
         ("processes at once", f"{processes:.0f}" if processes else ""),
-        ("shared memory", _amount_of_limit(peaks.get("shm_bytes"), limits.get("shm_bytes"))),
+        ("shared memory", _shared_memory(record)),
     ]
     for index, card in enumerate(_cards(record)):
         figures += _card_figures(f"GPU {index}", card)
-    figures += _torch_figures([note for note in record["torch"] if isinstance(note, Mapping)])
+    figures += _torch_figures(rows_of(record, "torch"))
     return [Figure(name, value) for name, value in figures if value]
 
 
@@ -133,19 +134,27 @@ def render_sparkline(curve: Curve, max_width: int) -> str:
     return "".join(marks)
 
 
-def number_or_none(value: object) -> float | None:
-    """Return a number, or None for anything else: a record is external data."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _number(block: Mapping[str, Any], key: str) -> float | None:
-    return number_or_none(block.get(key))
+    return to_number(block.get(key))
+
+
+def _ram(record: Mapping[str, Any]) -> str:
+    return _amount_of_limit(record["peaks"].get("ram_bytes"), _ram_limit(record["limits"]))
+
+
+def _shared_memory(record: Mapping[str, Any]) -> str:
+    key = "shm_bytes"
+    return _amount_of_limit(record["peaks"].get(key), record["limits"].get(key))
+
+
+def _card_memory(card: Mapping[str, Any]) -> str:
+    return _amount_of_limit(card.get("peak_bytes"), card.get("total_bytes"))
 
 
 def _explain_ending(record: Mapping[str, Any]) -> list[str]:
     ended, signal = record["ended"], record["ended"].get("signal")
     kills = int(_number(ended, "memory_kills") or 0)
-    ram = _amount_of_limit(record["peaks"].get("ram_bytes"), _ram_limit(record["limits"]))
+    ram = _ram(record)
     if kills and signal == "SIGKILL":
         advice = "take less (smaller batch, fewer workers), or give it more"
         return [f"the kernel ended it for memory: {ram}; {advice}"]
@@ -164,16 +173,13 @@ def _explain_ending(record: Mapping[str, Any]) -> list[str]:
 
 
 def _peaks(record: Mapping[str, Any]) -> list[str]:
-    peaks, limits = record["peaks"], record["limits"]
-    # A program that ended before the first sample has no figure, and that is no reason to worry.
+    # A program that ended before the first sample has no figure, which is not a problem.
     unseen = "unknown" if record["monitor"].get("looks") else "not seen (it ended too soon)"
-    parts = [f"RAM {_amount_of_limit(peaks.get('ram_bytes'), _ram_limit(limits)) or unseen}"]
-    if _number(peaks, "shm_bytes"):
-        shm = _amount_of_limit(peaks.get("shm_bytes"), limits.get("shm_bytes"))
-        parts.append(f"shared memory {shm}")
+    parts = [f"RAM {_ram(record) or unseen}"]
+    if _number(record["peaks"], "shm_bytes"):
+        parts.append(f"shared memory {_shared_memory(record)}")
     for index, card in enumerate(_cards(record)):
-        memory = _amount_of_limit(card.get("peak_bytes"), card.get("total_bytes"))
-        part = f"GPU {index} {memory or 'unknown'}"
+        part = f"GPU {index} {_card_memory(card) or 'unknown'}"
         if (busy := _number(card, "busy_percent")) is not None:
             part += f", busy {busy:.0f}%"
         if throttled := _number(card, "throttled_s"):
@@ -184,7 +190,7 @@ def _peaks(record: Mapping[str, Any]) -> list[str]:
 
 def _card_figures(name: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield name, _short_text(card.get("name"))
-    yield f"{name} memory", _amount_of_limit(card.get("peak_bytes"), card.get("total_bytes"))
+    yield f"{name} memory", _card_memory(card)
     yield f"{name} before", _amount_of_limit(card.get("before_bytes"))
     if (busy := _number(card, "busy_percent")) is not None:
         yield f"{name} busy", f"{busy:.0f}% on average"
@@ -206,12 +212,11 @@ def _torch_figures(notes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, st
     versions = Counter(_short_text(note.get("version")) for note in notes)
     for version, count in versions.items():
         yield "torch", version if count == 1 else f"{version} in {count} processes"
-    # A process of several sees all cards, and takes memory of its own.
+    # Each of several processes sees all cards, and takes its own memory.
     peaks: dict[tuple[int, str], float] = {}
     for note in notes:
-        cards = note.get("cards")
-        for index, card in enumerate(cards[:_MAX_CARDS] if isinstance(cards, list) else []):
-            for name in ("allocated", "reserved") if isinstance(card, Mapping) else ():
+        for index, card in enumerate(rows_of(note, "cards")[:_MAX_CARDS]):
+            for name in ("allocated", "reserved"):
                 size = _number(card, f"{name}_bytes") or 0.0
                 peaks[index, name] = max(peaks.get((index, name), 0.0), size)
     used = {key: size for key, size in peaks.items() if size}
@@ -222,12 +227,12 @@ def _torch_figures(notes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, st
 
 
 def _cards(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [card for card in record["cards"][:_MAX_CARDS] if isinstance(card, Mapping)]
+    return rows_of(record, "cards")[:_MAX_CARDS]
 
 
 def _column(series: Mapping[str, Any], name: str) -> tuple[float | None, ...]:
     values = series.get(name)
-    return tuple(map(number_or_none, values)) if isinstance(values, list) else ()
+    return tuple(map(to_number, values)) if isinstance(values, list) else ()
 
 
 def _describe_end(ended: Mapping[str, Any]) -> str:
@@ -243,14 +248,15 @@ def _ram_limit(limits: Mapping[str, Any]) -> float | None:
 
 
 def _amount_of_limit(value: object, limit: object = None) -> str:
-    amount, bound = number_or_none(value), number_or_none(limit)
+    amount, bound = to_number(value), to_number(limit)
     if amount is None:
         return ""
-    text = _format_value(amount, "bytes")
-    return f"{text} of {_format_value(bound, 'bytes')}" if bound else text
+    text = format_amount(amount, "bytes")
+    return f"{text} of {format_amount(bound, 'bytes')}" if bound else text
 
 
-def _format_value(value: float, unit: str) -> str:
+def format_value(value: float, unit: str) -> str:
+    """Return a value of a curve with its unit."""
     return format_amount(value, "bytes") if unit == "bytes" else f"{value:.0f}{unit}"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from provision.diagnostics import Diagnostic, Route
-from provision.sanitize import escape_line, redact
+from provision.diagnostics import Diagnostic
 from provision.suggest.candidates import SpecChange
 from provision.suggest.search import (
     AssessedSuggestion,
@@ -14,8 +13,8 @@ from provision.suggest.search import (
     SuggestionResult,
     SuggestionStatus,
 )
-from provision.views.formatting import pluralize
-from provision.views.terminal_text import Style, Styler, wrap
+from provision.views.diagnostics.source_location import redact_line
+from provision.views.formatting import Style, Styler, indent_rest, pluralize, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = (
@@ -40,30 +39,25 @@ def to_json(offer: SuggestionResult) -> dict[str, Any]:
     }
 
 
-def _combination(backed: AssessedSuggestion) -> dict[str, Any]:
-    one = backed.suggestion
-    changes = [
-        {
-            "route": list(change.route),
-            "was": change.was,
-            "now": change.now,
-            "gives_up": change.gives_up or None,
-        }
-        for change in one.changes
-    ]
-    holds = {
-        "python": one.candidate.python,
-        "cuda": one.candidate.cuda,
-        "packages": [package.requirement for package in one.spec.packages],
-    }
-    precision = {"precision": one.candidate.precision.value}
+def _combination(assessed: AssessedSuggestion) -> dict[str, Any]:
+    suggestion = assessed.suggestion
+    candidate = suggestion.candidate
     return {
-        **holds,
-        **precision,
-        "changes": changes,
-        "evidence": backed.evidence.value,
-        "note": backed.note,
-        "remarks": [_finding(r) for r in one.remarks],
+        "python": candidate.python,
+        "cuda": candidate.cuda,
+        "packages": [package.requirement for package in suggestion.spec.packages],
+        "precision": candidate.precision.value,
+        "changes": [
+            {
+                **change._asdict(),
+                "route": list(change.route),
+                "gives_up": change.gives_up or None,
+            }
+            for change in suggestion.changes
+        ],
+        "evidence": assessed.evidence.value,
+        "note": assessed.note,
+        "remarks": [_finding(remark) for remark in suggestion.remarks],
     }
 
 
@@ -87,7 +81,9 @@ def _lines(offer: SuggestionResult, pen: Styler, width: int) -> Iterator[str]:
         yield pen("Errors that no choice of versions mends:", Style.ERROR)
         for finding in offer.in_the_way:
             yield from _wrapped(
-                f"  {finding.id} ", f"{_clean(finding.message)}; {_clean(finding.help)}", width
+                f"  {finding.id} ",
+                f"{redact_line(finding.message)}; {redact_line(finding.help)}",
+                width,
             )
     if any(
         backed.evidence is SuggestionStatus.RULES and not backed.note
@@ -99,38 +95,31 @@ def _lines(offer: SuggestionResult, pen: Styler, width: int) -> Iterator[str]:
 
 def _headline(offer: SuggestionResult) -> str:
     count = len(offer.combinations)
-    name = f"for {_clean(offer.name)}"
+    name = f"for {redact_line(offer.name)}"
     if not count:
         return (
             f"No combination without an error was found among the {offer.tried} that were "
             f"tried, {name}"
         )
-    return (
-        f"{pluralize(count, 'combination')} in which no "
-        f"{'other ' if offer.in_the_way else ''}rule finds an error, {name}"
-    )
+    rule = "other rule" if offer.in_the_way else "rule"
+    return f"{pluralize(count, 'combination')} in which no {rule} finds an error, {name}"
 
 
 def _shown(
     number: int, backed: AssessedSuggestion, pen: Styler, width: int, *, written: bool
 ) -> Iterator[str]:
-    one = backed.suggestion
-    pins = [
-        f"{name} {version}"
-        for name, version in (
-            ("torch", one.candidate.torch),
-            ("transformers", one.candidate.transformers),
-        )
-        if version
-    ]
-    build = [] if one.candidate.cuda in ("auto", "none") else [f"CUDA {one.candidate.cuda}"]
-    yield from _wrapped(
-        f"{pen(str(number), Style.STRONG)}  ",
-        f"{', '.join([f'Python {one.candidate.python}', *pins, *build])}  [{backed.evidence}]",
-        width,
-    )
+    one, candidate = backed.suggestion, backed.suggestion.candidate
+    versions = [f"Python {candidate.python}"]
+    if candidate.torch:
+        versions.append(f"torch {candidate.torch}")
+    if candidate.transformers:
+        versions.append(f"transformers {candidate.transformers}")
+    if candidate.cuda not in ("auto", "none"):
+        versions.append(f"CUDA {candidate.cuda}")
+    lead = f"{pen(str(number), Style.STRONG)}  "
+    yield from _wrapped(lead, f"{', '.join(versions)}  [{backed.evidence}]", width)
     if backed.note:
-        yield from _wrapped("     ", _clean(" ".join(backed.note.split())), width)
+        yield from _wrapped("     ", redact_line(" ".join(backed.note.split())), width)
     if not one.changes:
         yield "     changes nothing in the spec" if written else "     as it was asked"
     for change in one.changes:
@@ -139,12 +128,12 @@ def _shown(
         yield from _wrapped("     exactly: ", exact, width)
     if one.gives_up:
         yield from _wrapped(
-            "     gives up ", ", ".join(_clean(lost) for lost in one.gives_up), width
+            "     gives up ", ", ".join(redact_line(lost) for lost in one.gives_up), width
         )
     for remark in one.remarks:
         yield from _wrapped(
             f"     {pen(remark.severity.value, Style.WARNING)} ",
-            f"{remark.id}: {_clean(remark.message)}; {_clean(remark.help)}",
+            f"{remark.id}: {redact_line(remark.message)}; {redact_line(remark.help)}",
             width,
         )
 
@@ -157,30 +146,20 @@ def _exact(one: Suggestion) -> str:
         for package in one.spec.packages
         if package.version.startswith("==") and package.requirement not in changed
     ]
-    return ", ".join(_clean(requirement) for requirement in pinned)
+    return ", ".join(redact_line(requirement) for requirement in pinned)
 
 
 def _change(change: SpecChange) -> str:
-    where = _dotted(change.route)
+    where = ".".join(part for part in change.route if isinstance(part, str))
     if not change.was:
-        return f"{where}: write {_clean(change.now)}"
+        return f"{where}: write {redact_line(change.now)}"
     return (
-        f"{where}: {_clean(change.was)} becomes {_clean(change.now)}"
+        f"{where}: {redact_line(change.was)} becomes {redact_line(change.now)}"
         if change.now
-        else f"{where}: without {_clean(change.was)}"
+        else f"{where}: without {redact_line(change.was)}"
     )
 
 
-def _dotted(route: Route) -> str:
-    return ".".join(str(part) for part in route if isinstance(part, str))
-
-
-def _wrapped(lead: str, words: str, width: int) -> Iterator[str]:
+def _wrapped(lead: str, text: str, width: int) -> Iterator[str]:
     indent = len(lead) - len(lead.lstrip()) + 2
-    first, *rest = wrap(words, width - len(lead))
-    yield lead + first
-    yield from (" " * indent + row for row in rest)
-
-
-def _clean(words: str) -> str:
-    return escape_line(redact(words))
+    return indent_rest(lead, wrap(text, width - len(lead)), indent)

@@ -67,7 +67,7 @@ def test_a_report_alone_without_a_short_program_is_refused_with_the_way_out(iden
     with pytest.raises(
         Refused, match=f"the report alone is not enough for a program for {identity}"
     ) as refused:
-        build_repro_program(Report("failed", "", "", document), identity, {})
+        build_repro_program(Report(document), identity, {})
 
     assert "--spec SPEC --target NAME" in refused.value.hint
 
@@ -107,7 +107,7 @@ def test_what_a_report_says_is_data_and_nothing_else(tmp_path: Path) -> None:
     )
     document["checks"][0].update(id=f"P06:{hostile}", message=hostile, status="fail")
 
-    text = build_repro_program(Report("failed", "", "", document), f"P06:{hostile}", {})
+    text = build_repro_program(Report(document), f"P06:{hostile}", {})
 
     (tmp_path / "repro.py").write_text(text)
     done = subprocess.run(
@@ -129,7 +129,7 @@ def test_an_odd_report_is_refused_and_breaks_nothing(odd: Any) -> None:
         document["packages"] = {"differences": odd}
         try:
             text = build_repro_program(
-                Report("failed", "", "", document),
+                Report(document),
                 identity,
                 {"paths": odd, "training": odd, "gpu": odd},
             )
@@ -408,7 +408,7 @@ def failed() -> Callable[..., Report]:
         document = json.loads((RECORDED / "quickstart.json").read_bytes())
         (check,) = (one for one in document["checks"] if one["id"] == identity)
         check.update(status="fail", expected=expected, observed=observed, message=message)
-        return Report("failed", "", "", document)
+        return Report(document)
 
     return made
 
@@ -532,7 +532,7 @@ def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
     require("cc", shutil.which("g++") is not None, "there is no C++ compiler here")
     document = json.loads((RECORDED / "small-shm.json").read_bytes())
     document["checks"][0].update(id="K01", status="fail", expected="g++, Python.h", observed=None)
-    program = build_repro_program(Report("failed", "", "", document), "K01", {})
+    program = build_repro_program(Report(document), "K01", {})
 
     assert runs(sys.executable, program, tmp_path, PATH="/nowhere") == (
         1,

@@ -83,7 +83,7 @@ def one_failed(name: str, **changes: Any) -> Report:
             **changes,
         }
     ]
-    return Report("failed", "", "", found)
+    return Report(found)
 
 
 @pytest.mark.long

@@ -43,7 +43,7 @@ def failed(
         {"key": key.replace("__", "."), "value": value, "class": "context"}
         for key, value in readings.items()
     ]
-    return Report("failed", "", "", document)
+    return Report(document)
 
 
 # The place

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.compact import compact, expand
+from provision.verification.report import Report
 from provision.views.report import html
 from provision.views.report import text as outcome
 from tests.agent.probe.bench import Environment
@@ -25,9 +26,11 @@ def assert_readable(report: dict[str, Any]) -> None:
     """Raise AssertionError for a text of the report or of its views that holds a tuple, bytes or a
     list as Python writes it.
     """
-    page = re.sub(r"<[^>]*>", " ", html.render_report(report, "report").partition("<pre")[0])
+    page = re.sub(
+        r"<[^>]*>", " ", html.render_report(Report(report), "report").partition("<pre")[0]
+    )
     shown = [
-        outcome.render_report(report, color=False, width=100_000, verbose=True),
+        outcome.render_report(Report(report), color=False, width=100_000, verbose=True),
         unescape(page),
     ]
     found = {value for text in (*strings_of(report), *shown) for value in python_values(text)}

@@ -79,9 +79,7 @@ def import_probe_report(
     with store.exclusive(lock_wait_s, progress):
         system.perform(MakeFolder(path.parent, 0o700), progress)
         system.perform(WriteFile(path, serialize_report(report), 0o600), progress)
-        page = html.render_report(
-            dict(report.document), f"{context.stem} on {context.target}, carried by hand"
-        )
+        page = html.render_report(report, f"{context.stem} on {context.target}, carried by hand")
         system.perform(WriteFile(path.with_suffix(".html"), page, 0o600), progress)
     return ImportedProbeReport(context, report, path, path.with_suffix(".html"))
 

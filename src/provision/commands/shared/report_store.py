@@ -17,7 +17,7 @@ def write_report_page(
 ) -> Path:
     """Write the page of a report next to it."""
     html_path = json_path.with_suffix(".html")
-    page = html.render_report(dict(report.document), f"{context.stem} on {context.target}")
+    page = html.render_report(report, f"{context.stem} on {context.target}")
     journal.system.perform(WriteFile(html_path, page, 0o600), journal.progress)
     return html_path
 

@@ -3,123 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import filter as match_names
 from typing import Any
 
 from provision.agent.probe.checks import CHECKS
 from provision.agent.probe.model import Status
-from provision.verification.diff.model import CheckChange, ReadingDifference
-from provision.verification.report import Report
+from provision.verification.diff.model import CheckChange, ReadingPair
+from provision.verification.report import Report, ReportedCheck
 
 _SEVERITY = (Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL)
-_CheckRows = tuple[Mapping[str, Any], Mapping[str, Any]]
+_CATALOGUE = {check.id: check for check in CHECKS}
 
 
 def find_check_changes(
-    a: Report, b: Report, tops: Mapping[str, str], grouped: Mapping[str, ReadingDifference]
-) -> Iterator[CheckChange]:
-    """Yield the checks whose status differs, those that break first.
+    a: Report, b: Report, roots: Mapping[str, str], grouped: Mapping[str, ReadingPair]
+) -> list[CheckChange]:
+    """Return the checks whose status differs, those that break first.
 
     Checks that were left out because of another one are its followers.
     """
-    checks = [checks_by_id(report) for report in (a, b)]
-    moved = {
-        id_: (one, checks[1][id_])
-        for id_, one in checks[0].items()
-        if id_ in checks[1] and one.get("status") != checks[1][id_].get("status")
+    in_b = {check.id: check for check in b.checks}
+    changed = {
+        check.id: (check, in_b[check.id])
+        for check in a.checks
+        if check.id in in_b and check.status is not in_b[check.id].status
     }
-    after = {check.id: check.after for check in CHECKS}
-    under = {
-        id_: next((other for other in after.get(_base_id(id_), ()) if other in moved), None)
-        for id_ in moved
-    }
-    turns = [
-        _check_change(id_, pair, tops, grouped, (a, b))._replace(
-            followers=tuple(_dependent_checks(id_, under))
+    parents: dict[str, str | None] = {}
+    for id_, (check, _) in changed.items():
+        known = _CATALOGUE.get(check.base_id)
+        after = known.after if known else ()
+        parents[id_] = next((other for other in after if other in changed), None)
+    changes = [
+        _check_change(check_a, check_b, roots, grouped, (a, b))._replace(
+            followers=tuple(_dependent_checks(id_, parents))
         )
-        for id_, pair in moved.items()
-        if under[id_] is None or any(one.get("status") == Status.FAIL for one in pair)
+        for id_, (check_a, check_b) in changed.items()
+        if parents[id_] is None or Status.FAIL in (check_a.status, check_b.status)
     ]
-    yield from sorted(
-        turns,
-        key=lambda turn: (
-            not turn.breaks,
-            -max(_rank(turn.a), _rank(turn.b)),
-            not turn.required,
-            turn.worse == "a",
+    return sorted(
+        changes,
+        key=lambda change: (
+            not change.breaks,
+            -max(_SEVERITY.index(change.a), _SEVERITY.index(change.b)),
+            not change.required,
+            change.worse == "a",
         ),
     )
 
 
-def checks_by_id(report: Report) -> dict[str, Mapping[str, Any]]:
-    """Return the checks of a report by id."""
-    return {str(check["id"]): check for check in report.checks if "id" in check}
-
-
-def _dependent_checks(id_: str, under: Mapping[str, str | None]) -> Iterator[str]:
-    for other, parent in under.items():
+def _dependent_checks(id_: str, parents: Mapping[str, str | None]) -> Iterator[str]:
+    for other, parent in parents.items():
         if parent == id_:
             yield other
-            yield from _dependent_checks(other, under)
+            yield from _dependent_checks(other, parents)
 
 
 def _check_change(
-    id_: str,
-    pair: _CheckRows,
-    tops: Mapping[str, str],
-    grouped: Mapping[str, ReadingDifference],
+    a: ReportedCheck,
+    b: ReportedCheck,
+    roots: Mapping[str, str],
+    grouped: Mapping[str, ReadingPair],
     reports: tuple[Report, Report],
 ) -> CheckChange:
-    one, other = pair
-    turned = _rank(other.get("status")) >= _rank(one.get("status"))
-    worse = other if turned else one
-    patterns, named = _causes(id_, worse, reports[turned])
-    keys = [key for pattern in patterns for key in tops if fnmatchcase(key, pattern)]
-    causes = tuple(grouped[top] for top in dict.fromkeys(tops[key] for key in keys))
-    apart = () if named else _differing_expectations(one, other, bool(causes))
+    side = int(_SEVERITY.index(b.status) >= _SEVERITY.index(a.status))
+    worse = (a, b)[side]
+    patterns, named = _causes(worse, reports[side])
+    keys = [key for pattern in patterns for key in match_names(roots, pattern)]
+    causes = tuple(grouped[root] for root in dict.fromkeys(roots[key] for key in keys))
+    declared = () if named else _differing_expectations(a, b, bool(causes))
     return CheckChange(
-        id=id_,
-        title=str(one.get("title", "")),
-        a=str(one.get("status")),
-        b=str(other.get("status")),
-        worse="b" if turned else "a",
-        required=bool(one.get("required") or other.get("required")),
-        message=str(worse.get("message") or ""),
-        fix=str(worse.get("fix") or ""),
-        causes=() if apart else causes,
-        declared=apart,
+        id=a.id,
+        title=a.title,
+        a=a.status,
+        b=b.status,
+        worse="ab"[side],
+        required=a.required or b.required,
+        message=worse.message,
+        fix=worse.fix,
+        causes=() if declared else causes,
+        declared=declared,
     )
 
 
-def _causes(id_: str, worse: Mapping[str, Any], report: Report) -> tuple[list[str], bool]:
+def _causes(check: ReportedCheck, report: Report) -> tuple[list[str], bool]:
     """Return patterns of the readings that can cause a failure, and whether the report names them.
 
     A report names the packages that differ from the lock.
     """
-    known = next((check.causes for check in CHECKS if check.id == _base_id(id_)), ())
-    patterns, reported = list(known), worse.get("causes")
-    if isinstance(reported, list):
-        patterns = list(dict.fromkeys([*known, *map(str, reported)]))
+    known = _CATALOGUE.get(check.base_id)
+    patterns = list(dict.fromkeys((*(known.causes if known else ()), *check.causes)))
     if {"packages.digest", "package.*"} <= {*patterns} and report.differences:
         return [f"package.{row.get('name')}" for row in report.differences], True
     return patterns, False
 
 
-def _differing_expectations(
-    one: Mapping[str, Any], other: Mapping[str, Any], caused: bool
-) -> tuple[Any, ...]:
+def _differing_expectations(a: ReportedCheck, b: ReportedCheck, caused: bool) -> tuple[Any, ...]:
     """Return both expected values if they, and no reading, can explain the change; else ()."""
-    expected = (one.get("expected"), other.get("expected"))
-    failed = Status.FAIL in (one.get("status"), other.get("status"))
-    if not failed or None in expected or expected[0] == expected[1]:
+    expected = (a.expected, b.expected)
+    failed = Status.FAIL in (a.status, b.status)
+    if not failed or None in expected or a.expected == b.expected:
         return ()
-    same = one.get("observed") is not None and one.get("observed") == other.get("observed")
+    same = a.observed is not None and a.observed == b.observed
     return expected if same or not caused else ()
-
-
-def _rank(status: Any) -> int:
-    return next((rank for rank, known in enumerate(_SEVERITY) if known == status), len(_SEVERITY))
-
-
-def _base_id(id_: str) -> str:
-    return id_.partition(":")[0]

@@ -7,21 +7,19 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from provision.agent.probe.model import ReadingClass
-from provision.verification.diff.check_changes import checks_by_id, find_check_changes
+from provision.verification.diff.check_changes import find_check_changes
 from provision.verification.diff.derived import (
     NO_LOCKED_PACKAGES,
     Derivations,
     LockedPackages,
-    reported_requirers,
 )
 from provision.verification.diff.model import (
     CheckPair,
-    ReadingDifference,
     ReadingPair,
     ReportComparison,
     ReportSide,
 )
-from provision.verification.report import Report
+from provision.verification.report import Report, to_number
 
 _TOLERANCES: tuple[tuple[str, float], ...] = (("train.loss_*", 0.02), ("*_error", 0.5))
 """Share of the larger value by which measurements may differ. Losses: our choice, runs of one
@@ -29,6 +27,7 @@ environment repeat exactly. Errors of products: the kinds of
 arithmetic lie further apart (tf32 2.9e-4, bf16 1.66e-3 and, split along K, 4.0e-3 relative
 Frobenius error).
 """
+_CLASSES = {kind.value: kind for kind in ReadingClass}
 _ORDER = (
     ReadingClass.IDENTITY,
     ReadingClass.EXACT,
@@ -37,9 +36,11 @@ _ORDER = (
     ReadingClass.CONTEXT,
 )
 _PER_GPU_PREFIX = "nvml."
-"""Lists below it hold a value for each card: two cards that tell what one tells do not differ in
-it, but in their number.
+"""Lists with this prefix have a value for each card.
+
+Two equal cards do not differ from one of them in it, but in their number.
 """
+_Readings = dict[str, tuple[ReadingClass, Any]]
 
 
 def compare_reports(
@@ -54,24 +55,26 @@ def compare_reports(
         known: The packages of their lock.
     """
     in_a, in_b = _readings(a, b, known), _readings(b, a, known)
-    differences = _with_builds({one.key: one for one in _differing(in_a, in_b)})
-    pairs = tuple(_align_readings(in_a, in_b, differences))
-    roots = _roots(differences, _derivations(a, b, known))
+    readings = tuple(_align_readings(in_a, in_b))
+    differences = _with_builds({pair.key: pair for pair in readings if pair.differs})
+    derivations = _derivations(a, b, known)
+    hashed = [key for key, pair in differences.items() if pair.kind is ReadingClass.EXACT]
+    roots = {key: derivations.root_of(key, hashed, differences) for key in differences}
     grouped = _grouped(differences, roots)
-    changes = tuple(find_check_changes(a, b, roots, grouped))
+    changes = find_check_changes(a, b, roots, grouped)
     decisive = {cause.key for change in changes if change.breaks for cause in change.causes}
     ranked = sorted(
         grouped.values(),
-        key=lambda one: (one.key not in decisive, _ORDER.index(one.kind), one.key),
+        key=lambda pair: (pair.key not in decisive, _ORDER.index(pair.kind), pair.key),
     )
     return ReportComparison(
         _side(names[0], a),
         _side(names[1], b),
-        changes,
+        tuple(changes),
         tuple(ranked),
-        tuple(pair.key for pair in pairs if pair.differs is None),
-        sum(key not in differences for key in in_a.keys() & in_b.keys()),
-        pairs,
+        tuple(pair.key for pair in readings if pair.differs is None),
+        len(in_a.keys() & in_b.keys() - differences.keys()),
+        readings,
         tuple(_align_checks(a, b)),
     )
 
@@ -82,54 +85,45 @@ def _side(name: str, report: Report) -> ReportSide:
     )
 
 
-def _readings(
-    report: Report, other: Report, known: LockedPackages
-) -> dict[str, tuple[ReadingClass, Any]]:
+def _readings(report: Report, other: Report, known: LockedPackages) -> _Readings:
     """Return the readings by key, packages included.
 
     With `known` these are all locked packages; otherwise, for two reports of one lock, those that
     differ from the lock on either side.
     """
-    kinds = {kind.value: kind for kind in ReadingClass}
-    rows = [
-        row
+    readings = {
+        row["key"]: (_CLASSES[row["class"]], row.get("value"))
         for row in report.readings
-        if str(row.get("class")) in kinds and not _is_unobserved(row.get("value"))
-    ]
-    found = {row["key"]: (kinds[str(row.get("class"))], row.get("value")) for row in rows}
-    own, others = report.environment_digest, other.environment_digest
-    if "packages.digest" not in found:
-        return found
-    if own in known.versions and others in known.versions:
-        locked: dict[str, Any] = {
-            **dict.fromkeys(known.versions[others]),
-            **known.versions[own],
-            **_differing_packages(report, "observed"),
-        }
-    elif own == others:
-        locked = {
-            **_differing_packages(other, "expected"),
-            **_differing_packages(report, "observed"),
-        }
-    else:
-        return found
-    return {
-        **{f"package.{name}": (ReadingClass.IDENTITY, version) for name, version in locked.items()},
-        **found,
+        if row.get("class") in _CLASSES and not _is_unobserved(row.get("value"))
     }
+    own, others = report.environment_digest, other.environment_digest
+    locked: dict[str, Any]
+    if own in known.versions and others in known.versions:
+        locked = {**dict.fromkeys(known.versions[others]), **known.versions[own]}
+    elif own == others:
+        locked = _differing_packages(other, "expected")
+    else:
+        return readings
+    if "packages.digest" not in readings:
+        return readings
+    locked |= _differing_packages(report, "observed")
+    packages = {
+        f"package.{name}": (ReadingClass.IDENTITY, version) for name, version in locked.items()
+    }
+    return packages | readings
 
 
 def _is_unobserved(value: Any) -> bool:
     """Return whether a list has one empty value per card: nothing was observed."""
-    return isinstance(value, list) and bool(value) and all(one is None for one in value)
+    return isinstance(value, list) and bool(value) and all(item is None for item in value)
 
 
 def _derivations(a: Report, b: Report, known: LockedPackages) -> Derivations:
-    keys = [row["key"] for report in (a, b) for row in report.readings]
-    requirers: dict[str, set[str]] = {name: set(names) for name, names in known.requirers.items()}
-    for report in (a, b):
-        for name, names in reported_requirers(report.differences).items():
-            requirers.setdefault(name, set()).update(names)
+    requirers = {name: set(names) for name, names in known.requirers.items()}
+    for row in (*a.differences, *b.differences):
+        if isinstance(row.get("required_by"), list):
+            requirers.setdefault(str(row.get("name")), set()).update(map(str, row["required_by"]))
+    keys = (*a.values, *b.values)
     return Derivations(
         requirers,
         frozenset(key.removeprefix("package.") for key in keys if key.startswith("package.")),
@@ -140,106 +134,70 @@ def _differing_packages(report: Report, part: str) -> dict[str, Any]:
     return {str(row["name"]): row.get(part) for row in report.differences if "name" in row}
 
 
-def _differing(had: Mapping[str, Any], has: Mapping[str, Any]) -> Iterator[ReadingDifference]:
-    seen = "host.platform" in had and "host.platform" in has
-    for key in sorted(had.keys() | has.keys()):
-        kind = _kind(had, has, key)
-        # Variables that matter are looked for on every device: one that is not told is not set. Any
-        # other missing reading was not taken.
-        if kind is ReadingClass.NOISE or not (
-            (key in had and key in has) or (seen and key.startswith("env."))
-        ):
-            continue
-        one, other = (side[key][1] if key in side else None for side in (had, has))
-        if not _is_equal(key, kind, one, other):
-            yield ReadingDifference(key, kind, one, other)
-
-
-def _with_builds(found: dict[str, ReadingDifference]) -> dict[str, ReadingDifference]:
-    """Add the build to the version of torch: some wheels leave it out of their metadata."""
-    package, said = found.get("package.torch"), found.get("torch.version")
-    if package is None or said is None:
-        return found
-    a, b = (_with_build(one, other) for one, other in ((package.a, said.a), (package.b, said.b)))
-    return {**found, package.key: package._replace(a=a, b=b)}
-
-
-def _with_build(version: Any, said: Any) -> Any:
-    return said if str(said).startswith(f"{version}+") else version
-
-
-def _kind(had: Mapping[str, Any], has: Mapping[str, Any], key: str) -> ReadingClass:
-    kind: ReadingClass = (had.get(key) or has[key])[0]
-    return kind
-
-
-def _is_equal(key: str, kind: ReadingClass, one: Any, other: Any) -> bool:
-    if kind is ReadingClass.MEASUREMENT and all(
-        isinstance(value, int | float) and not isinstance(value, bool) for value in (one, other)
-    ):
-        band = next((share for pattern, share in _TOLERANCES if fnmatchcase(key, pattern)), 0.1)
-        return bool(abs(one - other) <= band * max(abs(one), abs(other)))
-    if (
-        key.startswith(_PER_GPU_PREFIX)
-        and isinstance(one, list)
-        and isinstance(other, list)
-        and len(one) != len(other)
-    ):
-        return {str(value) for value in one} == {str(value) for value in other}
-    return bool(one == other)
-
-
-def _align_readings(
-    had: Mapping[str, Any], has: Mapping[str, Any], found: Mapping[str, ReadingDifference]
-) -> Iterator[ReadingPair]:
-    for key in sorted(had.keys() | has.keys()):
-        kind = _kind(had, has, key)
+def _align_readings(in_a: _Readings, in_b: _Readings) -> Iterator[ReadingPair]:
+    hosts_observed = "host.platform" in in_a and "host.platform" in in_b
+    for key in sorted(in_a.keys() | in_b.keys()):
+        kind, _ = in_a.get(key) or in_b[key]
         if kind is ReadingClass.NOISE:
             continue
-        differs: bool | None = key in found
-        if not differs and (key in had) != (key in has):
-            differs = None
-        a, b = (side[key][1] if key in side else None for side in (had, has))
+        a, b = (side[key][1] if key in side else None for side in (in_a, in_b))
+        differs: bool | None = None
+        # Variables that matter are looked for on every device: one that is missing is not set. Any
+        # other missing reading was not taken.
+        if (key in in_a and key in in_b) or (hosts_observed and key.startswith("env.")):
+            differs = not _is_equal(key, kind, a, b)
         yield ReadingPair(key, kind, a, b, differs)
 
 
+def _with_builds(differences: dict[str, ReadingPair]) -> dict[str, ReadingPair]:
+    """Add the build to the version of torch: some wheels leave it out of their metadata."""
+    package, torch = differences.get("package.torch"), differences.get("torch.version")
+    if package is None or torch is None:
+        return differences
+    a, b = (
+        imported if str(imported).startswith(f"{version}+") else version
+        for version, imported in ((package.a, torch.a), (package.b, torch.b))
+    )
+    return {**differences, package.key: package._replace(a=a, b=b)}
+
+
+def _is_equal(key: str, kind: ReadingClass, a: Any, b: Any) -> bool:
+    numbers = to_number(a), to_number(b)
+    if kind is ReadingClass.MEASUREMENT and None not in numbers:
+        band = next((share for pattern, share in _TOLERANCES if fnmatchcase(key, pattern)), 0.1)
+        return bool(abs(a - b) <= band * max(abs(a), abs(b)))
+    lists = isinstance(a, list) and isinstance(b, list)
+    if key.startswith(_PER_GPU_PREFIX) and lists and len(a) != len(b):
+        return set(map(str, a)) == set(map(str, b))
+    return bool(a == b)
+
+
 def _align_checks(a: Report, b: Report) -> Iterator[CheckPair]:
-    checks_a, checks_b = checks_by_id(a), checks_by_id(b)
-    for check_id in dict.fromkeys([*checks_a, *checks_b]):
-        row_a, row_b = checks_a.get(check_id, {}), checks_b.get(check_id, {})
-        known = row_a or row_b
+    in_a, in_b = ({check.id: check for check in report.checks} for report in (a, b))
+    for check_id in in_a | in_b:
+        check_a, check_b = in_a.get(check_id), in_b.get(check_id)
+        known = check_a or in_b[check_id]
         yield CheckPair(
             check_id,
-            str(known.get("group") or ""),
-            str(known.get("title") or ""),
-            str(row_a.get("status") or ""),
-            str(row_b.get("status") or ""),
-            (str(row_a.get("message") or ""), str(row_b.get("message") or "")),
+            known.group,
+            known.title,
+            check_a.status if check_a else None,
+            check_b.status if check_b else None,
+            (check_a.message if check_a else "", check_b.message if check_b else ""),
         )
 
 
-def _roots(found: Mapping[str, ReadingDifference], kin: Derivations) -> dict[str, str]:
-    hashed = frozenset(key for key, one in found.items() if one.kind is ReadingClass.EXACT)
-    return {key: kin.root_of(key, hashed, found) for key in found}
-
-
 def _grouped(
-    found: Mapping[str, ReadingDifference], tops: Mapping[str, str]
-) -> dict[str, ReadingDifference]:
+    differences: Mapping[str, ReadingPair], roots: Mapping[str, str]
+) -> dict[str, ReadingPair]:
     """Return the differences that follow from no other, by key, with their followers.
 
     A group has the class of its weightiest member.
     """
-    groups: dict[str, list[str]] = {}
-    for key, parent in tops.items():
-        groups.setdefault(parent, [])
-        if key != parent:
-            groups[parent].append(key)
-    kinds = {
-        parent: min((found[key].kind for key in (parent, *members)), key=_ORDER.index)
-        for parent, members in groups.items()
-    }
-    return {
-        parent: found[parent]._replace(followers=tuple(members), kind=kinds[parent])
-        for parent, members in groups.items()
-    }
+    groups: dict[str, ReadingPair] = {}
+    for root in dict.fromkeys(roots.values()):
+        members = [key for key, parent in roots.items() if parent == root]
+        kind = min((differences[key].kind for key in members), key=_ORDER.index)
+        followers = tuple(key for key in members if key != root)
+        groups[root] = differences[root]._replace(followers=followers, kind=kind)
+    return groups

@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import filter as match_names
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from provision.lock import Lock
 
-DERIVED_FROM: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("package.nvidia-*", ("package.torch",)),
-    ("package.cuda-*", ("package.torch",)),
-    ("package.*triton", ("package.torch",)),
-    ("torch.version", ("package.torch",)),
-    ("torch.cuda", ("package.torch",)),
-    ("torch.git", ("package.torch",)),
-    ("torch.mkl", ("package.torch",)),
-    ("torch.arch_list", ("package.torch",)),
-    ("packages.shadowed", ("env.PYTHONPATH",)),
-    ("packages.*", ("package.*", "python.version")),
-    # Of two locks, no package is told by name.
-    ("packages.count", ("packages.digest",)),
-    ("packages.files", ("packages.digest",)),
-    ("python.minor", ("python.version",)),
-    ("driver.major", ("driver.version",)),
-    ("driver.cuda", ("driver.version",)),
-    ("host.glibc", ("os.version", "os.id")),
-    ("host.cpu_flags", ("host.cpu_model",)),
-    ("torch.cpu_capability", ("env.ATEN_CPU_CAPABILITY", "host.cpu_model", "host.cpu_flags")),
-    ("gpu.vram_bytes", ("gpu.name",)),
-    ("gpu.compute_capability", ("gpu.name",)),
-    ("gpu.formats", ("gpu.name",)),
-    ("nvml.count_all", ("nvml.count",)),
-    ("nvml.names", ("gpu.name", "nvml.count")),
-    ("nvml.pci", ("gpu.name", "nvml.count")),
-    ("nvml.total_bytes", ("gpu.name", "nvml.count")),
-    ("nvml.power_default_mw", ("gpu.name", "nvml.count")),
+DERIVED_FROM: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (
+        (
+            *("package.nvidia-*", "package.cuda-*", "package.*triton"),
+            *("torch.version", "torch.cuda", "torch.git", "torch.mkl", "torch.arch_list"),
+        ),
+        ("package.torch",),
+    ),
+    (("packages.shadowed",), ("env.PYTHONPATH",)),
+    (("packages.*",), ("package.*", "python.version")),
+    # If the locks differ, no package is named.
+    (("packages.count", "packages.files"), ("packages.digest",)),
+    (("python.minor",), ("python.version",)),
+    (("driver.major", "driver.cuda"), ("driver.version",)),
+    (("host.glibc",), ("os.version", "os.id")),
+    (("host.cpu_flags",), ("host.cpu_model",)),
+    (("torch.cpu_capability",), ("env.ATEN_CPU_CAPABILITY", "host.cpu_model", "host.cpu_flags")),
+    (("gpu.vram_bytes", "gpu.compute_capability", "gpu.formats"), ("gpu.name",)),
+    (("nvml.count_all",), ("nvml.count",)),
+    (
+        ("nvml.names", "nvml.pci", "nvml.total_bytes", "nvml.power_default_mw"),
+        ("gpu.name", "nvml.count"),
+    ),
     # A limit that was lowered by hand differs while the card's own does not.
-    ("nvml.power_limit_mw", ("nvml.power_default_mw",)),
-    ("gpu.available", ("gpu.count", "package.torch", "driver.version")),
-    ("numerics.device", ("gpu.count", "package.torch")),
+    (("nvml.power_limit_mw",), ("nvml.power_default_mw",)),
+    (("gpu.available",), ("gpu.count", "package.torch", "driver.version")),
+    (("numerics.device",), ("gpu.count", "package.torch")),
 )
-"""What follows from what, as patterns: a difference is told under the first of its parents that
-differs too.
+"""Patterns of readings and of those that they follow from: a difference is shown under the first of
+its parents that differs too.
 """
 WEIGHTS_DEPEND_ON = (
     "package.torch",
@@ -97,28 +93,22 @@ class Derivations(NamedTuple):
     def _parents(self, key: str, hashed: Collection[str], found: Collection[str]) -> Iterator[str]:
         name = key.removeprefix(_PACKAGE)
         if name != key and name not in self.declared:
-            yield from (_PACKAGE + one for one in self._above(name) if _PACKAGE + one in found)
+            # torch and declared packages first.
+            requirers = sorted(
+                self.requirers.get(name, ()),
+                key=lambda package: (package != "torch", package not in self.declared, package),
+            )
+            yield from (_PACKAGE + one for one in requirers if _PACKAGE + one in found)
         patterns = [
-            parent
-            for child, parents in DERIVED_FROM
-            if fnmatchcase(key, child)
-            for parent in parents
+            pattern
+            for children, parents in DERIVED_FROM
+            if any(fnmatchcase(key, child) for child in children)
+            for pattern in parents
         ]
         if key in hashed:
             patterns += WEIGHTS_DEPEND_ON
-        yield from (
-            other
-            for pattern in patterns
-            for other in found
-            if other != key and fnmatchcase(other, pattern)
-        )
-
-    def _above(self, name: str) -> list[str]:
-        """Return the packages that require a package, torch and declared ones first."""
-        return sorted(
-            self.requirers.get(name, ()),
-            key=lambda one: (one != "torch", one not in self.declared, one),
-        )
+        for pattern in patterns:
+            yield from (other for other in match_names(found, pattern) if other != key)
 
 
 def read_locked_packages(lock: Lock) -> LockedPackages:
@@ -127,14 +117,5 @@ def read_locked_packages(lock: Lock) -> LockedPackages:
     for package in lock.packages:
         for required in package.requires:
             above.setdefault(required, set()).add(package.name)
-    held = {environment.digest: lock.versions(environment) for environment in lock.environments}
-    return LockedPackages(held, {name: frozenset(names) for name, names in above.items()})
-
-
-def reported_requirers(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return the packages that require each differing package, if the report holds them."""
-    return {
-        str(row.get("name")): [str(one) for one in row["required_by"]]
-        for row in rows
-        if isinstance(row.get("required_by"), list)
-    }
+    versions = {environment.digest: lock.versions(environment) for environment in lock.environments}
+    return LockedPackages(versions, {name: frozenset(names) for name, names in above.items()})

@@ -9,13 +9,17 @@ from provision.agent.probe.model import ReadingClass, Status
 _PASSING = (Status.PASS, Status.WARN)
 
 
-class ReadingDifference(NamedTuple):
-    """A reading with two values (None: missing), its class, and the keys that follow from it."""
+class ReadingPair(NamedTuple):
+    """A reading of both sides (None: missing), its class, and the differences that follow from it.
+
+    `differs` is None if only one side has it.
+    """
 
     key: str
     kind: ReadingClass
     a: Any
     b: Any
+    differs: bool | None
     followers: tuple[str, ...] = ()
 
 
@@ -23,45 +27,35 @@ class CheckChange(NamedTuple):
     """A check with two statuses.
 
     `worse` names the side ("a" or "b") of `message` and `fix`, `causes` are the differences that
-    can explain it. `declared` holds both expected values if they and no reading explain it.
+    can explain it. `declared` are both expected values if they and no reading explain it.
     """
 
     id: str
     title: str
-    a: str
-    b: str
+    a: Status
+    b: Status
     worse: str
     required: bool
     message: str
     fix: str
-    causes: tuple[ReadingDifference, ...]
+    causes: tuple[ReadingPair, ...]
     followers: tuple[str, ...] = ()
     declared: tuple[Any, ...] = ()
 
     @property
     def breaks(self) -> bool:
-        """True if it holds on one side and fails on the other."""
+        """True if it passes on one side and fails on the other."""
         return Status.FAIL in (self.a, self.b) and (self.a in _PASSING or self.b in _PASSING)
 
 
-class ReadingPair(NamedTuple):
-    """A reading of both sides; `differs` is None if only one side has it."""
-
-    key: str
-    kind: ReadingClass
-    a: Any
-    b: Any
-    differs: bool | None
-
-
 class CheckPair(NamedTuple):
-    """A check of both sides; status and message are "" on a side that did not run it."""
+    """A check of both sides; a side that did not run it has no status and no message."""
 
     id: str
     group: str
     title: str
-    a: str
-    b: str
+    a: Status | None
+    b: Status | None
     messages: tuple[str, str]
 
 
@@ -85,7 +79,7 @@ class ReportComparison(NamedTuple):
     a: ReportSide
     b: ReportSide
     check_changes: tuple[CheckChange, ...]
-    differences: tuple[ReadingDifference, ...]
+    differences: tuple[ReadingPair, ...]
     one_sided_keys: tuple[str, ...]
     equal_count: int
     readings: tuple[ReadingPair, ...]
@@ -95,12 +89,12 @@ class ReportComparison(NamedTuple):
     @property
     def failing_on_both(self) -> tuple[CheckPair, ...]:
         """The checks that fail on both sides."""
-        return tuple(pair for pair in self.checks if pair.a == pair.b == Status.FAIL)
+        return tuple(pair for pair in self.checks if pair.a is pair.b is Status.FAIL)
 
     @property
     def one_sided_failures(self) -> tuple[CheckPair, ...]:
         """The checks that fail on one side and were not run on the other."""
-        return tuple(pair for pair in self.checks if {pair.a, pair.b} == {Status.FAIL.value, ""})
+        return tuple(pair for pair in self.checks if {pair.a, pair.b} == {Status.FAIL, None})
 
     @property
     def is_comparable(self) -> bool:
@@ -116,5 +110,5 @@ class ReportComparison(NamedTuple):
             self.is_comparable
             and not self.tampered
             and not self.check_changes
-            and not any(one.kind is ReadingClass.IDENTITY for one in self.differences)
+            and not any(pair.kind is ReadingClass.IDENTITY for pair in self.differences)
         )

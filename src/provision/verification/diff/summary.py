@@ -1,4 +1,4 @@
-"""A comparison in words: one sentence, and each difference in a few words."""
+"""Sentences about a comparison of two reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from provision.agent.probe.model import ReadingClass, Status
 from provision.verification.diff.model import (
     CheckChange,
     CheckPair,
-    ReadingDifference,
+    ReadingPair,
     ReportComparison,
 )
 
@@ -52,14 +52,14 @@ def _sentence(comparison: ReportComparison) -> str:
     return f"{a} and {b} are not the same: {differing}{failing}"
 
 
-def describe_difference(difference: ReadingDifference) -> str:
+def describe_difference(difference: ReadingPair) -> str:
     """Return a difference, for example "package.torch 2.11.0+cu128 -> 2.13.0+cpu"."""
     key = difference.key
     a, b = format_value(key, difference.a), format_value(key, difference.b)
     return f"{key.removesuffix('_bytes')} {a} -> {b}{format_derived_count(difference)}"
 
 
-def format_derived_count(difference: ReadingDifference) -> str:
+def format_derived_count(difference: ReadingPair) -> str:
     """Return how many differences follow from one, in brackets; "" if none do."""
     count = len(difference.followers)
     return f" (and {count} that follow{'s' if count == 1 else ''})" if count else ""
@@ -87,16 +87,16 @@ def describe_expected_values(change: CheckChange, comparison: ReportComparison) 
     causes = next((check.causes for check in CHECKS if check.id == check_id), ())
     sizes = [cause.endswith("_bytes") for cause in causes if not cause.endswith("_state")]
     unit = "_bytes" if sizes and all(sizes) else ""
-    sides = zip(change.declared, (comparison.a, comparison.b), strict=True)
-    return ", ".join(f"{format_value(unit, value)} on {side.name}" for value, side in sides)
+    a, b = (format_value(unit, value) for value in change.declared)
+    return f"{a} on {comparison.a.name}, {b} on {comparison.b.name}"
 
 
 def describe_one_sided_failure(check: CheckChange | CheckPair, comparison: ReportComparison) -> str:
     """Return that a check fails on one side and neither passes nor fails on the other."""
     failing, other, status = comparison.a.name, comparison.b.name, check.b
-    if check.a != Status.FAIL:
+    if check.a is not Status.FAIL:
         failing, other, status = other, failing, check.a
-    relations = {Status.UNKNOWN.value: "is unknown on", "": "was not asked of"}
+    relations = {Status.UNKNOWN: "is unknown on", None: "was not asked of"}
     relation = relations.get(status, "does not apply to")
     return f"{check.id} {check.title} fails on {failing} and {relation} {other}"
 
@@ -107,14 +107,12 @@ def _broken(comparison: ReportComparison, broken: Sequence[CheckChange]) -> str:
     works, fails = comparison.a.name, comparison.b.name
     if first.worse != "b":
         works, fails = fails, works
-    same_side = [change for change in broken if change.worse == first.worse]
     other_side = [change for change in broken if change.worse != first.worse]
     more, reverse = "", ""
-    if len(same_side) > 1:
-        more = f"; so {'does' if len(same_side) == 2 else 'do'} {len(same_side) - 1} more"
+    if count := len(broken) - len(other_side) - 1:
+        more = f"; so {'does' if count == 1 else 'do'} {count} more"
     if other_side:
-        verb = "fails" if len(other_side) == 1 else "fail"
-        reverse = f"; {_first(other_side)} {verb} on {works} only"
+        reverse = f"; {_name_failing(other_side)} on {works} only"
     return (
         f"works on {works}, fails on {fails}: {first.id} {first.title}{more}; the difference "
         f"that matters: {_decisive_difference(first, comparison)}{reverse}"
@@ -125,7 +123,7 @@ def _decisive_difference(change: CheckChange, comparison: ReportComparison) -> s
     if change.declared:
         return f"what is declared, {describe_expected_values(change, comparison)}"
     if not change.causes:
-        # Packages that only one side's lock holds are not recorded on the other side.
+        # Packages that are in one lock only are not recorded on the other side.
         if comparison.a.lock != comparison.b.lock and change.message:
             return change.message
         suffix = f" ({change.message})" if change.message else ""
@@ -140,20 +138,20 @@ def _decisive_difference(change: CheckChange, comparison: ReportComparison) -> s
 
 def _list_differences(comparison: ReportComparison) -> Iterator[str]:
     """Yield the differences of two reports of which neither breaks a check of the other."""
-    changes = comparison.check_changes
-    failed = [change for change in changes if Status.FAIL in (change.a, change.b)]
-    failing: list[CheckChange | CheckPair] = [*failed, *comparison.one_sided_failures]
-    failing = failing[:_MAX_NAMED]
-    for check in failing:
+    one_sided = comparison.one_sided_failures
+    failed = [change for change in comparison.check_changes if Status.FAIL in (change.a, change.b)]
+    named: list[CheckChange | CheckPair] = [*failed, *one_sided]
+    named = named[:_MAX_NAMED]
+    for check in named:
         yield describe_one_sided_failure(check, comparison)
-    every: list[CheckChange | CheckPair] = [*changes, *comparison.one_sided_failures]
-    others = [check for check in every if check not in failing]
+    every: list[CheckChange | CheckPair] = [*comparison.check_changes, *one_sided]
+    others = [check.id for check in every if check not in named]
     if others:
-        names = ", ".join(check.id for check in others[:_MAX_NAMED])
+        names = ", ".join(others[:_MAX_NAMED])
         if len(others) > _MAX_NAMED:
             names += " ..."
         yield f"{len(others)} check{'s' if len(others) != 1 else ''} ended otherwise ({names})"
-    identity = [one for one in comparison.differences if one.kind is ReadingClass.IDENTITY]
+    identity = [pair for pair in comparison.differences if pair.kind is ReadingClass.IDENTITY]
     if identity:
         count = "1 difference of identity:"
         if len(identity) > 1:
@@ -165,7 +163,7 @@ def _list_differences(comparison: ReportComparison) -> Iterator[str]:
 
 def _failing(comparison: ReportComparison) -> str:
     if both := comparison.failing_on_both:
-        return f"; {_first(both)} {'fails' if len(both) == 1 else 'fail'} on both"
+        return f"; {_name_failing(both)} on both"
     if comparison.is_same or comparison.one_sided_failures:
         return ""
     if any(Status.FAIL in (change.a, change.b) for change in comparison.check_changes):
@@ -173,6 +171,6 @@ def _failing(comparison: ReportComparison) -> str:
     return "; no check fails"
 
 
-def _first(checks: Sequence[CheckChange | CheckPair]) -> str:
+def _name_failing(checks: Sequence[CheckChange | CheckPair]) -> str:
     title = f"{checks[0].id} {checks[0].title}".strip()
-    return f"{title} and {len(checks) - 1} more" if len(checks) > 1 else title
+    return f"{title} and {len(checks) - 1} more fail" if len(checks) > 1 else f"{title} fails"

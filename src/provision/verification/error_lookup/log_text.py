@@ -69,17 +69,13 @@ def blank_quoted_source(text: str) -> str:
         frame = _FRAME.match(line)
         if frame:
             frame_depth = len(frame[1])
-        elif _indentation(line) <= frame_depth:
+        elif len(line) - len(line.lstrip()) <= frame_depth:
             frame_depth = -1
         numbered = _SHOWN_SOURCE.match(line) is not None
         in_shown_frame = _SHOWN_FRAME.match(line) is not None or (in_shown_frame and numbered)
         quoted = (frame_depth >= 0 and not frame) or (in_shown_frame and numbered)
         lines.append("" if quoted or _BOXED_SOURCE.fullmatch(line) else line)
     return "\n".join(lines)
-
-
-def _indentation(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def _by_rank(lines: Iterable[tuple[int, str]]) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from provision.agent.probe.model import Status
 from provision.diagnostics import Applicability, Diagnostic
 from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
@@ -18,7 +19,7 @@ from provision.verification.error_lookup.versions import (
     explain_python_mismatch,
     find_missing_packages,
 )
-from provision.verification.report import Report
+from provision.verification.report import Report, ReportedCheck
 
 _GENERIC = (
     "half-imported",
@@ -39,11 +40,12 @@ _GENERIC = (
     "tokenizers-fork",
     "cuda-not-available",
 )
-"""Sorted after all others: they follow from a more telling error, or are not errors."""
+"""Sorted after all others: they follow from a more specific error, or are not errors."""
 _HARMLESS = frozenset(
     {"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"}
 )
 """Symptoms that do not end a program."""
+_FAILING = (Status.FAIL, Status.WARN)
 _TRACEBACK = "Traceback (most recent call last)"
 _CHAINED = re.compile(
     r"(?:The above exception was the direct cause of the following exception|During "
@@ -58,7 +60,7 @@ _CONTEXT_CHARACTERS = 300
 """Characters after a symptom that show what it is about."""
 _MAX_LINE_LENGTH = 500
 _CHAIN_CHARACTERS = 300
-"""Characters before a traceback in which Python says that it is chained to the one before."""
+"""Characters before a traceback in which Python links it to the previous one."""
 
 
 class Explanation(NamedTuple):
@@ -75,7 +77,7 @@ class Explanation(NamedTuple):
     matched_groups: tuple[str, ...]
     remarks: tuple[str, ...]
     findings: tuple[Diagnostic, ...]
-    checks: tuple[Mapping[str, Any], ...]
+    checks: tuple[ReportedCheck, ...]
     missing_packages: tuple[tuple[str, str], ...] = ()
     end: int = 0
 
@@ -91,7 +93,7 @@ class Explanation(NamedTuple):
 
 
 class LookupContext(NamedTuple):
-    """What an error is compared with: facts, findings of a spec, a report, known environments."""
+    """The facts, findings of a spec, report and known environments to compare an error with."""
 
     facts: Facts
     findings: tuple[Diagnostic, ...] = ()
@@ -106,20 +108,20 @@ def explain_error(
 
     Confirmed ones come first, then those printed last: the end of a traceback ended the program.
     """
-    matches = ((symptom, _last_match(symptom.regex, text)) for symptom in symptoms)
-    explanations = [
-        (match.start(), _explain(symptom, match, text, context))
-        for symptom, match in matches
-        if match is not None
+    found = [
+        (matches[-1].start(), _explain(symptom, matches[-1], text, context))
+        for symptom in symptoms
+        if (matches := list(re.finditer(symptom.regex, text)))
     ]
-    explanations.sort(
+    found.sort(
         key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0])
     )
-    ordered = [explanation for _, explanation in explanations]
+    explanations = [explanation for _, explanation in found]
     remark = explain_python_mismatch(text, context.environments)
-    if ordered and remark:
-        ordered[0] = ordered[0]._replace(remarks=(*ordered[0].remarks, remark))
-    return tuple(ordered)
+    if explanations and remark:
+        first = explanations[0]
+        explanations[0] = first._replace(remarks=(*first.remarks, remark))
+    return tuple(explanations)
 
 
 def is_offered_fix(finding: Diagnostic, likeliest: bool) -> bool:
@@ -153,10 +155,6 @@ def find_unexplained_error(text: str, explanations: Iterable[Explanation]) -> st
     return ""
 
 
-def _last_match(regex: str, text: str) -> re.Match[str] | None:
-    return max(re.finditer(regex, text), key=re.Match.start, default=None)
-
-
 def _explain(
     symptom: Symptom, match: re.Match[str], text: str, context: LookupContext
 ) -> Explanation:
@@ -175,18 +173,13 @@ def _explain(
             for finding in context.findings
             if finding.id in symptom.rules and _concerns(finding, symptom, missing, nearby, facts)
         ),
-        _failed_checks(symptom, context.report),
+        tuple(
+            check
+            for check in (context.report.checks if context.report else ())
+            if check.status in _FAILING and check.base_id in symptom.checks
+        ),
         missing,
         match.end(),
-    )
-
-
-def _failed_checks(symptom: Symptom, report: Report | None) -> tuple[Mapping[str, Any], ...]:
-    if report is None:
-        return ()
-    failed = [check for check in report.checks if check.get("status") in ("fail", "warn")]
-    return tuple(
-        check for check in failed if str(check.get("id")).partition(":")[0] in symptom.checks
     )
 
 

@@ -33,12 +33,12 @@ class VersionSources(NamedTuple):
 
 
 def explain_matches(
-    tells: Sequence[str], groups: Sequence[str | None], sources: VersionSources
+    meanings: Sequence[str], groups: Sequence[str | None], sources: VersionSources
 ) -> tuple[str, ...]:
     """Return sentences about the values that a symptom's expression matched.
 
     Args:
-        tells: The meaning of each group: needs:PACKAGE (its least version), found:PACKAGE,
+        meanings: The meaning of each group: needs:PACKAGE (its least version), found:PACKAGE,
             requirement, lacks (a requirement that is missing), pin, driver-cuda (12020),
             capability ("70", "7.0"), glibc, module, gone (a module that its package lacks),
             argument (of TrainingArguments), as:WORDS (a label for the value).
@@ -46,21 +46,21 @@ def explain_matches(
         sources: The facts and the known environments.
     """
     sentences: dict[str, None] = {}
-    for tell, value in zip(tells, groups, strict=False):
+    for meaning, value in zip(meanings, groups, strict=False):
         if value:
-            sentences |= dict.fromkeys(_explain_group(tell, value.rstrip(".,"), sources))
+            sentences |= dict.fromkeys(_explain_group(meaning, value.rstrip(".,"), sources))
     return tuple(sentences)
 
 
 def find_missing_packages(
-    tells: Sequence[str], groups: Sequence[str | None], facts: Facts
+    meanings: Sequence[str], groups: Sequence[str | None], facts: Facts
 ) -> tuple[tuple[str, str], ...]:
     """Return the known packages that a text calls missing or too old, each with a specifier."""
     missing: list[tuple[str, str]] = []
-    for tell, value in zip(tells, groups, strict=False):
+    for meaning, value in zip(meanings, groups, strict=False):
         if not value:
             continue
-        kind, _, name = tell.partition(":")
+        kind, _, name = meaning.partition(":")
         version = value.rstrip(".,")
         if kind == "needs" and parse_version(version) is not None:
             missing.append((name, f">={version}"))
@@ -84,8 +84,8 @@ def explain_python_mismatch(text: str, environments: Iterable[KnownEnvironment])
     return ""
 
 
-def _explain_group(tell: str, value: str, sources: VersionSources) -> Iterator[str]:
-    kind, _, name = tell.partition(":")
+def _explain_group(meaning: str, value: str, sources: VersionSources) -> Iterator[str]:
+    kind, _, name = meaning.partition(":")
     match kind:
         case "needs":
             yield from _explain_minimum(name, value, sources)
@@ -98,14 +98,9 @@ def _explain_group(tell: str, value: str, sources: VersionSources) -> Iterator[s
 
 
 def _explain_minimum(name: str, minimum: str, sources: VersionSources) -> Iterator[str]:
-    if parse_version(minimum) is None:
-        return
-    yield from _compare_with_environments(
-        f"{name}>={minimum} is asked for",
-        name,
-        sources.environments,
-        lambda version: require_version(version) >= require_version(minimum),
-    )
+    if parse_version(minimum) is not None:
+        text = f"{name}>={minimum}"
+        yield from _explain_specifier(text, Requirement(text), sources)
 
 
 def _explain_found(name: str, version: str, sources: VersionSources) -> Iterator[str]:
@@ -125,39 +120,51 @@ def _compare_with_environments(
     lead: str,
     name: str,
     environments: Sequence[KnownEnvironment],
-    fits: Callable[[str], bool],
+    describe: Callable[[str, str], str],
 ) -> Iterator[str]:
-    """Compare a requirement with the version in each environment."""
+    """Compare a package with each environment; `describe` gets the source and its version."""
     for environment in environments:
         version = environment.packages.get(canonicalize_name(name))
-        if version is None:
-            yield f"{lead}, and {environment.source} has none" if environment.is_complete else lead
-        elif parse_version(version) is None:
-            yield lead
-        elif fits(version):
-            found = f"{environment.source} has {version}"
-            yield f"{lead}, and {found}, which will do: {FROM_ANOTHER_ENVIRONMENT}"
+        if version is not None:
+            yield lead + describe(environment.source, version)
+        elif environment.is_complete:
+            yield f"{lead}, and {environment.source} has none"
         else:
-            yield f"{lead}, and {environment.source} has {version}"
+            yield lead
     if not environments:
         yield lead
+
+
+def _explain_specifier(
+    text: str, requirement: Requirement, sources: VersionSources
+) -> Iterator[str]:
+    """Compare a requirement with the version in each environment."""
+
+    def describe(source: str, version: str) -> str:
+        if parse_version(version) is None:
+            return ""
+        known = f", and {source} has {version}"
+        if requirement.specifier.contains(version, prereleases=True):
+            return f"{known}, which will do: {FROM_ANOTHER_ENVIRONMENT}"
+        return known
+
+    yield from _compare_with_environments(
+        f"{text} is asked for", requirement.name, sources.environments, describe
+    )
 
 
 def _compare_found_version(
     name: str, found: str, environments: Sequence[KnownEnvironment]
 ) -> Iterator[str]:
     """Compare a version that a text reports with the version in each environment."""
+
+    def describe(source: str, version: str) -> str:
+        if parse_version(version) is None or _is_same_release(found, version):
+            return f", as {source} has it"
+        return f", and {source} has {version}"
+
     lead = f"{name} {found} was found"
-    for environment in environments:
-        version = environment.packages.get(canonicalize_name(name))
-        if version is None:
-            yield f"{lead}, and {environment.source} has none" if environment.is_complete else lead
-        elif parse_version(version) is None or _is_same_release(found, version):
-            yield f"{lead}, as {environment.source} has it"
-        else:
-            yield f"{lead}, and {environment.source} has {version}"
-    if not environments:
-        yield lead
+    yield from _compare_with_environments(lead, name, environments, describe)
 
 
 def _is_same_release(first: str, second: str) -> bool:
@@ -168,12 +175,7 @@ def _is_same_release(first: str, second: str) -> bool:
 
 def _explain_requirement(value: str, sources: VersionSources) -> Iterator[str]:
     if (requirement := _parse_requirement(value)) is not None:
-        yield from _compare_with_environments(
-            f"{value} is asked for",
-            requirement.name,
-            sources.environments,
-            lambda version: requirement.specifier.contains(version, prereleases=True),
-        )
+        yield from _explain_specifier(value, requirement, sources)
 
 
 def _parse_requirement(value: str) -> Requirement | None:

@@ -7,25 +7,29 @@ from collections.abc import Mapping
 from pprint import pformat
 from typing import Any
 
+from provision.agent.probe.model import Status
 from provision.assets import find_asset
 from provision.errors import Refused
-from provision.verification.report import Report
-from provision.verification.repro.failed_check import FailedCheck, NoShortProgram
+from provision.verification.report import Report, ReportedCheck
 from provision.verification.repro.packed_probe import pack_probe_for_check
-from provision.verification.repro.short_programs import SHORT_PROGRAMS
+from provision.verification.repro.short_programs import (
+    SHORT_PROGRAMS,
+    FailedCheck,
+    NoShortProgram,
+)
 
 CASE_PLACEHOLDER = '{"CASE": "HERE"}'
 PROBE_PLACEHOLDER = "PROBE HERE"
-REPRODUCIBLE_STATUSES = ("fail", "warn")
+REPRODUCIBLE_STATUSES = (Status.FAIL, Status.WARN)
 _PACKED_PROBE = "packed_probe"
 _MAX_INLINE_LENGTH = 100
 _LITERAL_WIDTH = 100
 _MALFORMED_REPORT_ERRORS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What values of a report that no probe wrote make the builders raise."""
+"""Exceptions of the builders for a report that no probe wrote."""
 
 
 def build_repro_program(report: Report, check_id: str, expectations: Mapping[str, Any]) -> str:
-    """Return a program that exits 1 while a check fails, 0 when it holds, 2 when neither shows.
+    """Return a program that exits 1 while a check fails, 0 when it passes, 2 when neither shows.
 
     Args:
         report: The report with the failure.
@@ -36,9 +40,9 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
         Refused: the report has no such failure, or the expectations are needed and missing.
     """
     check = _find_failed_check(report, check_id)
-    about = f"{check_id} {check.get('title')}: {check.get('message')}"[:300]
+    about = f"{check_id} {check.title}: {check.message}"[:300]
     reason = "no short program shows it; the probe does, and has to know what was asked"
-    if short := SHORT_PROGRAMS.get(check_id.partition(":")[0]):
+    if short := SHORT_PROGRAMS.get(check.base_id):
         template, build_case = short
         failed = FailedCheck(check, report.values, report.subject.proof, expectations)
         try:
@@ -59,19 +63,16 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
     return _fill_template(_PACKED_PROBE, {"about": about, **case}, probe)
 
 
-def _find_failed_check(report: Report, check_id: str) -> Mapping[str, Any]:
-    failed = [
-        str(check.get("id"))
-        for check in report.checks
-        if check.get("status") in REPRODUCIBLE_STATUSES
-    ]
+def _find_failed_check(report: Report, check_id: str) -> ReportedCheck:
+    failed = [check.id for check in report.checks if check.status in REPRODUCIBLE_STATUSES]
     hint = f"it holds: {', '.join(failed[:12])}" if failed else "nothing failed in it"
-    check = next((check for check in report.checks if check.get("id") == check_id), None)
+    check = next((check for check in report.checks if check.id == check_id), None)
     if check is None:
         raise Refused(f"the report has no check {check_id}", hint=hint)
-    if check.get("status") not in REPRODUCIBLE_STATUSES:
-        why = f"it ended as {check.get('status')}"
-        raise Refused(f"{check_id} did not fail", why=why, hint=hint)
+    if check.status not in REPRODUCIBLE_STATUSES:
+        raise Refused(
+            f"{check_id} did not fail", why=f"it ended as {check.status.value}", hint=hint
+        )
     return check
 
 

@@ -13,11 +13,9 @@ HOME_VARIABLE = "${HOME}"
 _OTHER_HOMES = re.compile(
     r"/(?:home|Users)/(?!(?:jupyter|shared|data|public)(?![\w.-]))[\w.-]+", re.IGNORECASE
 )
-"""A folder of a person on the machine that was asked, which may be another one; `jupyter` is
-everyone's on Workbench.
+"""A person's folder on the verified machine, which may not be this one; `jupyter` is everyone's on
+Workbench.
 """
-
-
 _IDENTIFYING_ARGUMENTS = (
     frozenset(
         {"hub_model_id", "hub_token", "run_name", "logging_dir", "project", "trackio_space_id"}

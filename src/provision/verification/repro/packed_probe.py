@@ -8,18 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.agent.probe.catalogue import is_applicable, select_checks
-from provision.agent.probe.expectations import Expectations, parse_expectations
+from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.model import ProbeError
 from provision.errors import Refused
-from provision.verification.zipapps import probe_zipapp
+from provision.verification.device_files import probe_zipapp
 
 _WIDTH = 150
-_ASKS_ENV, _ASKS_SECRETS, _ASKS_PATHS, _ASKS_ARGUMENTS = (
-    frozenset("EWX"),
-    frozenset({"Y01", "E02"}),
-    frozenset({"W01", "H06"}),
-    frozenset("RS"),
-)
 
 
 def pack_probe_for_check(
@@ -43,7 +37,10 @@ def pack_probe_for_check(
         raise Refused(
             f"the expectations do not give a program for {name}", why=why, hint=hint
         ) from None
-    if not _asks(name, expected):
+    if not any(
+        selected.id == name and is_applicable(selected.check, expected)
+        for selected in select_checks(expected, frozenset({name}))
+    ):
         hint = "name the spec, and the target, that the report answers"
         raise Refused(
             f"the expectations do not ask for {name}",
@@ -63,7 +60,7 @@ def narrow_expectations(name: str, promised: Mapping[str, Any], tier: str) -> di
     target = {
         key: promised["target"][key] for key in ("kind", "manager") if key in promised["target"]
     }
-    training = dict(promised["training"])
+    training = promised["training"]
     return {
         **{key: value for key, value in promised.items() if key != "installed"},
         **({"tier": tier} if tier else {}),
@@ -73,12 +70,12 @@ def narrow_expectations(name: str, promised: Mapping[str, Any], tier: str) -> di
         "lock": {},
         "target": target,
         "direct": [subject] if subject else promised["direct"],
-        "paths": promised["paths"] if identity in _ASKS_PATHS else {},
-        "env": promised["env"] if family in _ASKS_ENV else {},
-        "secrets": promised["secrets"] if identity in _ASKS_SECRETS else [],
+        "paths": promised["paths"] if identity in ("W01", "H06") else {},
+        "env": promised["env"] if family in ("E", "W", "X") else {},
+        "secrets": promised["secrets"] if identity in ("Y01", "E02") else [],
         "training": {
             **training,
-            "arguments": training["arguments"] if family in _ASKS_ARGUMENTS else {},
+            "arguments": training["arguments"] if family in ("R", "S") else {},
         },
     }
 
@@ -87,10 +84,3 @@ def encode_probe(probe: bytes) -> str:
     """Return the probe's zip file as lines of text, compressed."""
     text = base64.b64encode(zlib.compress(probe, 9)).decode("ascii")
     return "\n".join(text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH))
-
-
-def _asks(name: str, expected: Expectations) -> bool:
-    return any(
-        one.id == name and is_applicable(one.check, expected)
-        for one in select_checks(expected, frozenset({name}))
-    )

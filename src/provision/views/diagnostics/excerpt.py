@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from provision.diagnostics import Span
 from provision.sanitize import REDACTED, escape_line, redact
-from provision.views.terminal_text import ELLIPSIS, Style, Styler, display_width, wrap
+from provision.views.formatting import ELLIPSIS, Style, Styler, display_width, wrap
 
 _TAB = 4
 _NARROWEST = 20
@@ -20,7 +20,7 @@ _PRIVATE_KEY_ENDS = re.compile("-----END [A-Z ]*PRIVATE KEY-----")
 
 
 class LabeledSpan(NamedTuple):
-    """A place to point at and what to say there; the primary mark is drawn with carets."""
+    """A span to underline with a label; the primary one is underlined with carets."""
 
     span: Span
     text: str
@@ -29,7 +29,7 @@ class LabeledSpan(NamedTuple):
 
 
 class Gutter(NamedTuple):
-    """The left edge of a frame: the width of its line numbers, and of the text right of it."""
+    """The left edge of an excerpt: the width of its line numbers, and of the text right of it."""
 
     number_width: int
     text_width: int
@@ -37,7 +37,7 @@ class Gutter(NamedTuple):
 
     @classmethod
     def for_lines(cls, highest: int, width: int, pen: Styler) -> Gutter:
-        """Return the margin for line numbers up to `highest` on a terminal `width` cells wide."""
+        """Return the gutter for line numbers up to `highest` on a terminal `width` cells wide."""
         numbers = len(str(highest))
         return cls(numbers, min(_WIDEST, max(_NARROWEST, width - numbers - 3)), pen)
 
@@ -46,37 +46,31 @@ class Gutter(NamedTuple):
         return f"{self.styler(f'{label:>{self.number_width}} {sign}', Style.FRAME)} {text}".rstrip()
 
 
-class _Cell(NamedTuple):
-    text: str
-    column: int
-    end: int
-
-
 class _LaidOutLine(NamedTuple):
-    """One line on the screen: a cell per character from `offset`, masked from `hidden` on."""
+    """A line on the screen: a text for each character from `offset`, masked from `hidden` on.
 
-    cells: list[_Cell]
+    `columns` are the screen columns of the texts, and of the end of the line.
+    """
+
+    texts: list[str]
+    columns: list[int]
     offset: int
     hidden: int
 
     @property
     def end(self) -> int:
-        return self.cells[-1].end if self.cells else 0
+        return self.columns[-1]
 
     def column(self, character: int) -> int:
-        index = character - self.offset
-        return self.cells[max(0, index)].column if index < len(self.cells) else self.end
+        return self.columns[max(0, min(character - self.offset, len(self.texts)))]
 
     def stretch(self, span: Span) -> tuple[int, int]:
         """Return the screen columns of a span; one that reaches the mask covers the whole mask."""
-        first = span.start.column - 1
-        last = (
-            span.end.column - 1
-            if span.end.line == span.start.line
-            else self.offset + len(self.cells)
-        )
+        first, last = span.start.column - 1, span.end.column - 1
+        if span.end.line != span.start.line:
+            last = self.offset + len(self.texts)
         if last > self.hidden:
-            first, last = min(first, self.hidden), self.offset + len(self.cells)
+            first, last = min(first, self.hidden), self.offset + len(self.texts)
         start = self.column(first)
         return start, max(self.column(last), start + 1)
 
@@ -103,13 +97,13 @@ def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int
 
 def render_line(line: str, masked: bool) -> str:
     """Return a line as safe text: tabs expanded, controls escaped, its value masked if required."""
-    return "".join(cell.text for cell in _lay_out_line(line, 0, masked).cells)
+    return "".join(_lay_out_line(line, 0, masked).texts)
 
 
 def render_excerpt(
-    lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], margin: Gutter
+    lines: list[str], marks: list[LabeledSpan], masked: frozenset[int], gutter: Gutter
 ) -> Iterator[str]:
-    """Yield the rows of a frame.
+    """Yield the rows of an excerpt.
 
     Each marked line is shown once with its marks below; before the primary one is its previous
     line; dots replace gaps.
@@ -117,12 +111,12 @@ def render_excerpt(
     last = None
     for number in sorted({number for mark in marks for number in _rows(mark, lines)}):
         if last is not None and number > last + 1:
-            yield margin.styler(ELLIPSIS, Style.FRAME)
+            yield gutter.styler(ELLIPSIS, Style.FRAME)
         here = sorted(
             (mark for mark in marks if mark.span.start.line == number),
             key=lambda mark: (not mark.primary, mark.span),
         )
-        yield from _row(number, lines[number - 1], here, number in masked, margin)
+        yield from _row(number, lines[number - 1], here, number in masked, gutter)
         last = number
 
 
@@ -135,85 +129,82 @@ def _rows(mark: LabeledSpan, lines: list[str]) -> Iterator[int]:
 
 
 def _row(
-    number: int, line: str, marks: list[LabeledSpan], masked: bool, margin: Gutter
+    number: int, line: str, marks: list[LabeledSpan], masked: bool, gutter: Gutter
 ) -> Iterator[str]:
     laid = _lay_out_line(line, marks[0].span.start.column if marks else 1, masked)
-    left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, margin.text_width)
-    seen = [cell for cell in laid.cells if left <= cell.column and cell.end <= right]
+    left, right = _window(laid, laid.stretch(marks[0].span)[0] if marks else 0, gutter.text_width)
+    shown = [
+        (column, text)
+        for text, column, end in zip(laid.texts, laid.columns, laid.columns[1:], strict=False)
+        if left <= column and end <= right
+    ]
     before = ELLIPSIS if left else ""
-    yield margin(
-        number,
-        before + "".join(cell.text for cell in seen) + (ELLIPSIS if right < laid.end else ""),
-    )
-    left = seen[0].column if seen else left
+    after = ELLIPSIS if right < laid.end else ""
+    yield gutter(number, before + "".join(text for _, text in shown) + after)
+    if shown:
+        left = shown[0][0]
     for mark in marks:
         start, end = laid.stretch(mark.span)
         if left <= start <= right:
-            yield from _underline(
-                mark, start - left + len(before), max(1, min(end, right) - start), margin
-            )
+            indent = start - left + len(before)
+            yield from _underline(mark, indent, max(1, min(end, right) - start), gutter)
         elif mark.text:
-            yield from (
-                margin("", margin.styler(row, mark.style))
-                for row in wrap(f"column {mark.span.start.column}: {mark.text}", margin.text_width)
-            )
+            label = f"column {mark.span.start.column}: {mark.text}"
+            for row in wrap(label, gutter.text_width):
+                yield gutter("", gutter.styler(row, mark.style))
 
 
-def _underline(mark: LabeledSpan, indent: int, length: int, margin: Gutter) -> Iterator[str]:
+def _underline(mark: LabeledSpan, indent: int, length: int, gutter: Gutter) -> Iterator[str]:
     line = ("^" if mark.primary else "-") * length
-    label = (
-        f"{mark.text} (to line {mark.span.end.line})".strip()
-        if _spans_lines(mark.span)
-        else mark.text
-    )
-    if indent + length + 1 + display_width(label) <= margin.text_width:
-        yield margin("", " " * indent + margin.styler(f"{line} {label}".rstrip(), mark.style))
+    label = mark.text
+    if mark.span.end.line > mark.span.start.line + (mark.span.end.column <= 1):
+        label = f"{label} (to line {mark.span.end.line})".strip()
+    if indent + length + 1 + display_width(label) <= gutter.text_width:
+        yield gutter("", " " * indent + gutter.styler(f"{line} {label}".rstrip(), mark.style))
         return
-    yield margin("", " " * indent + margin.styler(line, mark.style))
-    beside = min(indent, margin.text_width // 2)
-    for row in wrap(label, margin.text_width - beside):
-        yield margin("", " " * beside + margin.styler(row, mark.style))
-
-
-def _spans_lines(span: Span) -> bool:
-    return span.end.line > span.start.line + (span.end.column <= 1)
+    yield gutter("", " " * indent + gutter.styler(line, mark.style))
+    beside = min(indent, gutter.text_width // 2)
+    for row in wrap(label, gutter.text_width - beside):
+        yield gutter("", " " * beside + gutter.styler(row, mark.style))
 
 
 def _lay_out_line(line: str, column: int, masked: bool) -> _LaidOutLine:
     """Lay out a line, or the part of a very long one around a 1-based column."""
-    head = _head(line) if masked else line
-    text = head if head == line else head + REDACTED
-    offset = (
-        max(0, min(column, len(text)) - _CONTEXT_CHARACTERS)
-        if len(text) > 2 * _CONTEXT_CHARACTERS
-        else 0
-    )
-    laid: list[_Cell] = []
-    at = 0
+    head = text = line
+    if masked and (head := _head(line)) != line:
+        text = head + REDACTED
+    offset = 0
+    if len(text) > 2 * _CONTEXT_CHARACTERS:
+        offset = max(0, min(column, len(text)) - _CONTEXT_CHARACTERS)
+    texts: list[str] = []
+    columns = [0]
     for character in text[offset : offset + 2 * _CONTEXT_CHARACTERS]:
-        drawn = " " * (_TAB - at % _TAB) if character == "\t" else escape_line(character)
-        laid.append(_Cell(drawn, at, at + display_width(drawn)))
-        at = laid[-1].end
-    return _LaidOutLine(laid, offset, len(head))
+        tab = " " * (_TAB - columns[-1] % _TAB)
+        texts.append(tab if character == "\t" else escape_line(character))
+        columns.append(columns[-1] + display_width(texts[-1]))
+    return _LaidOutLine(texts, columns, offset, len(head))
 
 
 def _head(line: str) -> str:
     """Return the visible part of a masked line: indentation, list dashes and a harmless key."""
     match = _KEY.match(line)
-    head = match.group() if match else ""
-    return head if redact(head) == head else ""
+    if match is None or redact(match.group()) != match.group():
+        return ""
+    return match.group()
 
 
-def _window(laid: _LaidOutLine, start: int, room: int) -> tuple[int, int]:
+def _window(laid: _LaidOutLine, start: int, width: int) -> tuple[int, int]:
     """Return the columns that fit.
 
     Of a long line it is a part in which the mark starts after at most a third of the width.
     """
-    if laid.end <= room and not laid.offset:
+    if laid.end <= width and not laid.offset:
         return 0, laid.end
-    left = max(0, start - room // 3)
-    left = left if left > len(ELLIPSIS) or laid.offset else 0
-    right = left + room - (len(ELLIPSIS) if left else 0)
+    left, right = max(0, start - width // 3), width
+    if left <= len(ELLIPSIS) and not laid.offset:
+        left = 0
+    if left:
+        right += left - len(ELLIPSIS)
     if right >= laid.end:
-        return max(0, laid.end - room + len(ELLIPSIS)), laid.end
+        return max(0, laid.end - width + len(ELLIPSIS)), laid.end
     return left, right - len(ELLIPSIS)

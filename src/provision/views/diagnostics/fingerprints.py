@@ -5,38 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Diagnostic, Route, Span
 from provision.sanitize import redact
 from provision.views.diagnostics.secret_filter import may_contain_secret
+from provision.views.diagnostics.source_location import SpecSource
 
 _PACKAGES = ("packages", "conda_packages")
 _PACKAGE = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _DIGITS = 32
-
-
-class SpecDocument(Protocol):
-    """One document of a spec file: its index there, its data, and the text of every file."""
-
-    @property
-    def document(self) -> int:
-        """0-based index of the YAML document."""
-        ...
-
-    @property
-    def data(self) -> dict[str, Any] | None:
-        """What the document means; None when its text is too broken."""
-        ...
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Shown name to decoded text."""
-        ...
 
 
 def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
@@ -58,7 +39,7 @@ def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
     return redact(path.removeprefix("."))
 
 
-def fingerprint(finding: Diagnostic, source: SpecDocument) -> str:
+def fingerprint(finding: Diagnostic, source: SpecSource) -> str:
     """Return 32 hexadecimal digits that identify a finding.
 
     They stay the same while lines move, versions change and other items are added or removed.
@@ -72,7 +53,8 @@ def fingerprint(finding: Diagnostic, source: SpecDocument) -> str:
         if isinstance(where, Span)
         else stable_path(where.route, data, private=may_contain_secret(finding))
     )
-    return hashlib.sha256(json.dumps([finding.id, document, place]).encode()).hexdigest()[:_DIGITS]
+    identity = json.dumps([finding.id, document, place])
+    return hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
 
 
 def _item_name(holder: str, item: Any, index: int) -> str:
@@ -82,7 +64,7 @@ def _item_name(holder: str, item: Any, index: int) -> str:
     return str(index) if named is None or isinstance(named, dict | list) else str(named)
 
 
-def _text_of_span(span: Span, source: SpecDocument) -> str:
-    """Text that has no route stands for itself, so far as its line goes."""
+def _text_of_span(span: Span, source: SpecSource) -> str:
+    """Return the first line of a text that has no route."""
     text = source.files.get(span.file, "")[span.start.offset : span.end.offset]
-    return redact(text.splitlines()[0] if text else "")
+    return redact(next(iter(text.splitlines()), ""))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
 from provision.diagnostics import Diagnostic, Severity, Span
 from provision.errors import ProvisionError
-from provision.sanitize import escape_control, redact
 from provision.views.diagnostics.repository_paths import Repository
-from provision.views.diagnostics.source_location import SourceText
+from provision.views.diagnostics.source_location import FindingSource, error_lines, finding_lines
 from provision.views.diagnostics.text import sort_findings
+from provision.views.formatting import to_safe_text
 from provision.views.markdown import escape_markdown
 
 MAX_ANNOTATIONS = 10
@@ -25,9 +24,16 @@ and limits).
 """
 _BYTES_FOR_OMISSION_NOTE = 200
 _RANKS = list(Severity)
+_KINDS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.UNKNOWN: "notice",
+    Severity.INFO: "notice",
+}
+_LocatedFinding = tuple[Diagnostic, Span]
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
-"""As the runner undoes it (actions/runner, ActionCommand.cs)."""
+"""Escapes that the runner decodes (actions/runner, ActionCommand.cs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +44,8 @@ class Annotations:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class _LocatedFinding:
-    finding: Diagnostic
-    span: Span
-
-
 def annotate(
-    documents: Sequence[tuple[Sequence[Diagnostic], SourceText]],
+    documents: Sequence[tuple[Sequence[Diagnostic], FindingSource]],
     unread: Sequence[tuple[str, ProvisionError]],
     repository: Repository,
     *,
@@ -54,53 +54,42 @@ def annotate(
     """Return a command for each finding and each file that could not be read, the gravest first.
 
     With a summary, what GitHub would not show goes there: all beyond ten of a kind. Without,
-    everything is a command, so that the log holds it.
+    everything is a command, so that the log has it.
     """
     found = [
-        _LocatedFinding(one, source.span(one.where))
+        (finding, source.span(finding.where))
         for diagnostics, source in documents
-        for one in sort_findings(diagnostics, source)
+        for finding in sort_findings(diagnostics, source)
     ]
-    found.sort(key=lambda one: _RANKS.index(one.finding.severity))
-    taken = Counter({"error": len(unread)})
-    shown: list[_LocatedFinding] = []
+    found.sort(key=lambda pair: _RANKS.index(pair[0].severity))
+    counts = Counter({"error": len(unread)})
+    commands = [_unreadable_file(name, error, repository) for name, error in unread]
     rest: list[_LocatedFinding] = []
-    for one in found:
-        kind = _kind(one.finding.severity)
-        taken[kind] += 1
-        (rest if summarized and taken[kind] > MAX_ANNOTATIONS else shown).append(one)
-    commands = [
-        *(_unreadable_file(name, error, repository) for name, error in unread),
-        *(_command(one, repository) for one in shown),
-    ]
+    for finding, span in found:
+        kind = _KINDS[finding.severity]
+        counts[kind] += 1
+        if summarized and counts[kind] > MAX_ANNOTATIONS:
+            rest.append((finding, span))
+        else:
+            commands.append(_command(finding, span, repository))
     return Annotations(
         "".join(line + "\n" for line in commands),
         _summary(rest, len(found), repository) if rest else "",
     )
 
 
-def _command(one: _LocatedFinding, repository: Repository) -> str:
-    finding, span = one.finding, one.span
+def _command(finding: Diagnostic, span: Span, repository: Repository) -> str:
+    properties, lead = {}, ""
     path = repository.relative_path(span.file)
-    last = span.end.line - (span.end.column == 1 and span.end.line > span.start.line)
-    properties = {"title": f"{finding.id} {finding.name}"}
-    if path is not None:
-        properties = {
-            "file": path,
-            "line": str(span.start.line),
-            "endLine": str(last),
-            **_columns(span),
-            **properties,
-        }
-    said = (
-        finding.message,
-        f"why: {finding.why}" if finding.why else "",
-        f"help: {finding.help}" if finding.help else "",
-    )
-    lead = "" if path is not None else f"{span.file}:{span.start.line}:{span.start.column}: "
-    return _workflow_command(
-        _kind(finding.severity), properties, lead + "\n".join(part for part in said if part)
-    )
+    if path is None:
+        lead = f"{span.file}:{span.start.line}:{span.start.column}: "
+    else:
+        last = span.end.line - (span.end.column == 1 and span.end.line > span.start.line)
+        lines = {"line": str(span.start.line), "endLine": str(last)}
+        properties = {"file": path, **lines, **_columns(span)}
+    properties["title"] = f"{finding.id} {finding.name}"
+    text = "\n".join(finding_lines(finding))
+    return _workflow_command(_KINDS[finding.severity], properties, lead + text)
 
 
 def _columns(span: Span) -> Mapping[str, str]:
@@ -119,53 +108,29 @@ def _columns(span: Span) -> Mapping[str, str]:
 def _unreadable_file(name: str, error: ProvisionError, repository: Repository) -> str:
     path = repository.relative_path(name)
     properties = {"file": path} if path is not None else {}
-    return _workflow_command(
-        "error",
-        {**properties, "title": "provision could not read it"},
-        "\n".join(part for part in (error.what, error.why, error.hint) if part),
-    )
+    properties["title"] = "provision could not read it"
+    return _workflow_command("error", properties, "\n".join(error_lines(error)))
 
 
-def _workflow_command(kind: str, properties: Mapping[str, str], data: str) -> str:
+def _workflow_command(kind: str, properties: Mapping[str, str], text: str) -> str:
     listed = ",".join(
-        f"{name}={escape_control(redact(value)).translate(_PROPERTY)}"
-        for name, value in properties.items()
+        f"{name}={to_safe_text(value).translate(_PROPERTY)}" for name, value in properties.items()
     )
-    return f"::{kind} {listed}::{escape_control(redact(data)).translate(_DATA)}"
+    return f"::{kind} {listed}::{to_safe_text(text).translate(_DATA)}"
 
 
 def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository) -> str:
-    head = (
+    text = (
         f"### provision lint: {total} findings, {len(rest)} of them beyond what GitHub "
         "annotates\n\n"
     )
-    text, left = head, len(rest)
-    for row in _rows(rest, repository):
-        if len((text + row).encode()) > MAX_SUMMARY_BYTES - _BYTES_FOR_OMISSION_NOTE:
-            break
-        text += row
-        left -= 1
-    return text + (
-        f"\n{left} more are not listed, for the summary would be too large.\n" if left else "\n"
-    )
-
-
-def _rows(rest: Sequence[_LocatedFinding], repository: Repository) -> Iterator[str]:
-    for one in rest:
-        finding, start = one.finding, one.span.start
-        path = repository.relative_path(one.span.file) or one.span.file
-        at = escape_markdown(f"{path}:{start.line}:{start.column}")
+    for number, (finding, span) in enumerate(rest):
+        path = repository.relative_path(span.file) or span.file
+        location = escape_markdown(f"{path}:{span.start.line}:{span.start.column}")
         label = f"**{finding.severity.value}** {escape_markdown(finding.id)}"
-        yield f"- {label} {at}: {escape_markdown(finding.message)}\n"
-
-
-def _kind(severity: Severity) -> str:
-    match severity:
-        case Severity.ERROR:
-            return "error"
-        case Severity.WARNING:
-            return "warning"
-        case Severity.UNKNOWN | Severity.INFO:
-            return "notice"
-        case _:
-            assert_never(severity)
+        row = f"- {label} {location}: {escape_markdown(finding.message)}\n"
+        if len((text + row).encode()) > MAX_SUMMARY_BYTES - _BYTES_FOR_OMISSION_NOTE:
+            left = len(rest) - number
+            return f"{text}\n{left} more are not listed, for the summary would be too large.\n"
+        text += row
+    return text + "\n"

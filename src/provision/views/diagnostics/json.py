@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, assert_never
+from collections.abc import Iterable, Sequence
+from typing import Any, assert_never
 
 from provision import __version__
 from provision.diagnostics import (
@@ -12,8 +12,6 @@ from provision.diagnostics import (
     Edit,
     Fix,
     Insert,
-    Location,
-    Position,
     Replace,
     Route,
     RouteLocation,
@@ -21,25 +19,10 @@ from provision.diagnostics import (
     Span,
 )
 from provision.sanitize import redact
+from provision.views.diagnostics.source_location import FindingSource
+from provision.views.diagnostics.text import sort_findings
 
 VERSION = 1
-
-
-class FindingSource(Protocol):
-    """The text of findings, with the index of the document in its file."""
-
-    @property
-    def document(self) -> int:
-        """0-based index of the YAML document."""
-        ...
-
-    def span(self, where: Location) -> Span:
-        """Return the stretch of text that `where` means."""
-        ...
-
-    def apply_fixes(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
-        """Return the new text of each file that the fixes change."""
-        ...
 
 
 def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -> dict[str, Any]:
@@ -49,18 +32,7 @@ def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -
     made by `--fix` if it is "safe"; one that does not would change an extended file or a value
     that other places share.
     """
-    ranks = list(Severity)
-    order = sorted(
-        diagnostics,
-        key=lambda d: (
-            source.span(d.where).file,
-            source.span(d.where).start,
-            ranks.index(d.severity),
-            d.id,
-            d.message,
-        ),
-    )
-    return _envelope([_finding(d, source) for d in order])
+    return _envelope([_finding(finding, source) for finding in sort_findings(diagnostics, source)])
 
 
 def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -69,11 +41,9 @@ def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _envelope(found: list[dict[str, Any]]) -> dict[str, Any]:
-    counts = {
-        severity.value: sum(one["severity"] == severity.value for one in found)
-        for severity in Severity
-    }
-    fixes = [one["fix"] for one in found if one["fix"] is not None]
+    severities = [finding["severity"] for finding in found]
+    counts = {severity.value: severities.count(severity.value) for severity in Severity}
+    fixes = [finding["fix"] for finding in found if finding["fix"] is not None]
     fixable = sum(
         fix["applies"] and fix["applicability"] == Applicability.SAFE.value for fix in fixes
     )
@@ -101,11 +71,11 @@ def _finding(finding: Diagnostic, source: FindingSource) -> dict[str, Any]:
         "range": _range(span),
         "related": [
             {
-                "message": redact(r.text),
-                "file": redact(source.span(r.where).file),
-                "range": _range(source.span(r.where)),
+                "message": redact(related.text),
+                "file": redact(source.span(related.where).file),
+                "range": _range(source.span(related.where)),
             }
-            for r in finding.related
+            for related in finding.related
         ],
         "fix": None if finding.fix is None else _fix(finding.fix, source),
     }
@@ -142,8 +112,7 @@ def _path(route: Route) -> list[str | int]:
 
 
 def _range(span: Span) -> dict[str, Any]:
-    return {"start": _position(span.start), "end": _position(span.end)}
-
-
-def _position(position: Position) -> dict[str, int]:
-    return {"line": position.line, "column": position.column, "offset": position.offset}
+    return {
+        side: {"line": position.line, "column": position.column, "offset": position.offset}
+        for side, position in (("start", span.start), ("end", span.end))
+    }

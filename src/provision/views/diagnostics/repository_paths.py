@@ -26,12 +26,10 @@ class Repository:
     def from_environment(cls, here: Path, environment: Mapping[str, str]) -> Repository:
         """Return the checkout of GITHUB_WORKSPACE if `here` is in it, else `here`."""
         workspace = environment.get("GITHUB_WORKSPACE", "")
-        root = (
-            Path(os.path.normpath(workspace))
-            if workspace and Path(workspace).is_absolute()
-            else here
-        )
-        return cls(root if here.is_relative_to(root) else here, here)
+        root = Path(os.path.normpath(workspace))
+        if not root.is_absolute() or not here.is_relative_to(root):
+            root = here
+        return cls(root, here)
 
     def relative_path(self, name: str) -> str | None:
         """Return a file's path below the root, with slashes; None for any other file."""

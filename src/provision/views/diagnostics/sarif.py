@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, assert_never
+from functools import partial
+from typing import Any
 
 from provision import __version__
 from provision.diagnostics import (
     Applicability,
     Diagnostic,
-    Fix,
     Location,
-    RelatedLocation,
     RouteLocation,
     RoutePart,
     Severity,
     Span,
 )
 from provision.errors import ProvisionError
-from provision.sanitize import REDACTED, escape_control, redact
-from provision.views.diagnostics.fingerprints import SpecDocument, fingerprint, stable_path
+from provision.sanitize import REDACTED, redact
+from provision.views.diagnostics.fingerprints import fingerprint, stable_path
 from provision.views.diagnostics.repository_paths import URI_BASE_ID, Repository
 from provision.views.diagnostics.secret_filter import may_contain_secret
-from provision.views.diagnostics.source_location import SourceText
+from provision.views.diagnostics.source_location import SpecSource, error_lines, finding_lines
 from provision.views.diagnostics.text import sort_findings
+from provision.views.formatting import to_safe_text
 from provision.views.rule_page import RulePage, render_text
 
 SCHEMA = (
@@ -33,22 +33,20 @@ SCHEMA = (
 INTERNAL_ERROR_PREFIX = "BUG"
 _FINGERPRINT = "provisionPath/v1"
 _WIDTH = 100
+_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.UNKNOWN: "note",
+    Severity.INFO: "note",
+}
 _SECURITY = {Severity.ERROR: "8.0", Severity.WARNING: "5.0"}
 """GitHub shows 7.0 to 8.9 as high and 4.0 to 6.9 as medium (docs.github.com, SARIF support,
 security-severity).
 """
 
 
-class SarifSource(SpecDocument, SourceText, Protocol):
-    """One document of a spec file: its data, its text, and the edits of fixes."""
-
-    def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
-        """Return the spans that a fix replaces with their new text; () if it does not apply."""
-        ...
-
-
 def to_sarif_log(
-    documents: Sequence[tuple[Sequence[Diagnostic], SarifSource]],
+    documents: Sequence[tuple[Sequence[Diagnostic], SpecSource]],
     unread: Sequence[tuple[str, ProvisionError]],
     pages: Sequence[RulePage],
     repository: Repository,
@@ -60,24 +58,31 @@ def to_sarif_log(
     could not be read and our own faults are notifications.
     """
     rules = [page for page in pages if not page.id.startswith(INTERNAL_ERROR_PREFIX)]
+    faults = [page for page in pages if page.id.startswith(INTERNAL_ERROR_PREFIX)]
     found = [
-        (one, source)
+        (finding, source)
         for diagnostics, source in documents
-        for one in sort_findings(diagnostics, source)
+        for finding in sort_findings(diagnostics, source)
     ]
-    faults = [(one, source) for one, source in found if one.id.startswith(INTERNAL_ERROR_PREFIX)]
     notes = [
         *(_unreadable_file(name, error, repository) for name, error in unread),
-        *(_internal_error(one, source, repository) for one, source in faults),
+        *(
+            _internal_error(finding, source, repository)
+            for finding, source in found
+            if finding.id.startswith(INTERNAL_ERROR_PREFIX)
+        ),
     ]
     files = dict.fromkeys(
         (*(name for _, source in documents for name in source.files), *(name for name, _ in unread))
     )
     run = {
         "tool": {
-            "driver": _driver(
-                rules, [page for page in pages if page.id.startswith(INTERNAL_ERROR_PREFIX)]
-            )
+            "driver": {
+                "name": "provision",
+                "version": __version__,
+                "rules": [_rule(page) for page in rules],
+                "notifications": [_rule(page) for page in faults],
+            }
         },
         "invocations": [
             {
@@ -92,20 +97,9 @@ def to_sarif_log(
         "artifacts": [{"location": repository.sarif_location(name)} for name in files],
         "columnKind": "unicodeCodePoints",
         "redactionTokens": [REDACTED],
-        "results": list(
-            _results([pair for pair in found if pair not in faults], rules, repository)
-        ),
+        "results": list(_results(found, rules, repository)),
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _driver(rules: Sequence[RulePage], faults: Sequence[RulePage]) -> dict[str, Any]:
-    return {
-        "name": "provision",
-        "version": __version__,
-        "rules": [_rule(page) for page in rules],
-        "notifications": [_rule(page) for page in faults],
-    }
 
 
 def _rule(page: RulePage) -> dict[str, Any]:
@@ -123,61 +117,57 @@ def _rule(page: RulePage) -> dict[str, Any]:
         "shortDescription": {"text": page.summary},
         "fullDescription": {"text": page.description},
         "help": {"text": render_text(page, False, _WIDTH), "markdown": page.markdown},
-        "defaultConfiguration": {"level": _level(page.severity)},
+        "defaultConfiguration": {"level": _LEVELS[page.severity]},
         "properties": properties,
     }
 
 
 def _results(
-    found: Sequence[tuple[Diagnostic, SarifSource]],
+    found: Sequence[tuple[Diagnostic, SpecSource]],
     rules: Sequence[RulePage],
     repository: Repository,
 ) -> Iterator[dict[str, Any]]:
-    places = {page.id: index for index, page in enumerate(rules)}
+    indexes = {page.id: index for index, page in enumerate(rules)}
     seen: Counter[tuple[str, str]] = Counter()
     for finding, source in found:
-        mark = fingerprint(finding, source)
-        seen[source.span(finding.where).file, mark] += 1
+        if finding.id.startswith(INTERNAL_ERROR_PREFIX):
+            continue
+        locate = partial(
+            _location, source=source, repository=repository, private=may_contain_secret(finding)
+        )
+        file, mark = source.span(finding.where).file, fingerprint(finding, source)
+        seen[file, mark] += 1
         result = {
             "ruleId": finding.id,
-            "ruleIndex": places[finding.id],
-            "level": _level(finding.severity),
-            "message": {"text": _message(finding)},
-            "locations": [
-                _location(finding.where, source, repository, private=may_contain_secret(finding))
-            ],
-            "partialFingerprints": {
-                _FINGERPRINT: f"{mark}:{seen[source.span(finding.where).file, mark]}"
-            },
+            "ruleIndex": indexes[finding.id],
+            "level": _LEVELS[finding.severity],
+            "message": _message(finding),
+            "locations": [locate(finding.where)],
+            "partialFingerprints": {_FINGERPRINT: f"{mark}:{seen[file, mark]}"},
             "properties": {"severity": finding.severity.value, "document": source.document},
         }
         if finding.related:
             result["relatedLocations"] = [
-                _related(one, source, repository, private=may_contain_secret(finding))
-                for one in finding.related
+                {**locate(related.where), "message": _text(related.text)}
+                for related in finding.related
             ]
         if fixes := _fixes(finding, source, repository):
             result["fixes"] = fixes
         yield result
 
 
-def _message(finding: Diagnostic) -> str:
-    said = (
-        ("", finding.message),
-        ("why: ", finding.why),
-        ("help: ", finding.help),
-        ("source: ", finding.source),
-    )
-    return "\n".join(label + _plain(words) for label, words in said if words)
+def _message(finding: Diagnostic) -> dict[str, str]:
+    source = [f"source: {finding.source}"] if finding.source else []
+    return _text("\n".join([*finding_lines(finding), *source]))
 
 
-def _plain(words: str) -> str:
-    """Foreign text as text alone: `[text](target)` would be a link (section 3.11.6)."""
-    return escape_control(redact(words)).replace("](", "] (")
+def _text(text: str) -> dict[str, str]:
+    """Return foreign text as text alone: `[text](target)` would be a link (section 3.11.6)."""
+    return {"text": to_safe_text(text).replace("](", "] (")}
 
 
 def _location(
-    where: Location, source: SarifSource, repository: Repository, *, private: bool
+    where: Location, source: SpecSource, repository: Repository, *, private: bool
 ) -> dict[str, Any]:
     span = source.span(where)
     location: dict[str, Any] = {
@@ -197,15 +187,6 @@ def _location(
     return location
 
 
-def _related(
-    related: RelatedLocation, source: SarifSource, repository: Repository, *, private: bool
-) -> dict[str, Any]:
-    return {
-        **_location(related.where, source, repository, private=private),
-        "message": {"text": _plain(related.text)},
-    }
-
-
 def _region(span: Span) -> dict[str, int]:
     return {
         "startLine": span.start.line,
@@ -217,10 +198,8 @@ def _region(span: Span) -> dict[str, int]:
     }
 
 
-def _fixes(
-    finding: Diagnostic, source: SarifSource, repository: Repository
-) -> list[dict[str, Any]]:
-    """Fixes that a tool can make. One that would repeat a secret is left out."""
+def _fixes(finding: Diagnostic, source: SpecSource, repository: Repository) -> list[dict[str, Any]]:
+    """Return the fix that a tool can make, unless it would repeat a secret."""
     fix = finding.fix
     if fix is None or fix.applicability is Applicability.MANUAL or may_contain_secret(finding):
         return []
@@ -236,7 +215,7 @@ def _fixes(
     }
     return [
         {
-            "description": {"text": _plain(fix.title)},
+            "description": _text(fix.title),
             "artifactChanges": [change],
             "properties": {"applicability": fix.applicability.value},
         }
@@ -244,33 +223,19 @@ def _fixes(
 
 
 def _unreadable_file(name: str, error: ProvisionError, repository: Repository) -> dict[str, Any]:
-    words = "\n".join(_plain(part) for part in (error.what, error.why, error.hint) if part)
     return {
         "level": "error",
-        "message": {"text": words},
+        "message": _text("\n".join(error_lines(error))),
         "locations": [{"physicalLocation": {"artifactLocation": repository.sarif_location(name)}}],
     }
 
 
 def _internal_error(
-    finding: Diagnostic, source: SarifSource, repository: Repository
+    finding: Diagnostic, source: SpecSource, repository: Repository
 ) -> dict[str, Any]:
-    location = _location(finding.where, source, repository, private=True)
     return {
         "level": "error",
         "descriptor": {"id": finding.id},
-        "message": {"text": _message(finding)},
-        "locations": [location],
+        "message": _message(finding),
+        "locations": [_location(finding.where, source, repository, private=True)],
     }
-
-
-def _level(severity: Severity) -> str:
-    match severity:
-        case Severity.ERROR:
-            return "error"
-        case Severity.WARNING:
-            return "warning"
-        case Severity.UNKNOWN | Severity.INFO:
-            return "note"
-        case _:
-            assert_never(severity)

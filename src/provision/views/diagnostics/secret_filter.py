@@ -1,11 +1,11 @@
-"""What no view may show of a finding."""
+"""Findings that may point at a secret, which no view shows."""
 
 from __future__ import annotations
 
 from provision.diagnostics import Diagnostic, RouteLocation, RoutePart
 
 _SECRET_RULES = ("SEC001", "SPC007")
-"""Findings whose place holds a secret in the clear."""
+"""Findings whose place contains a secret in the clear."""
 _SHAPE_RULE_PREFIXES = ("YML", "SPC")
 """Under `secrets`, what has not the shape of a reference may be the secret itself."""
 

@@ -1,38 +1,46 @@
-"""Findings for a terminal: sorted, a frame or a line each, with counts."""
+"""Findings for a terminal: sorted, in full or a line each, with counts."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import assert_never
 
 from provision.diagnostics import Applicability, Diagnostic, Severity
-from provision.views.diagnostics.source_location import SourceText, format_location, redact_line
+from provision.views.diagnostics.source_location import (
+    SEVERITY_LABELS,
+    FindingSource,
+    format_location,
+    redact_line,
+)
 from provision.views.formatting import pluralize
 
 _RANKS = list(Severity)
-_NO_FINDINGS = "No findings."
 
 
 def render_findings(
     diagnostics: Sequence[Diagnostic],
-    source: SourceText,
+    source: FindingSource,
     color: bool,
     width: int,
     with_footer: bool = True,
 ) -> str:
-    """Return a frame for each finding, sorted, and the counts; `width` in cells.
+    """Return each finding in full, sorted, and the counts; `width` in cells.
 
     It has no control characters but newlines and our colors.
     """
-    frames = _frames(diagnostics, source, color, width) if diagnostics else []
-    return "\n".join(
-        [*frames, render_footer(diagnostics, count_fixable(diagnostics, source)) + "\n"]
-        if with_footer
-        else frames
-    )
+    parts: list[str] = []
+    if diagnostics:
+        # Imported here: a clean spec does not need it.
+        from provision.views.diagnostics.full_finding import render_in_full
+
+        ordered = sort_findings(diagnostics, source)
+        parts = [text + "\n" for text in render_in_full(ordered, source, color, width)]
+    if with_footer:
+        parts.append(render_footer(diagnostics, count_fixable(diagnostics, source)) + "\n")
+    return "\n".join(parts)
 
 
-def render_concise(diagnostics: Sequence[Diagnostic], source: SourceText) -> str:
+def render_concise(diagnostics: Sequence[Diagnostic], source: FindingSource) -> str:
     """Return a line per finding for editors and grep: `file:line:column: severity ID message`."""
     return "".join(
         f"{format_location(source.span(d.where))}: {d.severity} {d.id} {redact_line(d.message)}\n"
@@ -42,16 +50,21 @@ def render_concise(diagnostics: Sequence[Diagnostic], source: SourceText) -> str
 
 def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
     """Return the last line: findings by severity, and how many `--fix` would remove."""
-    counts = [
-        _counted(sum(d.severity is severity for d in diagnostics), severity) for severity in _RANKS
-    ]
-    said = ", ".join(count for count in counts if count)
-    return (f"Found {said}." if said else _NO_FINDINGS) + (
-        f" [*] {fixable} fixable with --fix." if fixable else ""
-    )
+    counts = Counter(finding.severity for finding in diagnostics)
+    parts = []
+    for severity in filter(counts.__getitem__, Severity):
+        word, _ = SEVERITY_LABELS[severity]
+        count = pluralize(counts[severity], word)
+        if severity is Severity.UNKNOWN:
+            count = f"{counts[severity]} {word}"
+        parts.append(count)
+    footer = f"Found {', '.join(parts)}." if parts else "No findings."
+    if fixable:
+        footer += f" [*] {fixable} fixable with --fix."
+    return footer
 
 
-def count_fixable(diagnostics: Iterable[Diagnostic], source: SourceText) -> int:
+def count_fixable(diagnostics: Iterable[Diagnostic], source: FindingSource) -> int:
     """Return how many findings have a safe fix that applies.
 
     Fixes do not touch extended files and values that other places share.
@@ -64,7 +77,7 @@ def count_fixable(diagnostics: Iterable[Diagnostic], source: SourceText) -> int:
     )
 
 
-def sort_findings(diagnostics: Iterable[Diagnostic], source: SourceText) -> list[Diagnostic]:
+def sort_findings(diagnostics: Iterable[Diagnostic], source: FindingSource) -> list[Diagnostic]:
     """Return the findings by file, place, severity and id."""
     return sorted(
         diagnostics,
@@ -76,28 +89,3 @@ def sort_findings(diagnostics: Iterable[Diagnostic], source: SourceText) -> list
             d.message,
         ),
     )
-
-
-def _frames(
-    diagnostics: Sequence[Diagnostic], source: SourceText, color: bool, width: int
-) -> list[str]:
-    from provision.views.diagnostics import frame as frames  # here: a clean spec is read without it
-
-    sheet = frames.make_frame_context(diagnostics, source, color, width)
-    return [
-        "\n".join(frames.render_frame(d, sheet)) + "\n" for d in sort_findings(diagnostics, source)
-    ]
-
-
-def _counted(count: int, severity: Severity) -> str:
-    match severity:
-        case _ if not count:
-            return ""
-        case Severity.ERROR | Severity.WARNING:
-            return pluralize(count, severity.value)
-        case Severity.UNKNOWN:
-            return f"{count} unknown"
-        case Severity.INFO:
-            return pluralize(count, "note")
-        case _:
-            assert_never(severity)

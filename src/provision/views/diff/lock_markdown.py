@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Severity
 from provision.lock.diff import LockReview
-from provision.views.diagnostics.source_location import SourceText
+from provision.views.diagnostics.source_location import FindingSource
 from provision.views.diagnostics.text import sort_findings
 from provision.views.diff.lock_text import (
     change_symbol,
@@ -29,7 +29,7 @@ _Section = tuple[str, list[tuple[Severity | None, str]]]
 """A title, and rows of a severity and a text."""
 
 
-def render_comment(review: LockReview, source: SourceText) -> str:
+def render_comment(review: LockReview, source: FindingSource) -> str:
     """Return the changes as Markdown: decisive ones first, packages in a table."""
     lines = [f"### Lock: {escape_markdown(review.old)} → {escape_markdown(review.new)}\n"]
     if review.comparison.is_empty:
@@ -48,7 +48,7 @@ def render_comment(review: LockReview, source: SourceText) -> str:
     return "\n".join(lines)
 
 
-def _decisive_sections(review: LockReview, source: SourceText) -> Iterator[_Section]:
+def _decisive_sections(review: LockReview, source: FindingSource) -> Iterator[_Section]:
     yield (
         "By the facts",
         [
@@ -70,7 +70,7 @@ def _decisive_sections(review: LockReview, source: SourceText) -> Iterator[_Sect
     )
 
 
-def _other_sections(review: LockReview, source: SourceText) -> Iterator[_Section]:
+def _other_sections(review: LockReview, source: FindingSource) -> Iterator[_Section]:
     diff = review.comparison
     if diff.python:
         yield "Python", [(None, f"{diff.python.old} -> {diff.python.new}")]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from dataclasses import asdict
+from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.torch_upgrade import Implication
@@ -18,20 +19,26 @@ from provision.lock.diff import (
 )
 from provision.sanitize import redact
 from provision.views.diagnostics import json as data
-from provision.views.diagnostics.source_location import SourceText, format_location, redact_line
+from provision.views.diagnostics.source_location import (
+    SEVERITY_LABELS,
+    FindingSource,
+    format_location,
+    redact_line,
+)
 from provision.views.diagnostics.text import sort_findings
-from provision.views.terminal_text import Style, Styler, wrap
+from provision.views.formatting import Style, Styler, indent_rest, map_strings, wrap
 
 VERSION = 1
 _INDENT = 10
+_SYMBOL_STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.WARNING}
 
 
-def render_text(review: LockReview, source: SourceText, color: bool, width: int) -> str:
+def render_text(review: LockReview, source: FindingSource, color: bool, width: int) -> str:
     """Return the changes for a terminal, the decisive ones first; `width` in cells."""
     return "\n".join(_lines(review, source, Styler(color), max(40, width))) + "\n"
 
 
-def to_json(review: LockReview, source: data.FindingSource) -> dict[str, Any]:
+def to_json(review: LockReview, source: FindingSource) -> dict[str, Any]:
     """Return the changes as data; strings are exact but for secrets, so dump with ensure_ascii."""
     diff = review.comparison
     document = {
@@ -39,15 +46,9 @@ def to_json(review: LockReview, source: data.FindingSource) -> dict[str, Any]:
         "old": review.old,
         "new": review.new,
         "changed": not diff.is_empty,
-        "python": None if diff.python is None else _old_and_new(diff.python),
+        "python": diff.python and _old_and_new(diff.python),
         "packages": [
-            {
-                "name": change.name,
-                "old": _locked_version(change.old),
-                "new": _locked_version(change.new),
-                "where": list(change.where) or None,
-            }
-            for change in diff.packages
+            {**asdict(change), "where": list(change.where) or None} for change in diff.packages
         ],
         "unchanged": diff.unchanged,
         "files": [
@@ -70,34 +71,32 @@ def to_json(review: LockReview, source: data.FindingSource) -> dict[str, Any]:
             }
             for change in diff.targets
         ],
-        "indexes": [{"name": change.name, **_old_and_new(change)} for change in diff.indexes],
+        "indexes": [asdict(change) for change in diff.indexes],
         "asked": [{"field": change.name, **_old_and_new(change)} for change in diff.inputs],
         "follows": [
-            {**_implication(one.meaning), "targets": list(one.targets)}
-            for one in review.consequences
+            {**consequence.meaning._asdict(), "targets": list(consequence.targets)}
+            for consequence in review.consequences
         ],
-        "elsewhere": [_implication(meaning) for meaning in review.other_cards],
+        "elsewhere": [meaning._asdict() for meaning in review.other_cards],
     }
     findings = {
-        name: data.findings_to_json(diagnostics, source)["diagnostics"]
-        for name, diagnostics in (
-            ("new", review.new_findings),
-            ("settled", review.resolved_findings),
-        )
+        "new": data.findings_to_json(review.new_findings, source)["diagnostics"],
+        "settled": data.findings_to_json(review.resolved_findings, source)["diagnostics"],
     }
-    return {**_redact_tree(document), "findings": findings}
+    return {**map_strings(document, redact), "findings": findings}
 
 
 def summarize_packages(review: LockReview) -> str:
     """Return how many packages changed, in one line without a full stop."""
-    counts = {"added": 0, "removed": 0, "changed": 0, "unchanged": review.comparison.unchanged}
-    for change in review.comparison.packages:
-        if change.old is None:
-            counts["added"] += 1
-        elif change.new is None:
-            counts["removed"] += 1
-        else:
-            counts["changed"] += 1
+    packages = review.comparison.packages
+    added = sum(change.old is None for change in packages)
+    removed = sum(change.new is None for change in packages)
+    counts = {
+        "added": added,
+        "removed": removed,
+        "changed": len(packages) - added - removed,
+        "unchanged": review.comparison.unchanged,
+    }
     shown = [f"{count} {label}" for label, count in counts.items() if count]
     return f"packages: {', '.join(shown) or 'none'}"
 
@@ -170,18 +169,18 @@ def describe_consequence(meaning: Implication, targets: Sequence[str]) -> str:
     return f"{meaning.text} (target {', '.join(targets)})" if targets else meaning.text
 
 
-def describe_finding_with_help(finding: Diagnostic, source: SourceText) -> str:
+def describe_finding_with_help(finding: Diagnostic, source: FindingSource) -> str:
     """Return a finding with its place and its help."""
     text = describe_finding(finding, source)
     return f"{text}; {finding.help}" if finding.help else text
 
 
-def describe_finding(finding: Diagnostic, source: SourceText) -> str:
+def describe_finding(finding: Diagnostic, source: FindingSource) -> str:
     """Return a finding with its place."""
     return f"{finding.id} {format_location(source.span(finding.where))}: {finding.message}"
 
 
-def _lines(review: LockReview, source: SourceText, styler: Styler, width: int) -> Iterator[str]:
+def _lines(review: LockReview, source: FindingSource, styler: Styler, width: int) -> Iterator[str]:
     diff = review.comparison
     for row in wrap(redact_line(f"{review.old} -> {review.new}"), width):
         yield styler(row, Style.STRONG)
@@ -191,64 +190,48 @@ def _lines(review: LockReview, source: SourceText, styler: Styler, width: int) -
         for number, (label, text) in enumerate(rows):
             if title and not number:
                 yield styler(title, Style.STRONG)
-            first, *rest = wrap(redact_line(text), max(20, width - _INDENT))
-            yield f"  {label} {first}"
-            for row in rest:
-                yield f"      {row}"
+            lines = wrap(redact_line(text), max(20, width - _INDENT))
+            yield from indent_rest(f"  {label} ", lines, 6)
 
 
 def _sections(
-    review: LockReview, source: SourceText, styler: Styler
+    review: LockReview, source: FindingSource, styler: Styler
 ) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the sections as a title and rows of label and text."""
 
     def symbol(change: PackageChange | TargetChange | ValueChange) -> str:
         text = change_symbol(change.old, change.new)
-        styles = {"+": Style.ADDED, "-": Style.REMOVED}
-        return styler(text, styles.get(text, Style.WARNING))
+        return styler(text, _SYMBOL_STYLES[text])
+
+    def severity(value: Severity) -> str:
+        return styler(*SEVERITY_LABELS[value])
 
     diff = review.comparison
-    yield "", [(symbol(one), _describe_package(one)) for one in diff.packages]
-    yield (
-        "the same version with other files:",
-        [
-            (
-                _severity(Severity.WARNING if one.suspicious else Severity.INFO, styler),
-                describe_file_changes(one),
-            )
-            for one in diff.files
-        ],
-    )
+    yield "", [(symbol(change), _describe_package(change)) for change in diff.packages]
+    files = []
+    for one in diff.files:
+        label = severity(Severity.WARNING if one.suspicious else Severity.INFO)
+        files.append((label, describe_file_changes(one)))
+    yield "the same version with other files:", files
     if diff.python:
-        yield (
-            "Python:",
-            [(styler("~", Style.WARNING), f"{diff.python.old} -> {diff.python.new}")],
-        )
-    yield "targets:", [(symbol(one), describe_target_change(one)) for one in diff.targets]
-    yield "indexes:", [(symbol(one), describe_value_change(one)) for one in diff.indexes]
-    yield (
-        "the spec asks otherwise:",
-        [(symbol(one), describe_value_change(one)) for one in diff.inputs],
-    )
-    yield (
-        "by the facts:",
-        [
-            (
-                _severity(one.meaning.severity, styler),
-                describe_consequence(one.meaning, one.targets),
-            )
-            for one in review.consequences
-        ],
-    )
-    yield (
-        "found by the rules since:",
-        [
-            (_severity(one.severity, styler), describe_finding_with_help(one, source))
-            for one in sort_findings(review.new_findings, source)
-        ],
-    )
-    settled = sort_findings(review.resolved_findings, source)
+        versions = f"{diff.python.old} -> {diff.python.new}"
+        yield "Python:", [(symbol(diff.python), versions)]
+    yield "targets:", [(symbol(change), describe_target_change(change)) for change in diff.targets]
+    for title, changes in (
+        ("indexes:", diff.indexes),
+        ("the spec asks otherwise:", diff.inputs),
+    ):
+        yield title, [(symbol(change), describe_value_change(change)) for change in changes]
+    consequences = [
+        (severity(one.meaning.severity), describe_consequence(one.meaning, one.targets))
+        for one in review.consequences
+    ]
+    yield "by the facts:", consequences
+    new = sort_findings(review.new_findings, source)
+    found = [(severity(one.severity), describe_finding_with_help(one, source)) for one in new]
+    yield "found by the rules since:", found
     label = styler("-", Style.GOOD)
+    settled = sort_findings(review.resolved_findings, source)
     yield "settled:", [(label, describe_finding(one, source)) for one in settled]
 
 
@@ -259,26 +242,8 @@ def _describe_package(change: PackageChange) -> str:
     return f"{text} ({notes})" if notes else text
 
 
-def _severity(severity: Severity, styler: Styler) -> str:
-    match severity:
-        case Severity.ERROR:
-            return styler("error", Style.ERROR)
-        case Severity.WARNING | Severity.UNKNOWN:
-            return styler(severity.value, Style.WARNING)
-        case Severity.INFO:
-            return styler("note", Style.INFO)
-        case _:
-            assert_never(severity)
-
-
 def _old_and_new(change: ValueChange) -> dict[str, str | None]:
     return {"old": change.old, "new": change.new}
-
-
-def _locked_version(locked: LockedVersion | None) -> dict[str, Any] | None:
-    if locked is None:
-        return None
-    return {"version": locked.version, "index": locked.index, "unconfirmed": locked.unconfirmed}
 
 
 def _environment(environment: LockedEnvironment | None) -> dict[str, Any] | None:
@@ -289,19 +254,3 @@ def _environment(environment: LockedEnvironment | None) -> dict[str, Any] | None
         "flavour": environment.flavour,
         "glibc": environment.glibc,
     }
-
-
-def _implication(meaning: Implication) -> dict[str, str]:
-    return {"kind": meaning.kind.value, "severity": meaning.severity.value, "text": meaning.text}
-
-
-def _redact_tree(value: Any) -> Any:
-    match value:
-        case str():
-            return redact(value)
-        case dict():
-            return {key: _redact_tree(item) for key, item in value.items()}
-        case list():
-            return [_redact_tree(item) for item in value]
-        case _:
-            return value

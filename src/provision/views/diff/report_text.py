@@ -10,7 +10,7 @@ from provision.sanitize import escape_line
 from provision.verification.diff.model import (
     CheckChange,
     CheckPair,
-    ReadingDifference,
+    ReadingPair,
     ReportComparison,
 )
 from provision.verification.diff.summary import (
@@ -21,15 +21,22 @@ from provision.verification.diff.summary import (
     format_value,
     summarize_comparison,
 )
+from provision.views.formatting import (
+    LABEL_WIDTH,
+    Style,
+    Styler,
+    clip,
+    labeled_rows,
+    truncate,
+    wrap,
+)
 from provision.views.markdown import escape_markdown, table_row
-from provision.views.terminal_text import ELLIPSIS, Style, Styler, truncate, wrap
 
 VERSION = 1
 SCREEN_ROWS = 25
 """Rows without `everything`: one screen of the smallest terminal in use (80 x 25)."""
 
 
-_LABEL_WIDTH = 12
 _HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
 """Classes of readings that are shown with --all only."""
 _MAX_CAUSES = 3
@@ -162,7 +169,7 @@ def _checks(comparison: ReportComparison, width: int, level: _DetailLevel) -> It
 def _describe_failure(comparison: ReportComparison, pair: CheckPair) -> str:
     """Return the messages of a check that fails on both sides, or on the only one that ran it."""
     a, b = pair.messages
-    if "" in (pair.a, pair.b):
+    if None in (pair.a, pair.b):
         return f"{describe_one_sided_failure(pair, comparison)}: {a or b}"
     message = a if a == b else f"{a} ({comparison.a.name}), {b} ({comparison.b.name})"
     return f"{pair.id} {pair.title} fails on both: {message}"
@@ -177,20 +184,19 @@ def _full_check(
     fields += [("differs", describe_difference(one)) for one in change.causes[:_MAX_CAUSES]]
     for label, text in (*fields, ("fix", change.fix)):
         if text:
-            first, *rest = _clip(text, width - _LABEL_WIDTH, max_rows)
-            yield f"  {label:<{_LABEL_WIDTH - 2}}{first}"
-            for row in rest:
-                yield " " * _LABEL_WIDTH + row
+            yield from labeled_rows(label, _clip(text, width - LABEL_WIDTH, max_rows))
 
 
 def _check_title(comparison: ReportComparison, change: CheckChange) -> str:
-    sides = f"{comparison.a.name} {change.a}, {comparison.b.name} {change.b}"
+    sides = f"{comparison.a.name} {change.a.value}, {comparison.b.name} {change.b.value}"
     return escape_line(f"{change.id} {change.title}: {sides}")
 
 
 def _footer(comparison: ReportComparison, everything: bool) -> str:
     a, b = comparison.a.spec, comparison.b.spec
-    parts = [] if a == b else [f"of two specs, {escape_line(a)} and {escape_line(b)}"]
+    parts = []
+    if a != b:
+        parts.append(f"of two specs, {escape_line(a)} and {escape_line(b)}")
     equal, one_sided = comparison.equal_count, len(comparison.one_sided_keys)
     parts.append(f"{equal} {'reading is' if equal == 1 else 'readings are'} alike")
     if one_sided:
@@ -203,11 +209,7 @@ def _footer(comparison: ReportComparison, everything: bool) -> str:
 
 
 def _clip(text: str, width: int, max_rows: int | None) -> list[str]:
-    rows = wrap(escape_line(text), width)
-    if max_rows is None or len(rows) <= max_rows:
-        return rows
-    last = truncate(rows[max_rows - 1] + " " * width, width).rstrip(" .")
-    return [*rows[: max_rows - 1], last + ELLIPSIS]
+    return clip(escape_line(text), width, max_rows)
 
 
 def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
@@ -220,7 +222,9 @@ def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
             if declared := describe_expected_values(change, comparison):
                 causes.insert(0, declared)
             title = f"{change.id} {change.title}"
-            yield table_row(title, change.a, change.b, change.message, "; ".join(causes))
+            yield table_row(
+                title, change.a.value, change.b.value, change.message, "; ".join(causes)
+            )
         yield ""
     for pair in (*comparison.failing_on_both, *comparison.one_sided_failures):
         yield escape_markdown(_describe_failure(comparison, pair)) + "\n"
@@ -233,7 +237,7 @@ def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
     yield _footer(comparison, everything=True)
 
 
-def _difference(one: ReadingDifference) -> dict[str, Any]:
+def _difference(one: ReadingPair) -> dict[str, Any]:
     return {
         "key": one.key,
         "class": one.kind.value,

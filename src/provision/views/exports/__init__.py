@@ -1,4 +1,4 @@
-"""A locked environment as a document of another tool, one format a file: values into text."""
+"""A locked environment as documents of other tools, one format a file."""
 
 MADE_BY = "Made by `provision export"
-"""Stands near the beginning of every document, so that one of ours is told from another's."""
+"""Is near the beginning of every document, and identifies it as ours."""

@@ -6,125 +6,91 @@ import json
 from collections.abc import Iterator, Mapping
 
 from provision.effects.conda import CondaRecord
-from provision.lock.target_view import TargetView, is_wheel
+from provision.lock.target_view import TargetView
 from provision.views.exports import MADE_BY
+from provision.views.exports.requirements import (
+    hash_options,
+    index_options,
+    packages_without_wheels,
+)
 
 _PUBLIC_CHANNEL = "conda-forge"
 
 
 def render_environment_yml(
-    portion: TargetView, name: str, asked: frozenset[str], channels: Mapping[str, str]
+    view: TargetView, name: str, declared: frozenset[str], channels: Mapping[str, str]
 ) -> str:
     """Return environment.yml: conda packages by version and build, index packages by hash.
 
-    `asked` are the conda names in the spec, `channels` the addresses of channels that conda does
-    not know by name.
+    `declared` are the conda names in the spec, `channels` the addresses of channels that conda
+    does not know by name.
     """
-    first = [package for package in portion.conda if package.name in asked]
-    rest = [package for package in portion.conda if package.name not in asked]
+    first = [record for record in view.conda if record.name in declared]
+    rest = [record for record in view.conda if record.name not in declared]
+    # The public channel is last, so that private packages are not searched there first.
+    names = sorted(
+        {record.channel for record in view.conda}, key=lambda n: (n == _PUBLIC_CHANNEL, n)
+    )
     lines = [
-        *_head(portion, "environment.yml"),
+        *_head(view, "environment.yml"),
         "# Make it with: conda env create --file FILE --prefix FOLDER",
         f"name: {json.dumps(name)}",
         "channels:",
-        *(f"  - {json.dumps(channels.get(channel, channel))}" for channel in _channels(portion)),
+        *(f"  - {json.dumps(channels.get(channel, channel))}" for channel in names),
         "dependencies:",
-        *(f"  - {json.dumps(_spec(package, channels))}" for package in first),
-        *(["  # What those need:"] if rest else []),
-        *(f"  - {json.dumps(_spec(package, channels))}" for package in rest),
+        *(f"  - {json.dumps(_match_spec(record, channels))}" for record in first),
     ]
-    indexed = list(_indexed(portion))
-    return (
-        "\n".join(
-            [
-                *lines,
-                *(["  - pip:"] if indexed else []),
-                *(f"      - {json.dumps(line)}" for line in indexed),
-            ]
-        )
-        + "\n"
-    )
+    if rest:
+        lines.append("  # What those need:")
+        lines += [f"  - {json.dumps(_match_spec(record, channels))}" for record in rest]
+    if view.packages:
+        lines.append("  - pip:")
+        lines += [f"      - {json.dumps(line)}" for line in _pip_lines(view)]
+    return "\n".join(lines) + "\n"
 
 
-def render_explicit_list(portion: TargetView, roots: Mapping[str, str]) -> str:
+def render_explicit_list(view: TargetView, roots: Mapping[str, str]) -> str:
     """Return an explicit list for `conda create --file`, without packages of the index.
 
-    `roots` holds the address of every channel.
+    `roots` has the address of every channel.
     """
-    platform = next(
-        (package.subdir for package in portion.conda if package.subdir != "noarch"), "noarch"
-    )
+    platforms = (record.subdir for record in view.conda if record.subdir != "noarch")
     lines = [
-        *_head(portion, "conda-explicit"),
+        *_head(view, "conda-explicit"),
         "# Make it with: conda create --prefix FOLDER --file FILE",
         (
             "# Then install what `provision export --format requirements` writes, with the pip "
             "of that folder, as its third line says."
         ),
-        f"# platform: {platform}",
+        f"# platform: {next(platforms, 'noarch')}",
         "@EXPLICIT",
     ]
+    for record in view.conda:
+        digest = record.md5 or "sha256:" + record.sha256
+        lines.append(f"{roots[record.channel]}{record.subdir}/{record.file}#{digest}")
+    return "\n".join(lines) + "\n"
+
+
+def _head(view: TargetView, form: str) -> tuple[str, str]:
+    keys = ", ".join(environment.key for environment in view.environments)
     return (
-        "\n".join(
-            [
-                *lines,
-                *(
-                    f"{roots[p.channel]}{p.subdir}/{p.file}#{p.md5 or 'sha256:' + p.sha256}"
-                    for p in portion.conda
-                ),
-            ]
-        )
-        + "\n"
+        f"# {MADE_BY} --format {form}`: change the spec, lock, and export again.",
+        f"# For Python {view.python} on {keys}; lock {view.digest}",
     )
 
 
-def _head(portion: TargetView, form: str) -> Iterator[str]:
-    yield f"# {MADE_BY} --format {form}`: change the spec, lock, and export again."
-    (
-        yield f"# For Python {portion.python} on "
-        f"{', '.join(environment.key for environment in portion.environments)}; lock "
-        f"{portion.digest}"
-    )
+def _match_spec(record: CondaRecord, channels: Mapping[str, str]) -> str:
+    spec = f"{record.name}={record.version}={record.build}"
+    if record.channel == _PUBLIC_CHANNEL:
+        return spec
+    return f"{channels.get(record.channel, record.channel).rstrip('/')}::{spec}"
 
 
-def _channels(portion: TargetView) -> list[str]:
-    """Return the channels in conda's order.
-
-    The public one is last, so that private packages are not searched there first.
-    """
-    return sorted(
-        {package.channel for package in portion.conda},
-        key=lambda name: (name == _PUBLIC_CHANNEL, name),
-    )
-
-
-def _spec(package: CondaRecord, channels: Mapping[str, str]) -> str:
-    bound = (
-        ""
-        if package.channel == _PUBLIC_CHANNEL
-        else f"{channels.get(package.channel, package.channel).rstrip('/')}::"
-    )
-    return f"{bound}{package.name}={package.version}={package.build}"
-
-
-def _indexed(portion: TargetView) -> Iterator[str]:
-    """Yield the lines that conda hands to pip; pip wants hashes for all lines or none."""
-    if not portion.packages:
-        return
-    yield from (
-        f"{'--extra-index-url' if number else '--index-url'} {url}"
-        for number, url in enumerate(portion.indexes.values())
-        if url
-    )
+def _pip_lines(view: TargetView) -> Iterator[str]:
+    """Yield the lines that conda passes to pip; pip requires hashes for all lines or none."""
+    yield from index_options(view)
     yield "--only-binary :all:"
-    yield from (
-        f"--no-binary {held.package.name}"
-        for held in portion.packages
-        if not all(is_wheel(file) for file in held.package.files)
-    )
-    for held in portion.packages:
-        hashes = " ".join(
-            f"--hash=sha256:{sha256}"
-            for sha256 in sorted({file.sha256 for file in held.package.files})
-        )
-        yield f"{held.package.name}=={held.package.version} {hashes}"
+    yield from (f"--no-binary {name}" for name in packages_without_wheels(view))
+    for viewed in view.packages:
+        package = viewed.package
+        yield " ".join((f"{package.name}=={package.version}", *hash_options(package)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
@@ -14,6 +14,7 @@ from provision.lock.conda_names import to_index_name
 from provision.lock.model import LockedPackage
 from provision.lock.target_view import TargetView, ViewedPackage
 from provision.views.exports import MADE_BY
+from provision.views.exports.requirements import sorted_hashes
 
 
 def render_cyclonedx(
@@ -58,13 +59,13 @@ def render_cyclonedx(
             *map(_conda_component, view.conda),
             *(_component(viewed, view) for viewed in view.packages),
         ],
-        "dependencies": _dependencies(view, root, direct, tuple(from_conda)),
+        "dependencies": _dependencies(view, root, direct, from_conda),
     }
     return json.dumps(document, indent=2) + "\n"
 
 
 def _dependencies(
-    view: TargetView, root: str, direct: tuple[str, ...], from_conda: tuple[str, ...]
+    view: TargetView, root: str, direct: Iterable[str], from_conda: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Return the references that each component depends on, the root first."""
     references: dict[str, list[str]] = {}
@@ -89,39 +90,35 @@ def _property(name: str, value: str) -> dict[str, str]:
 
 def _component(viewed: ViewedPackage, view: TargetView) -> dict[str, Any]:
     package = viewed.package
-    properties = [_property("index", package.index)]
-    if label := package.version.partition("+")[2]:
-        properties.append(_property("flavour", label))
-    if viewed.marker:
-        properties.append(_property("marker", viewed.marker))
-    if package.unconfirmed:
-        properties.append(_property("origin", "unconfirmed"))
-    hashes = [("SHA-256", sha256) for sha256 in sorted({file.sha256 for file in package.files})]
-    return _library(package.name, package.version, _purl(package, view), hashes, properties)
+    properties = {
+        "index": package.index,
+        "flavour": package.version.partition("+")[2],
+        "marker": viewed.marker,
+        "origin": "unconfirmed" if package.unconfirmed else "",
+    }
+    hashes = [("SHA-256", sha256) for sha256 in sorted_hashes(package)]
+    return _library(package, _purl(package, view), hashes, properties)
 
 
 def _conda_component(record: CondaRecord) -> dict[str, Any]:
-    digests = (("MD5", record.md5), ("SHA-256", record.sha256))
-    hashes = [(algorithm, digest) for algorithm, digest in digests if digest]
-    channel = [_property("channel", record.channel)]
-    return _library(record.name, record.version, _conda_purl(record), hashes, channel)
+    hashes = [("MD5", record.md5), ("SHA-256", record.sha256)]
+    return _library(record, _conda_purl(record), hashes, {"channel": record.channel})
 
 
 def _library(
-    name: str,
-    version: str,
+    package: LockedPackage | CondaRecord,
     purl: str,
-    hashes: Sequence[tuple[str, str]],
-    properties: Sequence[dict[str, str]],
+    hashes: Iterable[tuple[str, str | None]],
+    properties: Mapping[str, str | None],
 ) -> dict[str, Any]:
     return {
         "type": "library",
         "bom-ref": purl,
-        "name": name,
-        "version": version,
+        "name": package.name,
+        "version": package.version,
         "purl": purl,
-        "hashes": [{"alg": algorithm, "content": digest} for algorithm, digest in hashes],
-        "properties": list(properties),
+        "hashes": [{"alg": algorithm, "content": digest} for algorithm, digest in hashes if digest],
+        "properties": [_property(name, value) for name, value in properties.items() if value],
     }
 
 
@@ -154,5 +151,5 @@ def _purl(package: LockedPackage, view: TargetView) -> str:
     return f"{purl}?repository_url={quote(view.indexes[package.index], safe=':/')}"
 
 
-def _sorted(names: tuple[str, ...], references: dict[str, list[str]]) -> list[str]:
+def _sorted(names: Iterable[str], references: dict[str, list[str]]) -> list[str]:
     return sorted(reference for name in set(names) for reference in references.get(name, ()))

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
 from provision.agent.probe.model import Status
 from provision.assets import find_asset
 from provision.sanitize import escape_control
-from provision.views.formatting import format_amount, format_number, format_seconds, shorten_digest
+from provision.verification.report import Report, ReportedCheck
+from provision.views.formatting import (
+    format_amount,
+    format_json_value,
+    format_seconds,
+    shorten_digest,
+)
 from provision.views.report.model import (
-    CheckLine,
     Measurement,
     ReportView,
     StageLine,
-    build_report_view,
+    found_text,
+    list_measurements,
 )
 
+_STATUS_WORDS = {
+    Status.PASS: "passed",
+    Status.FAIL: "failed",
+    Status.WARN: "warning",
+    Status.SKIP: "skipped",
+    Status.UNKNOWN: "unknown",
+}
 _BOUND_PERCENT = 60.0
 """Percent of a bar's width at which its bound is; the rest is for values beyond it."""
 
@@ -26,30 +38,39 @@ _BOUND_PERCENT = 60.0
 class Bar:
     """A measurement and its bound; `filled` is percent of the bar's width.
 
-    `beyond` marks a value that exceeds the bar. `band` is the start and the width, in percent, in
-    which the value has to be; (0, 0) if the check does not define it.
+    `beyond` is true for a value that exceeds the bar. `band` is the start and the width, in
+    percent, in which the value has to be; (0, 0) if the check does not define it.
     """
 
-    line: CheckLine
-    name: str
+    check: ReportedCheck
+    measurement: Measurement
     measured: str
     bound: str
-    source: str
     filled: float
     beyond: bool
     band: tuple[float, float]
     mark: float = _BOUND_PERCENT
 
 
-def render_report(report: Mapping[str, Any], title: str) -> str:
-    """Return the page for a `provision.report/1` document; its strings are safe and escaped."""
-    view = build_report_view(report)
+def render_report(report: Report, title: str) -> str:
+    """Return the page of a report; its strings are safe and escaped."""
+    view = ReportView(report)
     return render_template(
         "report.html.j2",
         title=escape_control(title),
-        told=view,
-        bars=[_bar(line, measure) for line in view.lines for measure in line.measures],
-        compared=[line for line in view.lines if line.expected],
+        view=view,
+        report=view.report,
+        subject=view.report.subject,
+        direct={
+            key.removeprefix("package."): format_json_value(value)
+            for key, value in view.report.values.items()
+            if key.startswith("package.")
+        },
+        bars=[
+            _bar(check, measurement)
+            for check in view.report.checks
+            for measurement in list_measurements(check)
+        ],
         timeline=_timeline(view),
     )
 
@@ -70,31 +91,28 @@ def render_template(template: str, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        amount=format_amount,
-        figure=format_number,
         seconds=format_seconds,
         short=shorten_digest,
-        word=_status_word,
+        word=_STATUS_WORDS.__getitem__,
+        text=format_json_value,
+        found=found_text,
     )
     return environment.get_template(template).render(**values)
 
 
-def _bar(line: CheckLine, measure: Measurement) -> Bar:
-    if measure.bound:
-        share = _BOUND_PERCENT * measure.measured / measure.bound
-    else:
-        share = 101.0 if measure.measured else 0.0
-    plain = measure.unit if measure.unit.startswith("bytes") else ""
-    filled = round(max(0.5, min(100.0, share)), 1)
+def _bar(check: ReportedCheck, measurement: Measurement) -> Bar:
+    measured, bound, unit = measurement.measured, measurement.bound, measurement.unit
+    share = 101.0 if measured else 0.0
+    if bound:
+        share = _BOUND_PERCENT * measured / bound
     return Bar(
-        line,
-        measure.name,
-        format_amount(measure.measured, plain),
-        format_amount(measure.bound, measure.unit),
-        measure.source,
-        filled,
+        check,
+        measurement,
+        format_amount(measured, unit if unit.startswith("bytes") else ""),
+        format_amount(bound, unit),
+        round(max(0.5, min(100.0, share)), 1),
         share > 100.0,
-        _band(line.status, measure),
+        _band(check.status, measurement),
     )
 
 
@@ -115,19 +133,3 @@ def _timeline(view: ReportView) -> list[tuple[StageLine, float, float]]:
         rows.append((stage, round(100 * start / total, 2), length))
         start += stage.wall_s
     return rows
-
-
-def _status_word(status: Status) -> str:
-    match status:
-        case Status.PASS:
-            return "passed"
-        case Status.FAIL:
-            return "failed"
-        case Status.WARN:
-            return "warning"
-        case Status.SKIP:
-            return "skipped"
-        case Status.UNKNOWN:
-            return "unknown"
-        case _:
-            assert_never(status)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from xml.etree import ElementTree as ET
 
 from provision.agent.probe.model import Status
-from provision.views.report.model import HEADLINES, CheckLine, ReportView, build_report_view
+from provision.verification.report import Report, ReportedCheck
+from provision.views.report.model import ReportView, check_fields
 
 _BEYOND_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 does not allow, even as a reference (section 2.2)."""
@@ -16,7 +17,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=Z?\Z)")
 _EPOCH = "1970-01-01T00:00:00"
 
 
-def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
+def render_junit(reports: Iterable[Report]) -> str:
     """Return the reports as one document with a suite for each.
 
     A failed check is a failure, a required one that is unknown an error, any other that was not
@@ -24,43 +25,41 @@ def render_junit(reports: Iterable[Mapping[str, Any]]) -> str:
     that no suite is green whose verdict is not.
     """
     root = ET.Element("testsuites")
-    root.extend(_suite(number, build_report_view(report)) for number, report in enumerate(reports))
+    root.extend(_suite(number, ReportView(report)) for number, report in enumerate(reports))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
 def _suite(number: int, view: ReportView) -> ET.Element:
-    cases = [_verdict(view), *(_case(line) for line in view.lines)]
-    count = {
-        kind: str(sum(case.find(kind) is not None for case in cases))
-        for kind in ("failure", "error", "skipped")
-    }
-    time = _TIME.match(view.created)
+    cases = [_verdict(view), *map(_case, view.checks)]
+    counts = Counter(outcome.tag for case in cases for outcome in case)
+    report, subject = view.report, view.report.subject
+    time = _TIME.match(subject.created_utc)
     about = {
-        "name": f"{view.name or 'provision'}.{view.target or 'report'}",
+        "name": f"{report.spec_name or 'provision'}.{subject.target or 'report'}",
         "package": "provision",
         "id": str(number),
         "timestamp": time.group() if time else _EPOCH,
-        # A report does not say on which machine it was made; the schema asks for "localhost" then.
+        # A report does not name its machine: the schema requires "localhost" then.
         "hostname": "localhost",
         "tests": str(len(cases)),
-        "failures": count["failure"],
-        "errors": count["error"],
-        "skipped": count["skipped"],
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "skipped": str(counts["skipped"]),
         "time": f"{view.seconds:.3f}",
     }
     suite = _element("testsuite", about)
     properties = ET.SubElement(suite, "properties")
     for name, value in (
-        ("tier", view.tier),
-        ("identity", view.identity),
-        ("lock", view.lock_digest),
-        ("environment", view.environment_digest),
+        ("tier", report.tier),
+        ("identity", report.identity),
+        ("lock", report.text("lock", "digest")),
+        ("environment", report.environment_digest),
     ):
         if value:
             properties.append(_element("property", {"name": name, "value": value}))
     suite.extend(cases)
-    warnings = [f"{line.id} {line.title}: {line.message}" for line in view.of(Status.WARN)]
+    warnings = [f"{check.id} {check.title}: {check.message}" for check in view.of(Status.WARN)]
     tails = [stage.tail for stage in view.stages if stage.tail]
     suite.append(_element("system-out", {}, "\n".join(warnings)))
     suite.append(_element("system-err", {}, "\n".join(tails)))
@@ -68,46 +67,29 @@ def _suite(number: int, view: ReportView) -> ET.Element:
 
 
 def _verdict(view: ReportView) -> ET.Element:
+    report = view.report
     case = _element(
         "testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"}
     )
-    kind = {"verified": "", "simulated": "skipped", "failed": "failure"}.get(view.result, "error")
-    if kind:
-        case.append(_outcome(kind, HEADLINES[view.result], view.sentence, view.sentence))
+    about = {"message": report.sentence}
+    if report.verdict == "simulated":
+        case.append(_element("skipped", about))
+    elif report.verdict != "verified":
+        kind = "failure" if report.verdict == "failed" else "error"
+        case.append(_element(kind, {"type": view.headline, **about}, report.sentence))
     return case
 
 
-def _case(line: CheckLine) -> ET.Element:
-    case = _element(
-        "testcase",
-        {"classname": line.group, "name": f"{line.id} {line.title}", "time": f"{line.seconds:.3f}"},
-    )
-    match line.status:
-        case Status.FAIL:
-            case.append(_outcome("failure", line.id, line.message, "\n".join(_details(line))))
-        case Status.UNKNOWN if line.required:
-            case.append(_outcome("error", line.id, line.message, "\n".join(_details(line))))
-        case Status.UNKNOWN | Status.SKIP:
-            case.append(_element("skipped", {"message": line.message}))
-        case _:
-            pass
+def _case(check: ReportedCheck) -> ET.Element:
+    name, time = f"{check.id} {check.title}", f"{check.seconds:.3f}"
+    case = _element("testcase", {"classname": check.group, "name": name, "time": time})
+    if check.status is Status.FAIL or (check.status is Status.UNKNOWN and check.required):
+        kind = "failure" if check.status is Status.FAIL else "error"
+        details = "\n".join(f"{label}: {text}" for label, text in check_fields(check))
+        case.append(_element(kind, {"type": check.id, "message": check.message}, details))
+    elif check.status in (Status.UNKNOWN, Status.SKIP):
+        case.append(_element("skipped", {"message": check.message}))
     return case
-
-
-def _details(line: CheckLine) -> Iterator[str]:
-    said = (
-        ("declared", line.expected),
-        ("found", line.found),
-        ("why", line.cause or line.message),
-        ("fix", line.fix),
-    )
-    return (f"{word}: {text}" for word, text in said if text)
-
-
-def _outcome(kind: str, type_: str, message: str, text: str) -> ET.Element:
-    if kind == "skipped":
-        return _element(kind, {"message": message})
-    return _element(kind, {"type": type_, "message": message}, text)
 
 
 def _element(tag: str, attributes: Mapping[str, str], text: str = "") -> ET.Element:

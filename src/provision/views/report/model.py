@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from provision.agent.probe.checks import CHECKS
 from provision.agent.probe.model import Status
-from provision.sanitize import escape_control, redact
-from provision.views.formatting import format_amount, format_json_value, pluralize, text_or_empty
+from provision.verification.report import Report, ReportedCheck, rows_of, to_number
+from provision.views.formatting import format_json_value, map_strings, pluralize, to_safe_text
 
 _CAUSES = {check.id: check.causes for check in CHECKS}
 """Causes by check: a report has them only for checks that did not pass."""
@@ -45,33 +45,10 @@ class Measurement:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckLine:
-    """One check; texts that do not apply are empty."""
-
-    id: str
-    group: str
-    title: str
-    status: Status
-    required: bool
-    expected: str
-    observed: str
-    message: str
-    cause: str
-    fix: str
-    seconds: float
-    bound: str
-    source: str
-    measures: tuple[Measurement, ...]
-
-    @property
-    def found(self) -> str:
-        """The observed value, unless nothing is expected and the message contains it."""
-        return "" if not self.expected and self.observed in self.message else self.observed
-
-
 _PASSING_RESULTS = ("verified", "simulated")
 """Verdicts for which every required check passed."""
+_EXACT_PARTS = ("spec", "lock", "digests", "stages")
+"""Parts in which digests are not shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +56,12 @@ class CheckGroup:
     """The checks of one group, in the report's order."""
 
     name: str
-    lines: tuple[CheckLine, ...]
+    checks: tuple[ReportedCheck, ...]
 
     @property
     def counts(self) -> dict[Status, int]:
         """The number of checks by status."""
-        return {status: sum(line.status is status for line in self.lines) for status in Status}
+        return {status: sum(check.status is status for check in self.checks) for status in Status}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,71 +76,84 @@ class StageLine:
     tail: str
 
 
-@dataclass(frozen=True, slots=True)
 class ReportView:
-    """Everything a view of a report shows; every string is safe and free of secrets."""
+    """Everything that a view of a report shows; every string is safe and free of secrets.
 
-    result: str
-    headline: str
-    sentence: str
-    run: str
-    name: str
-    target: str
-    kind: str
-    tier: str
-    created: str
-    tool: str
-    simulated: tuple[str, ...]
-    spec_digest: str
-    lock_digest: str
-    environment_digest: str
-    identity: str
-    report_digest: str
-    first_cause: str
-    locked: int
-    matching: int
-    differences: tuple[tuple[str, str, str], ...]
-    direct: tuple[tuple[str, str], ...]
-    lines: tuple[CheckLine, ...]
-    stages: tuple[StageLine, ...]
-    raw: str
+    Attributes:
+        raw: the whole report as JSON.
+        report: the report with safe strings.
+        checks: its checks, with the declared and the observed value as text.
+        stages: its stages.
+    """
+
+    def __init__(self, report: Report, clean: Callable[[str], str] = format_json_value) -> None:
+        """Take a report; values that are missing or malformed are shown as empty.
+
+        Args:
+            report: The report.
+            clean: Makes a text safe.
+        """
+        document = json.dumps(
+            report.document, indent=1, sort_keys=True, ensure_ascii=False, default=str
+        )
+        self.raw = to_safe_text(document)
+        self.report = Report(
+            {
+                key: map_strings(part, to_safe_text if key in _EXACT_PARTS else clean)
+                for key, part in report.document.items()
+            }
+        )
+        self.checks = tuple(_with_text(check, self.report.values) for check in self.report.checks)
+        self.stages = tuple(_stage(row) for row in rows_of(self.report.document, "stages"))
+
+    @property
+    def headline(self) -> str:
+        """The verdict in capitals."""
+        return HEADLINES[self.report.verdict]
+
+    @property
+    def run(self) -> str:
+        """The training run that was required, in words."""
+        proof = self.report.subject.proof
+        return PROOF_NAMES.get(proof, proof)
 
     @property
     def groups(self) -> tuple[CheckGroup, ...]:
         """The groups in order of their first check."""
         return tuple(
-            CheckGroup(name, tuple(line for line in self.lines if line.group == name))
-            for name in dict.fromkeys(line.group for line in self.lines)
+            CheckGroup(name, tuple(check for check in self.checks if check.group == name))
+            for name in dict.fromkeys(check.group for check in self.checks)
         )
 
     @property
-    def problems(self) -> tuple[CheckLine, ...]:
+    def problems(self) -> tuple[ReportedCheck, ...]:
         """Failures, the first cause leading, then required checks that are unknown."""
-        failed = sorted(self.of(Status.FAIL), key=lambda line: line.id != self.first_cause)
-        return (*failed, *(line for line in self.of(Status.UNKNOWN) if line.required))
+        first_cause = self.report.text("verdict", "first_cause")
+        failed = sorted(self.of(Status.FAIL), key=lambda check: check.id != first_cause)
+        return (*failed, *(check for check in self.of(Status.UNKNOWN) if check.required))
 
     @property
     def proven(self) -> tuple[str, ...]:
         """The titles of the training checks that passed, if every required check did."""
-        if self.result not in _PASSING_RESULTS:
+        if self.report.verdict not in _PASSING_RESULTS:
             return ()
-        return tuple(line.title for line in self.of(Status.PASS) if line.group == TRAINING_GROUP)
+        return tuple(check.title for check in self.of(Status.PASS) if check.group == TRAINING_GROUP)
 
     @property
     def proof(self) -> str:
         """The run that proves the verdict, in words."""
-        if self.result not in _PASSING_RESULTS:
+        if self.report.verdict not in _PASSING_RESULTS:
             return f"none; what has to pass is {self.run}" if self.run else "none"
         if not self.proven:
             return "no training ran in this verification"
-        if self.result == "verified":
+        if self.report.verdict == "verified":
             return f"{self.run} on this machine"
         return f"{self.run} on a device that is simulated"
 
     @property
-    def remarks(self) -> tuple[CheckLine, ...]:
+    def remarks(self) -> tuple[ReportedCheck, ...]:
         """Warnings and unknown checks that the verdict does not depend on."""
-        unknown = [line for line in self.of(Status.UNKNOWN) if not line.required]
+        unknown = [check for check in self.of(Status.UNKNOWN) if not check.required]
         return (*self.of(Status.WARN), *unknown)
 
     @property
@@ -171,18 +161,18 @@ class ReportView:
         """Wall-clock seconds of all stages, which run one after another."""
         return sum(stage.wall_s for stage in self.stages)
 
-    def of(self, status: Status) -> tuple[CheckLine, ...]:
+    def of(self, status: Status) -> tuple[ReportedCheck, ...]:
         """Return the checks that ended in `status`."""
-        return tuple(line for line in self.lines if line.status is status)
+        return tuple(check for check in self.checks if check.status is status)
 
     @property
     def tally(self) -> str:
         """The counts in words, for example "2 of 61 checks failed, 1 unknown"."""
-        count = CheckGroup("", self.lines).counts
+        count = CheckGroup("", self.checks).counts
         decisive, label = count[Status.PASS], "passed"
         if count[Status.FAIL]:
             decisive, label = count[Status.FAIL], "failed"
-        parts = [f"{decisive} of {pluralize(len(self.lines), 'check')} {label}"]
+        parts = [f"{decisive} of {pluralize(len(self.checks), 'check')} {label}"]
         if unknown := count[Status.UNKNOWN]:
             parts.append(f"{unknown} unknown")
         if warned := count[Status.WARN]:
@@ -192,158 +182,73 @@ class ReportView:
         return ", ".join(parts)
 
 
-def build_report_view(report: Mapping[str, Any]) -> ReportView:
-    """Return what views show of a `provision.report/1` document.
-
-    Values that are missing or of another type are shown as empty, never raised.
-    """
-    subject, spec, lock, verdict, digests, tool, packages = (
-        _mapping(report.get(key))
-        for key in ("subject", "spec", "lock", "verdict", "digests", "tool", "packages")
-    )
-    result = _line(verdict, "result")
-    if result not in HEADLINES:
-        result = "error"
-    proof = _line(subject, "proof")
-    readings = {_line(row, "key"): row.get("value") for row in _mappings(report.get("readings"))}
-    document = json.dumps(report, indent=1, sort_keys=True, ensure_ascii=False, default=str)
-    return ReportView(
-        result=result,
-        headline=HEADLINES[result],
-        sentence=_line(verdict, "sentence"),
-        run=PROOF_NAMES.get(proof, proof),
-        name=_line(spec, "name"),
-        target=_line(subject, "target"),
-        kind=_line(subject, "kind"),
-        tier=_line(report, "tier"),
-        created=_line(subject, "created_utc"),
-        tool=f"{_line(tool, 'name')} {_line(tool, 'version')}".strip(),
-        simulated=tuple(map(format_json_value, _list(subject.get("simulated")))),
-        spec_digest=text_or_empty(spec.get("digest")),
-        lock_digest=text_or_empty(lock.get("digest")),
-        environment_digest=text_or_empty(lock.get("environment_digest")),
-        identity=text_or_empty(digests.get("identity")),
-        report_digest=text_or_empty(digests.get("report")),
-        first_cause=_line(verdict, "first_cause"),
-        locked=int(_number(packages.get("locked"))),
-        matching=int(_number(packages.get("matching"))),
-        differences=tuple(
-            (_line(row, "name"), _line(row, "expected"), _line(row, "observed"))
-            for row in _mappings(packages.get("differences"))
-        ),
-        direct=tuple(
-            (key.removeprefix("package."), format_json_value(value))
-            for key, value in readings.items()
-            if key.startswith("package.")
-        ),
-        lines=tuple(_check(check, list(readings)) for check in _mappings(report.get("checks"))),
-        stages=tuple(_stage(stage) for stage in _mappings(report.get("stages"))),
-        raw=escape_control(redact(document)),
-    )
-
-
-def _line(block: Mapping[str, Any], key: str) -> str:
-    return format_json_value(block.get(key))
-
-
-def _check(check: Mapping[str, Any], reading_keys: list[str]) -> CheckLine:
-    threshold = _mapping(check.get("threshold"))
-    unit, bound = _line(threshold, "unit"), threshold.get("value")
-    sizes = unit == "bytes" or _are_sizes(check, reading_keys)
+def _with_text(check: ReportedCheck, readings: Mapping[str, Any]) -> ReportedCheck:
+    sizes = _are_sizes(check, readings)
     expected, observed = (
-        "" if check.get(side) == _NO_EXCEPTION else format_json_value(check.get(side), sizes)
-        for side in ("expected", "observed")
+        "" if value == _NO_EXCEPTION else format_json_value(value, sizes)
+        for value in (check.expected, check.observed)
     )
-    return CheckLine(
-        id=_line(check, "id"),
-        group=_line(check, "group") or "other",
-        title=_line(check, "title"),
-        status=_status(check.get("status")),
-        required=check.get("required") is True,
-        expected=expected,
-        observed=observed,
-        message=_line(check, "message"),
-        cause=_line(check, "cause"),
-        fix=_line(check, "fix"),
-        seconds=_number(check.get("seconds")),
-        bound=format_amount(_number(bound), unit) if _is_number(bound) else "",
-        source=_line(threshold, "source"),
-        measures=tuple(_measures(check, threshold, unit)),
-    )
+    return replace(check, group=check.group or "other", expected=expected, observed=observed)
 
 
-def _are_sizes(check: Mapping[str, Any], reading_keys: list[str]) -> bool:
+def found_text(check: ReportedCheck) -> str:
+    """Return the observed value, unless nothing is expected and the message contains it."""
+    return "" if not check.expected and check.observed in check.message else str(check.observed)
+
+
+def check_fields(check: ReportedCheck) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of what a view shows of a check that did not pass."""
+    for label, text in (
+        ("declared", check.expected),
+        ("found", found_text(check)),
+        ("why", check.cause or check.message),
+        ("fix", check.fix),
+    ):
+        if text:
+            yield label, text
+
+
+def _are_sizes(check: ReportedCheck, readings: Mapping[str, Any]) -> bool:
     """Return whether a check's numbers are bytes: all readings that can cause its failure are."""
-    declared = _list(check.get("causes")) or _CAUSES.get(_line(check, "id"), ())
-    causes = [format_json_value(cause) for cause in declared]
+    if check.threshold is not None and check.threshold.unit == "bytes":
+        return True
+    causes = check.causes or _CAUSES.get(check.id, ())
     prefixes = tuple(cause[:-1] for cause in causes if cause.endswith(".*"))
-    related = [key for key in reading_keys if key in causes or key.startswith(prefixes)]
+    related = [key for key in readings if key in causes or key.startswith(prefixes)]
     return bool(related) and all(key.endswith("bytes") for key in related)
 
 
-def _measures(
-    check: Mapping[str, Any], threshold: Mapping[str, Any], unit: str
-) -> Iterator[Measurement]:
+def list_measurements(check: ReportedCheck) -> Iterator[Measurement]:
     """Yield the numbers that were compared with the threshold, or with a share of a declared one.
 
     If both sides hold numbers by the same keys, there is one for each key.
     """
-    bound, source = threshold.get("value"), _line(threshold, "source")
-    expected, observed = check.get("expected"), check.get("observed")
-    if not _is_number(bound) or _status(check.get("status")) is Status.SKIP:
+    if check.threshold is None or check.status is Status.SKIP:
         return
-    if isinstance(observed, Mapping) and isinstance(expected, Mapping):
-        for key, measured in observed.items():
-            limit = expected.get(key)
-            if _is_number(measured) and _is_number(limit):
-                cited = source if limit == bound else ""
-                name = format_json_value(key)
-                yield Measurement(name, _number(measured), _number(limit), unit, cited)
-    elif _is_number(observed) and not unit.startswith(_SHARE):
-        yield Measurement("", _number(observed), _number(bound), unit, source)
-    elif _is_number(observed) and _is_number(expected):
-        limit = _number(bound) * _number(expected)
-        yield Measurement("", _number(observed), limit, unit.removeprefix(_SHARE), source)
+    bound, unit, source = check.threshold.value, check.threshold.unit, check.threshold.source
+    expected, observed = to_number(check.expected), to_number(check.observed)
+    if isinstance(check.observed, Mapping) and isinstance(check.expected, Mapping):
+        for key, value in check.observed.items():
+            measured, limit = to_number(value), to_number(check.expected.get(key))
+            if measured is not None and limit is not None:
+                yield Measurement(key, measured, limit, unit, source if limit == bound else "")
+    elif observed is not None and not unit.startswith(_SHARE):
+        yield Measurement("", observed, bound, unit, source)
+    elif observed is not None and expected is not None:
+        yield Measurement("", observed, bound * expected, unit.removeprefix(_SHARE), source)
 
 
-def _stage(stage: Mapping[str, Any]) -> StageLine:
-    if stage.get("timed_out") is True:
-        ended = "timed out"
-    elif stage.get("signal"):
-        ended = f"died with {_line(stage, 'signal')}"
-    elif stage.get("exit"):
-        ended = f"exit {_line(stage, 'exit')}"
-    else:
-        ended = "finished"
-    return StageLine(
-        name=_line(stage, "name"),
-        wall_s=_number(stage.get("wall_s")),
-        cpu_s=_number(stage.get("cpu_s")),
-        maxrss_mb=_number(stage.get("maxrss_mb")),
-        ended=ended,
-        tail=text_or_empty(stage.get("tail")),
+def _stage(row: Mapping[str, Any]) -> StageLine:
+    wall_s, cpu_s, maxrss_mb = (
+        to_number(row.get(key)) or 0.0 for key in ("wall_s", "cpu_s", "maxrss_mb")
     )
-
-
-def _status(value: object) -> Status:
-    return next((status for status in Status if status.value == value), Status.UNKNOWN)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _number(value: object) -> float:
-    return float(value) if _is_number(value) and isinstance(value, (int, float)) else 0.0
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> Iterable[Any]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def _mappings(value: object) -> Iterable[Mapping[str, Any]]:
-    return (item for item in _list(value) if isinstance(item, Mapping))
+    name, signal, code = (format_json_value(row.get(key)) for key in ("name", "signal", "exit"))
+    tail = row.get("tail")
+    ended = "finished"
+    if row.get("timed_out") is True:
+        ended = "timed out"
+    elif signal:
+        ended = f"died with {signal}"
+    elif row.get("exit"):
+        ended = f"exit {code}"
+    return StageLine(name, wall_s, cpu_s, maxrss_mb, ended, tail if isinstance(tail, str) else "")

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, assert_never
 
 from provision.agent.probe.model import Status
 from provision.sanitize import escape_line
-from provision.views.formatting import format_seconds, shorten_digest
-from provision.views.report.model import CheckGroup, CheckLine, ReportView, build_report_view
-from provision.views.terminal_text import ELLIPSIS, Style, Styler, display_width, truncate, wrap
+from provision.verification.report import Report, ReportedCheck
+from provision.views.formatting import (
+    LABEL_WIDTH,
+    Style,
+    Styler,
+    clip,
+    display_width,
+    format_amount,
+    format_json_value,
+    format_seconds,
+    indent_rest,
+    labeled_rows,
+    shorten_digest,
+    truncate,
+    wrap,
+)
+from provision.views.report.model import CheckGroup, ReportView, check_fields
 
 SCREEN_ROWS = 25
 """Rows of output without -v: one screen of the smallest terminal in use (80 x 25)."""
 _MIN_WIDTH = 40
 _FIELD_ROWS = {"declared": 2, "found": 2, "why": 2, "fix": 3}
-_LABEL_WIDTH = 12
 _MAX_ID_WIDTH = 24
 _NO_LIMIT = 10_000
 _CHECK_INDENT = " " * 10
 _PROBLEM_WORDS = {Status.FAIL: "failed", Status.UNKNOWN: "unknown", Status.WARN: "warned"}
+_STATUS_LABELS = {
+    Status.PASS: ("pass", Style.GOOD),
+    Status.FAIL: ("FAIL", Style.ERROR),
+    Status.WARN: ("warn", Style.WARNING),
+    Status.SKIP: ("skip", Style.FAINT),
+    Status.UNKNOWN: ("UNKNOWN", Style.WARNING),
+}
 _OTHER_WORDS = {Status.PASS: "passed", Status.SKIP: "skipped"}
 
 
-def render_report(
-    report: Mapping[str, Any], color: bool, width: int, verbose: bool, path: str = ""
-) -> str:
-    """Return a `provision.report/1` document for a terminal.
+def render_report(report: Report, color: bool, width: int, verbose: bool, path: str = "") -> str:
+    """Return a report for a terminal.
 
     It has at most 25 rows of `width` cells, or every check with `verbose`.
     """
-    view, styler, width = build_report_view(report), Styler(color), max(_MIN_WIDTH, width)
+    view, styler, width = ReportView(report, _on_one_line), Styler(color), max(_MIN_WIDTH, width)
     head, foot = list(_head(view, styler, width)), _foot(view, width, path)
     if verbose:
         body = [
@@ -46,7 +63,7 @@ def render_report(
 
 def _head(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
     headline = styler(view.headline, _verdict_style(view))
-    counts = f"{view.tally} ({format_seconds(view.seconds)} s)" if view.lines else ""
+    counts = f"{view.tally} ({format_seconds(view.seconds)} s)" if view.checks else ""
     if not counts:
         yield headline
     elif len(view.headline) + 2 + display_width(counts) <= width:
@@ -54,26 +71,30 @@ def _head(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
     else:
         yield headline
         yield from _clip(counts, width, 2)
-    about = [_on_one_line(view.name)]
-    if view.target:
-        about.append(_on_one_line(f"target {view.target} ({view.kind})"))
-    if view.tier:
-        about.append(_on_one_line(f"{view.tier} tier"))
+    report, subject = view.report, view.report.subject
+    about = [_on_one_line(report.spec_name)]
+    if subject.target:
+        about.append(f"target {subject.target} ({subject.kind})")
+    if report.tier:
+        about.append(f"{report.tier} tier")
     yield truncate(", ".join(filter(None, about)), width)
-    if view.result in ("error", "unverified"):
-        yield from _clip(view.sentence, width, 2)
+    if report.verdict in ("error", "unverified"):
+        yield from _clip(report.sentence, width, 2)
     proven = f": {', '.join(view.proven)}" if view.proven else ""
     yield from _clip(f"proof: {view.proof}{proven}", width, 3)
-    if view.simulated:
-        yield from _clip("simulated, not a real device: " + ", ".join(view.simulated), width, 1)
+    if subject.simulated:
+        simulated = ", ".join(subject.simulated)
+        yield from _clip(f"simulated, not a real device: {simulated}", width, 1)
     yield ""
 
 
 def _foot(view: ReportView, width: int, path: str) -> list[str]:
     """Return path and identity; the path is never cut, so that it can be copied."""
-    parts = [f"report {escape_line(path)}"] if path else []
-    if view.identity:
-        digest = shorten_digest(_on_one_line(view.identity))
+    parts = []
+    if path:
+        parts.append(f"report {escape_line(path)}")
+    if view.report.identity:
+        digest = shorten_digest(_on_one_line(view.report.identity))
         parts.append(f"identity {truncate(digest, _MAX_ID_WIDTH)}")
     joined = "  ".join(parts)
     return ["", joined] if display_width(joined) <= width else ["", *parts]
@@ -94,11 +115,13 @@ def _screen(view: ReportView, styler: Styler, width: int, max_rows: int) -> list
 
 def _condensed_groups(view: ReportView, styler: Styler, width: int) -> list[str]:
     troubled = [group for group in view.groups if _counts(group, _PROBLEM_WORDS)]
-    calm = [_on_one_line(group.name) for group in view.groups if group not in troubled]
-    rows = _indent(f"no trouble in {', '.join(calm)}", width, 2) if calm else []
+    calm = [group.name for group in view.groups if group not in troubled]
+    rows: list[str] = []
+    if calm:
+        rows = _indent(f"no trouble in {', '.join(calm)}", width, 2)
     if len(troubled) <= 3:
         return rows + _group_rows(troubled, styler, width)
-    names = [f"{_on_one_line(group.name)} ({_counts(group, _PROBLEM_WORDS)})" for group in troubled]
+    names = [f"{group.name} ({_counts(group, _PROBLEM_WORDS)})" for group in troubled]
     return rows + _indent(f"trouble in {', '.join(names)}", width, 3)
 
 
@@ -107,7 +130,7 @@ def _indent(text: str, width: int, rows: int) -> list[str]:
 
 
 def _group_rows(groups: Sequence[CheckGroup], styler: Styler, width: int) -> list[str]:
-    names = [_on_one_line(group.name) for group in groups]
+    names = [group.name for group in groups]
     name_width = min(max(map(display_width, names), default=0), width // 2)
     rows = []
     for group, name in zip(groups, names, strict=True):
@@ -155,57 +178,47 @@ def _details(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
         yield from _block(line, styler, width, _NO_LIMIT)
 
 
-def _block(line: CheckLine, styler: Styler, width: int, max_rows: int = 0) -> Iterator[str]:
-    label, title = _label(line), _on_one_line(line.title)
+def _block(line: ReportedCheck, styler: Styler, width: int, max_rows: int = 0) -> Iterator[str]:
+    label, title = _label(line), line.title
     if line.cause and line.message:
-        title += f": {_on_one_line(line.message)}"
+        title += f": {line.message}"
     first, *rest = _clip(title, width - display_width(label) - 1, max_rows or 2)
-    yield f"{styler(label, _status_style(line.status))} {styler(first, Style.STRONG)}"
-    for row in rest:
-        yield "  " + styler(row, Style.STRONG)
-    for name, text in (
-        ("declared", line.expected),
-        ("found", line.found),
-        ("why", line.cause or line.message),
-        ("fix", line.fix),
-    ):
-        if text:
-            first, *rest = _clip(text, width - _LABEL_WIDTH, max_rows or _FIELD_ROWS[name])
-            padding = " " * (_LABEL_WIDTH - 2 - len(name))
-            yield f"  {styler(name, Style.FAINT)}{padding}{first}"
-            for row in rest:
-                yield " " * _LABEL_WIDTH + row
+    yield f"{styler(label, _STATUS_LABELS[line.status][1])} {styler(first, Style.STRONG)}"
+    yield from ("  " + styler(row, Style.STRONG) for row in rest)
+    for name, text in check_fields(line):
+        rows = _clip(text, width - LABEL_WIDTH, max_rows or _FIELD_ROWS[name])
+        yield from labeled_rows(name, rows, styler, Style.FAINT)
 
 
-def _label(line: CheckLine) -> str:
-    return f"{_status_word(line.status)} {truncate(_on_one_line(line.id), _MAX_ID_WIDTH)}"
+def _label(line: ReportedCheck) -> str:
+    word, _ = _STATUS_LABELS[line.status]
+    return f"{word} {truncate(line.id, _MAX_ID_WIDTH)}"
 
 
-def _remark(line: CheckLine, styler: Styler, width: int) -> str:
+def _remark(line: ReportedCheck, styler: Styler, width: int) -> str:
     label = _label(line)
-    text = f" {_on_one_line(line.title)}: {_on_one_line(line.message)}"
+    text = f"{line.title}: {line.message}"
     if line.fix:
-        text += f" ({_on_one_line(line.fix)})"
-    text = truncate(text, max(0, width - display_width(label)))
-    return styler(label, _status_style(line.status)) + text
+        text += f" ({line.fix})"
+    text = truncate(" " + text, max(0, width - display_width(label)))
+    return styler(label, _STATUS_LABELS[line.status][1]) + text
 
 
 def _every_check(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
     for group in view.groups:
-        yield styler(_on_one_line(group.name), Style.STRONG) + "  " + _all_counts(group)
-        for line in group.lines:
-            text = f"{_on_one_line(line.id)} {_on_one_line(line.title)}"
+        yield styler(group.name, Style.STRONG) + "  " + _all_counts(group)
+        for line in group.checks:
+            text = f"{line.id} {line.title}"
             if line.message or line.observed:
-                text += f": {_on_one_line(line.message or line.observed)}"
+                text += f": {line.message or line.observed}"
             if line.seconds >= 0.1:
                 text += f"  {format_seconds(line.seconds)} s"
-            first, *rest = wrap(text, width - len(_CHECK_INDENT))
-            status = styler(f"{_status_word(line.status):<7}", _status_style(line.status))
-            yield f"  {status} {first}"
-            for row in rest:
-                yield _CHECK_INDENT + row
-            if line.bound:
-                bound = f"bound {_on_one_line(line.bound)} ({_on_one_line(line.source)})"
+            word, style = _STATUS_LABELS[line.status]
+            rows = wrap(text, width - len(_CHECK_INDENT))
+            yield from indent_rest(f"  {styler(f'{word:<7}', style)} ", rows, len(_CHECK_INDENT))
+            if line.threshold is not None:
+                amount = format_amount(line.threshold.value, line.threshold.unit)
+                bound = f"bound {amount} ({line.threshold.source})"
                 for row in wrap(bound, width - len(_CHECK_INDENT)):
                     yield _CHECK_INDENT + styler(row, Style.FAINT)
 
@@ -227,55 +240,21 @@ def _stages(view: ReportView, styler: Styler, width: int) -> Iterator[str]:
 
 
 def _clip(text: str, width: int, max_rows: int) -> list[str]:
-    rows = wrap(_on_one_line(text), width)
-    if len(rows) <= max_rows:
-        return rows
-    last = truncate(rows[max_rows - 1] + " " * width, width - len(ELLIPSIS)).rstrip(" .")
-    return [*rows[: max_rows - 1], last + ELLIPSIS]
+    return clip(text, width, max_rows)
 
 
 def _on_one_line(text: str) -> str:
     """Return a safe text with its line breaks and tabs as spaces."""
-    return " ".join(text.split())
-
-
-def _status_word(status: Status) -> str:
-    match status:
-        case Status.PASS:
-            return "pass"
-        case Status.FAIL:
-            return "FAIL"
-        case Status.WARN:
-            return "warn"
-        case Status.SKIP:
-            return "skip"
-        case Status.UNKNOWN:
-            return "UNKNOWN"
-        case _:
-            assert_never(status)
-
-
-def _status_style(status: Status) -> Style:
-    match status:
-        case Status.PASS:
-            return Style.GOOD
-        case Status.FAIL:
-            return Style.ERROR
-        case Status.WARN | Status.UNKNOWN:
-            return Style.WARNING
-        case Status.SKIP:
-            return Style.FAINT
-        case _:
-            assert_never(status)
+    return " ".join(format_json_value(text).split())
 
 
 def _group_style(group: CheckGroup) -> Style | None:
     for status in _PROBLEM_WORDS:
         if group.counts[status]:
-            return _status_style(status)
+            return _STATUS_LABELS[status][1]
     return None
 
 
 def _verdict_style(view: ReportView) -> Style:
     styles = {"verified": Style.GOOD, "failed": Style.ERROR, "error": Style.ERROR}
-    return styles.get(view.result, Style.WARNING)
+    return styles.get(view.report.verdict, Style.WARNING)
