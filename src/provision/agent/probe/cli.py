@@ -21,7 +21,7 @@ from .canonical_json import to_canonical_json
 from .catalogue import STAGES, known_check_ids
 from .catalogue import select_checks as asked_checks
 from .expectations import load_expectations
-from .model import Interrupted, ProbeError, Verdict
+from .model import Interrupted, JsonObject, ProbeError, Verdict
 
 ERROR_EXIT = 2
 
@@ -216,11 +216,11 @@ def _say_error(text: str) -> int:
     return ERROR_EXIT
 
 
-def _say_event(event: dict[str, Any]) -> None:
+def _say_event(event: JsonObject) -> None:
     _print(json.dumps(event, sort_keys=True))
 
 
-def _say_line(event: dict[str, Any]) -> None:
+def _say_line(event: JsonObject) -> None:
     if event["event"] == "verdict":
         _print(f"{event['result']}: {event['sentence']}")
     elif event["status"] == "finished":

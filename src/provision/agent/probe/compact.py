@@ -7,9 +7,9 @@ from typing import Any
 
 from .canonical_json import to_canonical_json, to_json_value
 from .checks import CHECKS
-from .model import Check, Threshold
+from .model import Check, JsonObject, Threshold
 
-_CHECK: dict[str, Any] = {
+_CHECK: JsonObject = {
     "required": False,
     "expected": None,
     "observed": None,
@@ -19,18 +19,18 @@ _CHECK: dict[str, Any] = {
     "causes": [],
     "seconds": 0.0,
 }
-_STAGE: dict[str, Any] = {"signal": None, "timed_out": False, "tail": ""}
+_STAGE: JsonObject = {"signal": None, "timed_out": False, "tail": ""}
 """Values of absent fields; a check's id, title, status and message are always there."""
 _KNOWN = {check.id: check for check in CHECKS}
 
 
-def compact(document: Mapping[str, Any]) -> dict[str, Any]:
+def compact(document: Mapping[str, Any]) -> JsonObject:
     """Return a report without fields at their default, and without what the catalogue implies.
 
     Readings stand by class. A check that passes and observed exactly what was expected says the
     value once.
     """
-    found: dict[str, Any] = to_json_value(document)
+    found: JsonObject = to_json_value(document)
     checks, stages, readings = (found.get(part) for part in ("checks", "stages", "readings"))
     if isinstance(checks, list):
         found["checks"] = [_brief_check(row) if isinstance(row, dict) else row for row in checks]
@@ -63,7 +63,7 @@ def expand(document: Any) -> Any:
     return found
 
 
-def _brief_check(row: dict[str, Any]) -> dict[str, Any]:
+def _brief_check(row: JsonObject) -> JsonObject:
     said = _without(row, _CHECK)
     passed, known = row.get("status") == "pass", _known(row)
     if passed and row.get("expected") is not None:
@@ -82,7 +82,7 @@ def _brief_check(row: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def _whole_check(row: dict[str, Any]) -> dict[str, Any]:
+def _whole_check(row: JsonObject) -> JsonObject:
     told, known = {**_CHECK, "causes": [], **row}, _known(row)
     if row.get("status") == "pass" and "observed" not in row:
         told["observed"] = told["expected"]
@@ -93,17 +93,17 @@ def _whole_check(row: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _known(row: dict[str, Any]) -> Check | None:
+def _known(row: JsonObject) -> Check | None:
     return _KNOWN.get(str(row.get("id")).partition(":")[0])
 
 
-def _without_source(threshold: Threshold) -> dict[str, Any]:
+def _without_source(threshold: Threshold) -> JsonObject:
     return {
         key: value for key, value in to_json_value(threshold.to_json()).items() if key != "source"
     }
 
 
-def _without(row: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _without(row: JsonObject, defaults: Mapping[str, Any]) -> JsonObject:
     return {
         key: value
         for key, value in row.items()
@@ -111,9 +111,9 @@ def _without(row: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _by_class(rows: list[Any]) -> dict[str, dict[str, Any]] | None:
+def _by_class(rows: list[Any]) -> dict[str, JsonObject] | None:
     """Return the readings by class and key; None if a row is not as the probe writes it."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonObject] = {}
     keys = []
     for row in rows:
         if not (

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from .expectations import Expectations
+from .model import Readings
 
 
 def _ignore_progress(_card: str) -> None:
@@ -34,9 +34,9 @@ class ObserverContext:
     subject: str | None = None
     root: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    memo: dict[str, Any] = field(default_factory=dict)
+    memo: Readings = field(default_factory=dict)
     report_progress: Callable[[str], None] = _ignore_progress
 
 
-Observer = Callable[[ObserverContext], "dict[str, Any]"]
+Observer = Callable[[ObserverContext], "Readings"]
 """Returns readings by key."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.json_fields import FieldReader
 from ..core.versions import normalize_name
-from .model import Need, ProbeError, Proof, Tier
+from .model import JsonObject, Need, ProbeError, Proof, Tier
 
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
@@ -51,7 +51,7 @@ class Training:
     dataloader_workers: int
     gradient_checkpointing: bool
     optimizer: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
     method: str = "full"
     model: Model | None = None
     batch_size: int | None = None
@@ -75,7 +75,7 @@ class CardFacts:
 class MemorySaving:
     """A change of `training` that saves memory: field to value, and bytes saved on each card."""
 
-    change: dict[str, Any]
+    change: JsonObject
     saves_bytes: int
 
 
@@ -249,7 +249,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
     )
 
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: JsonObject = {
     "extras_allowed": [],
     "card": None,
     "estimate_bytes": None,
@@ -305,7 +305,7 @@ def _training(reader: FieldReader) -> Training:
     )
 
 
-def _declared_run(training: FieldReader) -> dict[str, Any]:
+def _declared_run(training: FieldReader) -> JsonObject:
     model = training.optional_section("model") if "model" in training.document else None
     sizes = ("parameters", "hidden_size", "layers")
     return {

@@ -11,12 +11,11 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from .context import ObserverContext
 from .expectations import Expectations, Requires, Training
 from .inventory import active_distributions, find_distributions
-from .model import Tier
+from .model import Readings, Tier
 from .observing import observers_of
 from .own_code import own_digest, own_program
 from .readings import class_of_reading
@@ -62,7 +61,7 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
 def collect_machine_info(
     environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False
-) -> dict[str, Any]:
+) -> Readings:
     """Return the document `provision.env/1`, redacted; imports nothing that is installed.
 
     torch, if wanted, is imported in another process.
@@ -85,7 +84,7 @@ def collect_machine_info(
             if class_of_reading(key) or key in _OWN
         }
         redactor = Redactor.of(environ, _secrets(environ))
-        document: dict[str, Any] = {
+        document: Readings = {
             "schema": SCHEMA,
             "probe_sha256": own_digest(),
             "readings": dict(sorted(reported.items())),
@@ -93,18 +92,18 @@ def collect_machine_info(
             "packages": _packages(),
             "torch": _torch(Path(scratch), environ) if with_torch else None,
         }
-    private: dict[str, Any] = redactor.tree(document)
+    private: Readings = redactor.tree(document)
     return {**private, "schema": SCHEMA, "probe_sha256": document["probe_sha256"]}
 
 
-def inspect_torch() -> dict[str, Any]:
+def inspect_torch() -> Readings:
     """Import torch and return what it reports; {"error": ...} if that fails."""
     try:
         import torch
     except BaseException as error:  # noqa: BLE001
         return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
 
-    found: dict[str, Any] = {}
+    found: Readings = {}
     context = ObserverContext(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
     for name, observer in {
@@ -123,7 +122,7 @@ def inspect_torch() -> dict[str, Any]:
     }
 
 
-def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
+def _cards_by_torch(_: ObserverContext) -> Readings:
     import torch
 
     names = (
@@ -134,9 +133,9 @@ def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
     return {"gpu.name": " + ".join(sorted(names)) or None}
 
 
-def _observed(context: ObserverContext) -> tuple[dict[str, Any], list[str]]:
+def _observed(context: ObserverContext) -> tuple[Readings, list[str]]:
     """Return the readings of all observers of machine and driver, and the names of failed ones."""
-    seen: dict[str, Any] = {}
+    seen: Readings = {}
     unread = []
     for stage in ("host", "driver"):
         for name, observer in observers_of(stage).items():
@@ -185,7 +184,7 @@ def _secrets(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _python() -> dict[str, Any]:
+def _python() -> Readings:
     kind = "system"
     if sys.prefix != sys.base_prefix:
         kind = "virtual environment"
@@ -199,7 +198,7 @@ def _python() -> dict[str, Any]:
     }
 
 
-def _place(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
+def _place(environ: Mapping[str, str], root: Path) -> Readings:
     return {
         "place.product": _product(environ, root),
         "place.container": _container(environ, root),
@@ -241,10 +240,8 @@ def _machine(root: Path) -> str | None:
     return named or None
 
 
-def _cuda(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
-    named: dict[str, Any] = {
-        f"variable.{name}": environ.get(name) for name in _PATHS if name in environ
-    }
+def _cuda(environ: Mapping[str, str], root: Path) -> Readings:
+    named: Readings = {f"variable.{name}": environ.get(name) for name in _PATHS if name in environ}
     try:
         document = json.loads((root / "usr/local/cuda/version.json").read_text(encoding="utf-8"))
         named["cuda.toolkit"] = document["cuda"]["version"]
@@ -262,7 +259,7 @@ def _packages() -> dict[str, str]:
     }
 
 
-def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+def _torch(scratch: Path, environ: Mapping[str, str]) -> Readings:
     """Import torch in another process, whose death is a result."""
     out = scratch / "torch.json"
     archive = own_program()
@@ -286,7 +283,7 @@ def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"error": f"importing torch did not end within {_TORCH_TIMEOUT_S} s"}
     try:
-        reported: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        reported: Readings = json.loads(out.read_text(encoding="utf-8"))
         return reported
     except (OSError, ValueError):
         ending = f"ended with exit code {done.returncode}"

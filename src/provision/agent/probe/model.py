@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+JsonObject = dict[str, Any]
+Readings = dict[str, Any]
+"""Readings by key, each a JSON value."""
 ObservedValues = Mapping[str, Any]
-"""Readings by key, JSON values; a judge knows nothing else of the machine."""
+"""The readings that a judge may use: all of a verification, or those of one card."""
 
 
 class Status(str, Enum):
@@ -80,7 +83,7 @@ class Threshold:
     unit: str
     source: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """As it stands in the report."""
         return {"value": self.value, "unit": self.unit, "source": self.source}
 
@@ -145,7 +148,7 @@ class Reading:
     value: Any
     reading_class: ReadingClass
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """As it stands in the report."""
         return {"key": self.key, "value": self.value, "class": self.reading_class.value}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
 
 from .canonical_json import canonical_digest
 from .compact import compact
@@ -13,6 +12,7 @@ from .expectations import Expectations
 from .judging.packages import conda_version_differences, version_differences
 from .model import (
     Check,
+    JsonObject,
     Judgement,
     ObservedValues,
     Proof,
@@ -48,10 +48,10 @@ def make_report(
     runs: Sequence[StageRun],
     redactor: Redactor,
     partial: bool,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the whole document; a `partial` verification is never `verified`."""
     found = [_published(one, redactor) for one in published_readings(seen)]
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "schema": SCHEMA,
         "tool": {**_named(expected.tool, "name", "version"), "probe_sha256": own_digest()},
         "subject": {
@@ -100,7 +100,7 @@ def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = Fa
 
 def verdict_of(
     expected: Expectations, judged: Sequence[JudgedCheck], partial: bool, redactor: Redactor
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the verdict with its counts, first cause and sentence."""
     result = result_of(judged, partial, bool(expected.simulated))
     telling = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
@@ -173,7 +173,7 @@ EXIT_CODES = {
 }
 
 
-def _check(one: JudgedCheck, redactor: Redactor) -> dict[str, Any]:
+def _check(one: JudgedCheck, redactor: Redactor) -> JsonObject:
     judgement, check = one.judgement, one.asked.check
     row = {
         "id": one.asked.id,
@@ -216,7 +216,7 @@ def _published(one: Reading, redactor: Redactor) -> Reading:
     )
 
 
-def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> dict[str, Any]:
+def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> JsonObject:
     found = seen.get("_packages.installed")
     if found is None:
         return {"locked": len(expected.packages), "matching": None, "differences": []}

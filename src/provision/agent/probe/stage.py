@@ -11,14 +11,13 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..core.files import write_atomically
 from .canonical_json import to_canonical_json
 from .catalogue import is_applicable, select_checks
 from .context import ObserverContext
 from .expectations import Expectations
-from .model import SelectedCheck
+from .model import JsonObject, SelectedCheck
 from .observing import observers_of
 from .observing.clock_watch import UNWATCHED_STAGES, ClockWatch
 from .redactor import Redactor
@@ -33,7 +32,7 @@ class StageProgress:
     `running` is the check under observation, `where` its card; `raised` has errors by check.
     """
 
-    seen: dict[str, Any] = field(default_factory=dict)
+    seen: JsonObject = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     running: str | None = None
     where: str = ""

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core.process import kill_process_group
+from .model import JsonObject
 from .redactor import Redactor
 from .stage import StageProgress
 
@@ -40,7 +40,7 @@ class StageRun:
             return f"did not end within {self.wall_s:.0f} s"
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the report's entry: hundredths of a second and whole MB, as far as they repeat."""
         reported = {field: getattr(self, field) for field in self.__slots__}
         return {

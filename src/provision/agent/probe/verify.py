@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from .catalogue import (
     STAGE_ENVIRONMENT,
@@ -20,13 +19,13 @@ from .catalogue import (
     select_checks,
 )
 from .expectations import Expectations
-from .model import Judgement, SelectedCheck, Status
+from .model import JsonObject, Judgement, SelectedCheck, Status
 from .own_code import own_program
 from .redactor import Redactor
 from .stage import StageProgress
 from .supervisor import StageProcess, StageRun, StageTask
 
-EventCallback = Callable[[dict[str, Any]], None]
+EventCallback = Callable[[JsonObject], None]
 """Is told of each stage's start and end, as the JSON objects of `--events`."""
 
 
@@ -34,7 +33,7 @@ EventCallback = Callable[[dict[str, Any]], None]
 class _Gathered:
     """Readings and errors of all stages so far."""
 
-    seen: dict[str, Any] = field(default_factory=dict)
+    seen: JsonObject = field(default_factory=dict)
     done: set[str] = field(default_factory=set)
     raised: dict[str, dict[str, str]] = field(default_factory=dict)
     deaths: dict[str, str] = field(default_factory=dict)
@@ -49,7 +48,7 @@ def verify(
     only: frozenset[str],
     watch: EventCallback,
     environ: Mapping[str, str],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Run every stage that has a check; return the report. `source` is the expectations file."""
     with TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
         verification = _Verification(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks.numerics import ATTENTION, ONE_ELEMENT
-from ..model import Judgement
+from ..model import JsonObject, Judgement
 from .judgement import JudgeInput, describe_unset, fails, passes, skipped, unknown, warns
 
 _PINS = {"cudnn": r"nvidia-cudnn-cu\d+", "nccl": r"nvidia-nccl-cu\d+", "triton": r"triton"}
@@ -123,7 +123,7 @@ def _usable(given: JudgeInput) -> Judgement:
 
 
 def _attention(given: JudgeInput) -> Judgement:
-    errors: dict[str, Any] = given.seen["attention.errors"]
+    errors: JsonObject = given.seen["attention.errors"]
     reference = errors.get("math")
     if reference is None:
         return unknown("the math backend, which others are compared with, does not run")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ...core.versions import UnreadableVersion, is_same_version, read_version
 from ..expectations import Expectations
-from ..model import Judgement
+from ..model import JsonObject, Judgement
 from .judgement import (
     JudgeInput,
     fails,
@@ -21,14 +20,14 @@ from .package_files import judge_files
 from .package_imports import judge_import, judge_libraries
 
 
-def version_differences(expected: Expectations, found: Mapping[str, str]) -> list[dict[str, Any]]:
+def version_differences(expected: Expectations, found: Mapping[str, str]) -> list[JsonObject]:
     """Return locked packages in another version; `observed` is None if one is not installed."""
     return _differing(expected.packages, found)
 
 
 def conda_version_differences(
     expected: Expectations, brought: Mapping[str, str] | None, found: Mapping[str, str]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Return the packages of locked conda files in another version than the file's."""
     return _differing(
         {
@@ -40,7 +39,7 @@ def conda_version_differences(
     )
 
 
-def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[dict[str, Any]]:
+def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[JsonObject]:
     return [
         {"name": name, "expected": version, "observed": found.get(name)}
         for name, version in sorted(wanted.items())
@@ -169,9 +168,7 @@ def _absent(name: str, damaged: Mapping[str, str]) -> str:
     )
 
 
-def _why_versions_differ(
-    wrong: list[dict[str, Any]], damaged: Mapping[str, str]
-) -> tuple[str, str]:
+def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) -> tuple[str, str]:
     if all(one["name"] in damaged for one in wrong):
         return (
             (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
-from ..model import Judgement
+from ..model import JsonObject, Judgement
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
 from .checkpoints import judge_checkpoint, judge_resume
 from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped, unknown, warns
@@ -118,7 +118,7 @@ def _learns(given: JudgeInput) -> Judgement:
     )
 
 
-def _part_of_it(still: list[str], observed: dict[str, Any]) -> Judgement:
+def _part_of_it(still: list[str], observed: JsonObject) -> Judgement:
     return fails(
         f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
         "every weight moves",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..model import JsonObject
 from .resource_usage import SLOWDOWN_REASONS
 
 
@@ -23,7 +23,7 @@ class CardPeak:
     slowed_samples: int = 0
     reasons: int = 0
 
-    def add(self, seen: dict[str, Any]) -> None:
+    def add(self, seen: JsonObject) -> None:
         """Take one look in."""
         self.samples += 1
         self.busy_percent_sum += seen["busy_percent"] or 0
@@ -34,7 +34,7 @@ class CardPeak:
             self.slowed_samples += 1
             self.reasons |= slowed
 
-    def to_json(self, interval_s: float) -> dict[str, Any]:
+    def to_json(self, interval_s: float) -> JsonObject:
         """As it stands in a record."""
         return {
             "name": self.name,
@@ -59,7 +59,7 @@ class PeakUsage:
     shm_bytes: int | None = None
     cards: list[CardPeak] = field(default_factory=list)
 
-    def add(self, family: list[int], shm: int | None, cards: list[dict[str, Any]]) -> None:
+    def add(self, family: list[int], shm: int | None, cards: list[JsonObject]) -> None:
         """Take one look in."""
         if family:
             self.ram_bytes = max_known(self.ram_bytes, sum(family))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from ..model import JsonObject
 from ..observing.cgroups import memory_folders, memory_limit
 from ..observing.nvml import Nvml, NvmlError
 
@@ -88,7 +88,7 @@ class CardSampler:
         except NvmlError as error:
             self.error = error.code
 
-    def sample(self) -> list[dict[str, Any]]:
+    def sample(self) -> list[JsonObject]:
         """Return memory, utilisation, temperature, power and throttle reasons of each card."""
         if self._library is None:
             return []

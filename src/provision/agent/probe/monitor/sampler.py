@@ -18,6 +18,7 @@ from typing import Any
 
 from ...core.files import write_atomically
 from ..canonical_json import canonical_digest, to_canonical_json
+from ..model import JsonObject
 from ..redactor import Redactor
 from .peaks import CardPeak, PeakUsage, max_known
 from .resource_usage import (
@@ -67,7 +68,7 @@ class _JsonLines:
         self._selector.register(0, selectors.EVENT_READ)
         self._held = b""
 
-    def wait(self) -> dict[str, Any] | None:
+    def wait(self) -> JsonObject | None:
         """The next object; None at the end."""
         while (word := self.poll(None)) is _NOTHING:
             pass
@@ -92,7 +93,7 @@ class _JsonLines:
 class _RunMonitor:
     """One run under watch."""
 
-    def __init__(self, about: dict[str, Any]) -> None:
+    def __init__(self, about: JsonObject) -> None:
         self.about = about
         self.pid = 0
         self._out = Path(about["out"])
@@ -131,13 +132,13 @@ class _RunMonitor:
         if self._looks % _SAVE_EACH == 0:
             self._write(None)
 
-    def finish(self, ended: dict[str, Any] | None) -> None:
+    def finish(self, ended: JsonObject | None) -> None:
         """Write the record of a run that ended so, or of one whose end nobody told."""
         self._write(ended)
         for old in sorted(self._out.parent.glob("*.json"))[:-_KEPT_RECORDS]:
             old.unlink(missing_ok=True)
 
-    def _write(self, ended: dict[str, Any] | None) -> None:
+    def _write(self, ended: JsonObject | None) -> None:
         # The kernel knows the largest process exactly, between two looks too.
         self._peaks.process_bytes = max_known(
             self._peaks.process_bytes, (ended or {}).get("largest_bytes")
@@ -147,7 +148,7 @@ class _RunMonitor:
         document["digest"] = canonical_digest(document)
         write_atomically(self._out, to_canonical_json(document) + "\n")
 
-    def _document(self, ended: dict[str, Any] | None) -> dict[str, Any]:
+    def _document(self, ended: JsonObject | None) -> JsonObject:
         after = container_memory()
         usage = os.times()
         return {
@@ -184,8 +185,8 @@ class _RunMonitor:
 
 
 def _ending(
-    ended: dict[str, Any] | None, before: dict[str, int | None], after: dict[str, int | None]
-) -> dict[str, Any]:
+    ended: JsonObject | None, before: dict[str, int | None], after: dict[str, int | None]
+) -> JsonObject:
     kills = [count for count in (before["kills"], after["kills"]) if count is not None]
     told = ended or {"code": None, "signal": None}
     return {
@@ -200,8 +201,8 @@ def _risen(before: int | None, after: int | None) -> int | None:
     return after if after is not None and (before is None or after > before) else None
 
 
-def _flat(cards: list[dict[str, Any]]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _flat(cards: list[JsonObject]) -> JsonObject:
+    told: JsonObject = {}
     for place, card in enumerate(cards):
         reasons = card["reasons"]
         told |= {
@@ -215,7 +216,7 @@ def _flat(cards: list[dict[str, Any]]) -> dict[str, Any]:
     return told
 
 
-def _notes(folder: Path, redactor: Redactor) -> list[dict[str, Any]]:
+def _notes(folder: Path, redactor: Redactor) -> list[JsonObject]:
     told = []
     for file in sorted(folder.glob("torch-*.json")):
         try:

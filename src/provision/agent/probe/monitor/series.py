@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..model import JsonObject
+
 MOST = 240
 """Points that a record keeps at most; twice that while they are gathered."""
 
@@ -14,10 +16,10 @@ class Series:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[JsonObject] = []
         self._each = 1
         self._seen = 0
-        self._open: dict[str, Any] = {}
+        self._open: JsonObject = {}
 
     def add(self, sample: Mapping[str, Any]) -> None:
         """Take one sample in; `t` is its time."""
@@ -39,7 +41,7 @@ class Series:
         return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _larger(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _larger(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
     both = {**one}
     for name, value in other.items():
         known = both.get(name)

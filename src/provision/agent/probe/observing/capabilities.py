@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from .tensors import (
     device_of,
     dtype_of,
@@ -40,7 +41,7 @@ capabilities.
 _HEADS = (64, 128)
 
 
-def _libraries(context: ObserverContext) -> dict[str, Any]:
+def _libraries(context: ObserverContext) -> Readings:
     import torch
 
     nccl = torch.cuda.nccl.version() if hasattr(torch._C, "_nccl_version") else None
@@ -61,7 +62,7 @@ def format_cudnn_version(version: int | None) -> str | None:
     return f"{version // unit}.{version % unit // 100}.{version % 100}"
 
 
-def _formats(context: ObserverContext) -> dict[str, Any]:
+def _formats(context: ObserverContext) -> Readings:
     context.memo["formats"] = _formats_here()
     return {"gpu.formats": context.memo["formats"]}
 
@@ -94,7 +95,7 @@ def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
     ]
 
 
-def _flags(_bench: ObserverContext) -> dict[str, Any]:
+def _flags(_bench: ObserverContext) -> Readings:
     return {"torch.flags": dict(changed_flags())}
 
 
@@ -110,7 +111,7 @@ def changed_flags() -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _attention(context: ObserverContext) -> dict[str, Any]:
+def _attention(context: ObserverContext) -> Readings:
     return {"attention.errors": _attended(context)}
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..context import ObserverContext
+from ..model import Readings
 from .tensors import device_of
 
 PER_CARD_PREFIX = "cards."
@@ -103,7 +104,7 @@ def readings_of_worst(
     cards: Sequence[ComputeDevice],
     found: Sequence[Mapping[str, Any]],
     rank: Callable[[Mapping[str, Any]], float],
-) -> dict[str, Any]:
+) -> Readings:
     """Return the readings of the card with the lowest rank, and of several cards also each one's.
 
     NaN is the lowest rank.

@@ -10,6 +10,7 @@ from operator import or_
 from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from .cards import (
     ComputeDevice,
     measure_all_cards,
@@ -39,7 +40,7 @@ _SHARE_HELD = 0.9
 _BURN_S, _BURN_ROUNDS = 60.0, 100
 
 
-def _held(context: ObserverContext) -> dict[str, Any]:
+def _held(context: ObserverContext) -> Readings:
     import torch
 
     cards = torch_cards(context)
@@ -61,7 +62,7 @@ def _held(context: ObserverContext) -> dict[str, Any]:
 
 def fill_memory(
     card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB
-) -> dict[str, Any]:
+) -> Readings:
     """Fill 90 % of the free bytes of a card with blocks; return the bytes filled and wanted."""
     required = int(free * _SHARE_HELD) // block * block
     blocks[card.index] = allocate_blocks(card.device, required, block)
@@ -82,7 +83,7 @@ def _shortest(one: Mapping[str, Any]) -> float:
     return float(free / total - 10 * (required - held) / total)
 
 
-def _written(context: ObserverContext) -> dict[str, Any]:
+def _written(context: ObserverContext) -> Readings:
     import torch
 
     blocks: dict[int, list[Any]] = context.memo.pop("blocks", {})
@@ -97,7 +98,7 @@ def _written(context: ObserverContext) -> dict[str, Any]:
     return readings_of_worst(cards, found, _soundest)
 
 
-def check_memory(blocks: list[Any]) -> dict[str, Any]:
+def check_memory(blocks: list[Any]) -> Readings:
     """Return how many words of these blocks differ from what was written; None without blocks."""
     return {"memory.wrong_words": count_wrong_words(blocks) if blocks else None}
 
@@ -108,7 +109,7 @@ def _soundest(one: Mapping[str, Any]) -> float:
     return -0.5 if wrong is None else -float(wrong)
 
 
-def _copied(context: ObserverContext) -> dict[str, Any]:
+def _copied(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
     if not cards:
         return {"speed.copy_gb_s": None}
@@ -120,7 +121,7 @@ def _copied(context: ObserverContext) -> dict[str, Any]:
     return readings_of_worst(cards, found, lambda one: float(one["speed.copy_gb_s"]))
 
 
-def _moved(context: ObserverContext) -> dict[str, Any]:
+def _moved(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
     if not cards:
         return {**dict.fromkeys((*_MOVES, *_PAGEABLE)), "link.gb_s": None}
@@ -138,7 +139,7 @@ def _moved(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _moved_by(context: ObserverContext, card: ComputeDevice) -> dict[str, Any]:
+def _moved_by(context: ObserverContext, card: ComputeDevice) -> Readings:
     speeds = moved_gb_s(card.device, _fitting(_MOVE_BYTES))
     return {
         **dict(zip(_MOVES, speeds, strict=True)),
@@ -156,7 +157,7 @@ def _fitting(wanted: int) -> int:
     return int(min(wanted, torch.cuda.mem_get_info()[0] // 4))
 
 
-def _multiplied(context: ObserverContext) -> dict[str, Any]:
+def _multiplied(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
     if not cards:
         return {"speed.format": None, "speed.product_tflops": None}
@@ -178,7 +179,7 @@ def _usual_format() -> str:
     return "bf16" if torch.cuda.get_device_capability() >= (8, 0) else "fp16"
 
 
-def _others(context: ObserverContext) -> dict[str, Any]:
+def _others(context: ObserverContext) -> Readings:
     import torch
 
     cards = torch_cards(context)
@@ -202,7 +203,7 @@ def _others(context: ObserverContext) -> dict[str, Any]:
     )
 
 
-def _burnt(context: ObserverContext) -> dict[str, Any]:
+def _burnt(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
     if not cards:
         return dict.fromkeys(
@@ -231,9 +232,7 @@ def _burnt(context: ObserverContext) -> dict[str, Any]:
     )
 
 
-def run_burn_in(
-    name: str, device: str, size: int, seconds: float, address: str = ""
-) -> dict[str, Any]:
+def run_burn_in(name: str, device: str, size: int, seconds: float, address: str = "") -> Readings:
     """Multiply for some seconds; return median speeds of the first and last quarter, and more.
 
     That is how often the same product came out otherwise than at the beginning (a hot card may
@@ -242,7 +241,7 @@ def run_burn_in(
     These are of all cards, or of the one at `address` on the PCI bus, where NVML tells places.
     """
     speeds: list[float] = []
-    moments: list[dict[str, Any]] = []
+    moments: list[Readings] = []
     product = make_product(name, device, size)
     right, others = product().clone(), 0
     until = time.monotonic() + seconds
@@ -272,7 +271,7 @@ def differs(result: Any, other: Any) -> bool:
     return not torch.equal(result, other)
 
 
-def _summed(moments: list[dict[str, Any]]) -> dict[str, Any]:
+def _summed(moments: list[Readings]) -> Readings:
     masks, heats, powers = (
         [one[key] for one in moments if one[key] is not None]
         for key in ("reasons", "temperature_c", "power_mw")
@@ -291,7 +290,7 @@ def _opened(stack: ExitStack) -> Nvml | None:
         return None
 
 
-def _at_work(library: Nvml | None, address: str) -> list[dict[str, Any]]:
+def _at_work(library: Nvml | None, address: str) -> list[Readings]:
     try:
         places, reported = (library.addresses(), library.live_values()) if library else ([], [])
     except NvmlError:

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..context import Observer, ObserverContext
-from ..model import Tier
+from ..model import Readings, Tier
 
 _PATIENCE_S = 280
 _WRONG = ("fail", "warn", "error")
 _MOST_NAMED, _LONGEST = 10, 300
 
 
-def _diagnosis(context: ObserverContext) -> dict[str, Any]:
+def _diagnosis(context: ObserverContext) -> Readings:
     program = shutil.which("dcgmi", path=context.environ.get("PATH"))
-    none: dict[str, Any] = {
+    none: Readings = {
         "dcgm.level": None,
         "dcgm.failed": [],
         "dcgm.passed": None,
@@ -42,7 +42,7 @@ def _diagnosis(context: ObserverContext) -> dict[str, Any]:
     return {**none, **_told(answer.stdout, answer.stderr)}
 
 
-def _told(output: str, errors: str) -> dict[str, Any]:
+def _told(output: str, errors: str) -> Readings:
     """Return the results in DCGM's answer, layouts 3 and 4: every `status`, by its test."""
     try:
         document = json.loads(output[output.index("{") :])

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..checks.driver import slowdown_faults
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from . import nvidia_smi as program
 from .kernel_log import read_xids
 from .nvml import NO_LIBRARY, Nvml, NvmlError
@@ -26,7 +27,7 @@ _SETTINGS = (
 )
 
 
-def _opens(context: ObserverContext) -> dict[str, Any]:
+def _opens(context: ObserverContext) -> Readings:
     found = _survey(context)
     names = [str(card["name"]) for card in found["cards"] if card["name"]]
     return {
@@ -42,11 +43,11 @@ def _opens(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _version(context: ObserverContext) -> dict[str, Any]:
+def _version(context: ObserverContext) -> Readings:
     return {"driver.version": _survey(context)["driver"]}
 
 
-def _model(context: ObserverContext) -> dict[str, Any]:
+def _model(context: ObserverContext) -> Readings:
     """Return names and identity of the cards; of several capabilities, the lowest counts."""
     names = sorted({str(name) for name in _each(context, "name") if name})
     capabilities = [
@@ -62,7 +63,7 @@ def _model(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _memory(context: ObserverContext) -> dict[str, Any]:
+def _memory(context: ObserverContext) -> Readings:
     sizes = [size for size in _each(context, "total_bytes") if size]
     return {
         "gpu.vram_bytes": min(sizes, default=None),
@@ -72,35 +73,35 @@ def _memory(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _memory_errors(context: ObserverContext) -> dict[str, Any]:
+def _memory_errors(context: ObserverContext) -> Readings:
     return {
         f"nvml.{key}": _each(context, key)
         for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")
     }
 
 
-def _clocks(context: ObserverContext) -> dict[str, Any]:
+def _clocks(context: ObserverContext) -> Readings:
     masks = _each(context, "reasons")
     return {"nvml.reasons": masks, "nvml.slowed": slowdown_faults(masks)}
 
 
-def _recovery(context: ObserverContext) -> dict[str, Any]:
+def _recovery(context: ObserverContext) -> Readings:
     return {"nvml.recovery": _each(context, "recovery"), "nvml.fabric": _each(context, "fabric")}
 
 
-def _settings(context: ObserverContext) -> dict[str, Any]:
+def _settings(context: ObserverContext) -> Readings:
     return {f"nvml.{key}": _each(context, key) for key in _SETTINGS}
 
 
-def _others(context: ObserverContext) -> dict[str, Any]:
+def _others(context: ObserverContext) -> Readings:
     return {f"nvml.{key}": _each(context, key) for key in ("used_bytes", "total_bytes", "holders")}
 
 
-def _kernel_log(context: ObserverContext) -> dict[str, Any]:
+def _kernel_log(context: ObserverContext) -> Readings:
     return {"nvml.xids": read_xids(context.root)}
 
 
-def _told_apart(context: ObserverContext) -> dict[str, Any]:
+def _told_apart(context: ObserverContext) -> Readings:
     """Return whether it is unknown which cards CUDA shows; readings are then of all cards."""
     return {} if _survey(context)["told_apart"] else {"nvml.told_apart": False}
 
@@ -109,15 +110,15 @@ def _each(context: ObserverContext, key: str) -> list[Any]:
     return [card[key] for card in _survey(context)["cards"]]
 
 
-def _survey(context: ObserverContext) -> dict[str, Any]:
+def _survey(context: ObserverContext) -> Readings:
     """Query the driver once for all checks."""
     if _SURVEY not in context.memo:
         context.memo[_SURVEY] = _visible(_asked(), context.environ)
-    found: dict[str, Any] = context.memo[_SURVEY]
+    found: Readings = context.memo[_SURVEY]
     return found
 
 
-def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+def _visible(found: Readings, environ: Mapping[str, str]) -> Readings:
     """Return the cards that CUDA shows with these variables; all if that is unknown."""
     cards = found["cards"]
     visible = find_visible_devices(cards, environ)
@@ -131,8 +132,8 @@ def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _asked() -> dict[str, Any]:
-    empty: dict[str, Any] = {"by": "nvml", "error": None, "driver": None, "cuda": None, "cards": []}
+def _asked() -> Readings:
+    empty: Readings = {"by": "nvml", "error": None, "driver": None, "cuda": None, "cards": []}
     try:
         with Nvml() as library:
             driver, cuda = library.driver(), library.cuda()
@@ -149,7 +150,7 @@ def _asked() -> dict[str, Any]:
     )
 
 
-def _or_error(cards: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
+def _or_error(cards: Callable[[], list[Readings]]) -> Readings:
     try:
         return {"cards": cards()}
     except NvmlError as error:

@@ -6,9 +6,9 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ..context import ObserverContext
+from ..model import Readings
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 """In this order Python asks for a temporary folder (its tempfile)."""
@@ -30,7 +30,7 @@ def working_folder() -> str | None:
         return None
 
 
-def observe_folders(context: ObserverContext) -> dict[str, Any]:
+def observe_folders(context: ObserverContext) -> Readings:
     """Return the state of each folder as words, and the variable that names the temporary one."""
     by = next((name for name in _TEMPORARY if context.environ.get(name)), None)
     temporary, working = Path(context.environ[by]) if by else context.root / "tmp", working_folder()

@@ -8,9 +8,9 @@ import platform
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from . import credentials, folders, host_context, limits
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
@@ -44,7 +44,7 @@ _CACHES = {
 """
 
 
-def _system(context: ObserverContext) -> dict[str, Any]:
+def _system(context: ObserverContext) -> Readings:
     release = _os_release(context.root)
     machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
     return {
@@ -64,7 +64,7 @@ def _os_release(root: Path) -> dict[str, str]:
     return {}
 
 
-def _libc(_bench: ObserverContext) -> dict[str, Any]:
+def _libc(_bench: ObserverContext) -> Readings:
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (AttributeError, ValueError, OSError):
@@ -72,7 +72,7 @@ def _libc(_bench: ObserverContext) -> dict[str, Any]:
     return {"host.glibc": text.split()[-1] if text.startswith("glibc") else None}
 
 
-def _cpu(context: ObserverContext) -> dict[str, Any]:
+def _cpu(context: ObserverContext) -> Readings:
     affinity = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -96,7 +96,7 @@ def _cpuinfo(root: Path) -> dict[str, str]:
     }
 
 
-def _memory(context: ObserverContext) -> dict[str, Any]:
+def _memory(context: ObserverContext) -> Readings:
     total = None
     for line in _text(context.root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
@@ -106,7 +106,7 @@ def _memory(context: ObserverContext) -> dict[str, Any]:
     return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(context.root)}
 
 
-def _disk(context: ObserverContext) -> dict[str, Any]:
+def _disk(context: ObserverContext) -> Readings:
     places = {
         "environment": context.expected.python_prefix,
         "tmp": tempfile.gettempdir(),
@@ -137,7 +137,7 @@ def _disk(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _shared_memory(context: ObserverContext) -> dict[str, Any]:
+def _shared_memory(context: ObserverContext) -> Readings:
     folder = context.root / "dev/shm"
     if not sys.platform.startswith("linux"):
         return {"host.shm_bytes": None, "_shm.applies": False}
@@ -159,7 +159,7 @@ def _shared_memory(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _open_files(_bench: ObserverContext) -> dict[str, Any]:
+def _open_files(_bench: ObserverContext) -> Readings:
     try:
         import resource
     except ImportError:
@@ -167,7 +167,7 @@ def _open_files(_bench: ObserverContext) -> dict[str, Any]:
     return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
-def _person(context: ObserverContext) -> dict[str, Any]:
+def _person(context: ObserverContext) -> Readings:
     home = os.path.expanduser("~")
     umask = os.umask(0o077)
     os.umask(umask)
@@ -193,8 +193,8 @@ def _takes_files(folder: str) -> bool:
         return False
 
 
-def _declared_paths(context: ObserverContext) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _declared_paths(context: ObserverContext) -> Readings:
+    found: Readings = {}
     for name, text in context.expected.paths.items():
         path = Path(text)
         found[f"path.{name}.state"] = _path_state(path, context.expected.nonce)
@@ -240,7 +240,7 @@ def _filesystem(root: Path, path: Path) -> str | None:
     return kind
 
 
-def _harmful_variables(context: ObserverContext) -> dict[str, Any]:
+def _harmful_variables(context: ObserverContext) -> Readings:
     found = {}
     for name in HARMFUL_VARIABLES:
         value = harmful_part(name, context.environ.get(name, ""), context.root)
@@ -249,7 +249,7 @@ def _harmful_variables(context: ObserverContext) -> dict[str, Any]:
     return found
 
 
-def _declared_variables(context: ObserverContext) -> dict[str, Any]:
+def _declared_variables(context: ObserverContext) -> Readings:
     secret = frozenset(context.expected.secrets)
     return {
         f"declared_env.{name}": "set" if name in secret else context.environ.get(name)

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from ..checks.host import CLOCK_SKEW
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from ..own_code import own_program
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 
@@ -45,7 +45,7 @@ _ASK = "import json, os, sys; json.dump(dict(os.environ), sys.stdout)"
 _MARK = "provision-login-shell:"
 
 
-def _kernel(_bench: ObserverContext) -> dict[str, Any]:
+def _kernel(_bench: ObserverContext) -> Readings:
     release = platform.release()
     return {
         "host.kernel": release,
@@ -53,7 +53,7 @@ def _kernel(_bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _clock(context: ObserverContext) -> dict[str, Any]:
+def _clock(context: ObserverContext) -> Readings:
     """Return how far the newest older file is in the future; negative if the clock is right."""
     prefix, archive = context.expected.python_prefix, own_program()
     files = [os.path.join(prefix, "pyvenv.cfg"), context.expected.provenance_file]
@@ -79,7 +79,7 @@ def _changed(name: str) -> float | None:
         return None
 
 
-def _place(context: ObserverContext) -> dict[str, Any]:
+def _place(context: ObserverContext) -> Readings:
     vendor = (
         f"{_text(context.root / 'sys/class/dmi/id/sys_vendor')} "
         f"{_text(context.root / 'sys/class/dmi/id/product_name')}".lower()
@@ -108,7 +108,7 @@ def _hypervisor(root: Path) -> str | None:
     return "a virtual machine" if "hypervisor" in flags.split() else None
 
 
-def _login_shell(context: ObserverContext) -> dict[str, Any]:
+def _login_shell(context: ObserverContext) -> Readings:
     """Return what a new login shell sets differently from the spec, or harmfully."""
     reported = _environment_of_shell(context)
     if reported is None:
@@ -169,7 +169,7 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
     return found
 
 
-def _offline(context: ObserverContext) -> dict[str, Any]:
+def _offline(context: ObserverContext) -> Readings:
     return {
         "hub.offline_by": [
             name for name in OFFLINE_VARIABLES if context.environ.get(name, "").lower() in _TRUE
@@ -184,14 +184,14 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _hub(context: ObserverContext) -> dict[str, Any]:
+def _hub(context: ObserverContext) -> Readings:
     # Loaded by the deep tier alone: what speaks HTTP costs more than all the rest here.
     from .network import observe_hub
 
     return observe_hub(context)
 
 
-def _answer(_bench: ObserverContext) -> dict[str, Any]:
+def _answer(_bench: ObserverContext) -> Readings:
     """Nothing new: what was found on the way to the hub is judged a second time, for its answer."""
     return {}
 

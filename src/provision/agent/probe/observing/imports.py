@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from ...core.versions import UnreadableVersion, normalize_name, read_version
 from ..context import Observer, ObserverContext
 from ..inventory import Distribution, active_distributions, find_distributions, modules_to_import
+from ..model import Readings
 
 
-def _import_package(context: ObserverContext) -> dict[str, Any]:
+def _import_package(context: ObserverContext) -> Readings:
     name = context.subject or ""
     dists = context.memo.get("dists")
     if dists is None:

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 from ..context import ObserverContext
 from ..inventory import Distribution, find_distributions
+from ..model import Readings
 
 MAX_NAMED = 20
 """Most names in one reading."""
@@ -49,7 +49,7 @@ def read_conda_packages(context: ObserverContext) -> dict[str, CondaProvidedPack
     return found or None
 
 
-def read_install_result(path: str) -> dict[str, Any]:
+def read_install_result(path: str) -> Readings:
     """Return the installer's result; {} if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:

@@ -10,10 +10,9 @@ from dataclasses import replace
 from importlib import import_module
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
 from ..context import Observer, ObserverContext
-from ..model import Proof
+from ..model import Proof, Readings
 from ..own_code import own_program
 from ..proofs.launch import (
     ACCELERATE_FILE,
@@ -39,7 +38,7 @@ main(sys.argv[2])
 _ENDS = 5
 
 
-def _strategy(context: ObserverContext) -> dict[str, Any]:
+def _strategy(context: ObserverContext) -> Readings:
     launch = Launch.of(context.expected)
     if reason_not_testable(launch):
         return {}
@@ -60,7 +59,7 @@ def _strategy(context: ObserverContext) -> dict[str, Any]:
 
 def run_launcher(
     launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]
-) -> list[dict[str, Any]]:
+) -> list[Readings]:
     """Train with the declared launcher; return each process's notes. Raises RuntimeError."""
     (folder / ACCELERATE_FILE).write_text(
         to_yaml(accelerate_configuration(launch)), encoding="utf-8"
@@ -98,7 +97,7 @@ def run_launcher(
     return said
 
 
-def launch_readings(ranks: list[dict[str, Any]]) -> dict[str, Any]:
+def launch_readings(ranks: list[Readings]) -> Readings:
     """Return the notes of the processes as readings."""
     losses = ranks[0]["losses"]
     return {
@@ -118,7 +117,7 @@ def _environment(context: ObserverContext) -> dict[str, str]:
     return environ
 
 
-def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
+def _turned_on(launch: Launch, folder: Path) -> Readings:
     """The arguments that turn a strategy on where accelerate's file does not."""
     if not launch.trainer or launch.effective_launcher == "accelerate":
         return {}

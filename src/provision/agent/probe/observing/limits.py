@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..context import ObserverContext
+from ..model import Readings
 from .cgroups import process_limit
 
 _LIMITS = {
@@ -15,7 +14,7 @@ _LIMITS = {
 }
 
 
-def observe_limits(context: ObserverContext) -> dict[str, Any]:
+def observe_limits(context: ObserverContext) -> Readings:
     """Return each soft limit, None for unlimited, and the processes left in the control group."""
     try:
         import resource

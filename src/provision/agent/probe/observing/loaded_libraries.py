@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from .variables import harmful_part
 
 _NAMES = (
@@ -29,7 +29,7 @@ the environment.
 """
 
 
-def _libraries(context: ObserverContext) -> dict[str, Any]:
+def _libraries(context: ObserverContext) -> Readings:
     """Return watched libraries outside the environment, and OpenMP runtimes; None if unknown.
 
     A torch that does not import may have loaded them before it failed, and then they can tell

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 
 _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
 _WORKERS = 2
@@ -34,16 +35,16 @@ class BlockDataset:
         return torch.full((_LENGTH,), index, dtype=torch.int32)
 
 
-def _by_fork(_bench: ObserverContext) -> dict[str, Any]:
+def _by_fork(_bench: ObserverContext) -> Readings:
     # macOS offers fork, but its system libraries do not survive it.
     return _loaded("fork") if sys.platform.startswith("linux") else {"loaders.fork_sum": None}
 
 
-def _by_spawn(_bench: ObserverContext) -> dict[str, Any]:
+def _by_spawn(_bench: ObserverContext) -> Readings:
     return _loaded("spawn")
 
 
-def _by_forkserver(_bench: ObserverContext) -> dict[str, Any]:
+def _by_forkserver(_bench: ObserverContext) -> Readings:
     return (
         _loaded("forkserver")
         if "forkserver" in multiprocessing.get_all_start_methods()
@@ -77,7 +78,7 @@ class LargeItemDataset:
         return torch.full((self.count,), 7, dtype=torch.uint8)
 
 
-def _large(context: ObserverContext) -> dict[str, Any]:
+def _large(context: ObserverContext) -> Readings:
     from torch.utils.data import DataLoader
 
     if not sys.platform.startswith("linux"):
@@ -112,7 +113,7 @@ def _large(context: ObserverContext) -> dict[str, Any]:
         }
 
 
-def _loaded(method: str) -> dict[str, Any]:
+def _loaded(method: str) -> Readings:
     from torch.utils.data import DataLoader
 
     start_method = multiprocessing.get_context(method)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from ..own_code import own_program
 from ..proofs.allreduce import read_rank_reports, read_steps, run_alone
 from ..proofs.recipe import scratch_folder
@@ -31,12 +31,12 @@ class ProcessGroupRun:
     """
 
     code: int | None
-    rank_reports: tuple[dict[str, Any], ...]
+    rank_reports: tuple[Readings, ...]
     tail: str
     steps: tuple[str | None, ...] = ()
 
 
-def _alone(context: ObserverContext) -> dict[str, Any]:
+def _alone(context: ObserverContext) -> Readings:
     return {
         "several.alone_wrong": run_alone("nccl", context.scratch)
         if device_of(context) == "cuda"
@@ -44,11 +44,11 @@ def _alone(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _sums(context: ObserverContext) -> dict[str, Any]:
+def _sums(context: ObserverContext) -> Readings:
     return readings_of("sums", _ran(context, "sums", ()))
 
 
-def _bandwidth(context: ObserverContext) -> dict[str, Any]:
+def _bandwidth(context: ObserverContext) -> Readings:
     run = _ran(context, "bandwidth", _MESSAGES)
     best = (
         min((max(one["bus_gb_s"]) for one in run.rank_reports), default=None)
@@ -71,7 +71,7 @@ def _ran(context: ObserverContext, name: str, sizes: Sequence[int]) -> ProcessGr
     )
 
 
-def readings_of(name: str, run: ProcessGroupRun | None) -> dict[str, Any]:
+def readings_of(name: str, run: ProcessGroupRun | None) -> Readings:
     """Return what a run of several processes means as readings."""
     if run is None:
         return {f"several.{name}_wrong": None}

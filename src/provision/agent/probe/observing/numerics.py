@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from ..proofs.recipe import weights_hash
 from .cards import CPU, ComputeDevice, measure_each_card, readings_of_worst, torch_cards
 from .tensors import (
@@ -35,7 +36,7 @@ scaled by the square root of the depth.
 _SHORT_SUMS = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 
 
-def _products(context: ObserverContext) -> dict[str, Any]:
+def _products(context: ObserverContext) -> Readings:
     with full_precision_sums():
         return _errors_of_products(context)
 
@@ -68,7 +69,7 @@ def full_precision_sums() -> Iterator[None]:
             setattr(flags, name, was)
 
 
-def _errors_of_products(context: ObserverContext) -> dict[str, Any]:
+def _errors_of_products(context: ObserverContext) -> Readings:
     import torch
 
     cards = torch_cards(context)
@@ -80,7 +81,7 @@ def _errors_of_products(context: ObserverContext) -> dict[str, Any]:
         **({"fp16": torch.float16} if cards else {}),
     }
     sizes = {"": (_SHAPE, 1), **({"_large": (_LARGE, _EVERY)} if cards else {})}
-    found: list[dict[str, Any]] = [{} for _ in cards or [CPU]]
+    found: list[Readings] = [{} for _ in cards or [CPU]]
     for name, kind in kinds.items():
         for size, (shape, every) in sizes.items():
             for one, (error, outside) in zip(
@@ -141,7 +142,7 @@ def _operands(kind: Any, shape: ProductShape = _SHAPE) -> tuple[Any, Any]:
     return left.to(kind), right.to(kind)
 
 
-def _signature(context: ObserverContext) -> dict[str, Any]:
+def _signature(context: ObserverContext) -> Readings:
     import torch
 
     # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
@@ -156,7 +157,7 @@ def _signature(context: ObserverContext) -> dict[str, Any]:
     return {"numerics.fp32_signature": error}
 
 
-def _convolutions(context: ObserverContext) -> dict[str, Any]:
+def _convolutions(context: ObserverContext) -> Readings:
     import torch
 
     device = device_of(context)
@@ -200,7 +201,7 @@ def _convolved(
         yield relative_errors(computed, truth)
 
 
-def _short_products(context: ObserverContext) -> dict[str, Any]:
+def _short_products(context: ObserverContext) -> Readings:
     if "fp8" not in (context.memo.get("formats") or []):
         return {"numerics.fp8_error": None}
     try:
@@ -242,7 +243,7 @@ def scaled_product(left: Any, right: Any, one: Any) -> Any:
     return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
 
 
-def _twice(context: ObserverContext) -> dict[str, Any]:
+def _twice(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
     here = is_repeatable(CPU.device)
     if not cards:
@@ -266,7 +267,7 @@ def is_repeatable(device: str) -> bool:
     return all(torch.equal(left @ right, left @ right) for left, right in pairs)
 
 
-def _finite(context: ObserverContext) -> dict[str, Any]:
+def _finite(context: ObserverContext) -> Readings:
     device = device_of(context)
     kind = dtype_of(context.expected.training.precision, device)
     return {
@@ -311,7 +312,7 @@ def compute_gradients(kind: Any, device: str) -> list[Any]:
     return [loss.detach(), *(weight.grad for weight in network.parameters())]
 
 
-def _random(context: ObserverContext) -> dict[str, Any]:
+def _random(context: ObserverContext) -> Readings:
     devices = sorted({"cpu", device_of(context)})
     first, again, other = (
         {device: random_digest(device, seed) for device in devices}
@@ -338,7 +339,7 @@ def random_digest(device: str, seed: int) -> str:
     )[:16]
 
 
-def _steps(context: ObserverContext) -> dict[str, Any]:
+def _steps(context: ObserverContext) -> Readings:
     return {"numerics.steps_error": steps_error(device_of(context))}
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
 from ...core.process import NOT_STARTED, TIMED_OUT, run_process
+from ..model import Readings
 
 _MIB = 2**20
 _TIMEOUT_S = 15
@@ -30,7 +30,7 @@ _MORE: tuple[tuple[str, ...], ...] = (
 )
 """Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
 _MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
-_UNTOLD: dict[str, Any] = dict.fromkeys(
+_UNTOLD: Readings = dict.fromkeys(
     (
         *(
             "name",
@@ -62,7 +62,7 @@ _UNTOLD: dict[str, Any] = dict.fromkeys(
 )
 
 
-def query_nvidia_smi() -> dict[str, Any] | None:
+def query_nvidia_smi() -> Readings | None:
     """Return `driver` and `cards`, or the exit code as `error`; None without nvidia-smi."""
     program = find_nvidia_smi(os.environ)
     if program is None:
@@ -89,7 +89,7 @@ def _query(program: str, fields: Sequence[str]) -> tuple[int, list[dict[str, str
     return code, rows
 
 
-def _card(row: dict[str, str]) -> dict[str, Any]:
+def _card(row: dict[str, str]) -> Readings:
     pci, capability = row.get("pci.device_id", ""), row.get("compute_cap", "")
     reasons = (
         row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""

@@ -9,6 +9,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
+from ..model import Readings
+
 LIBRARY = "libnvidia-ml.so.1"
 NO_LIBRARY = -1
 """Stands for an error code of NVML where there is no library to give one, or where it lacks a
@@ -118,11 +120,11 @@ class Nvml:
             return None
         return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
-    def cards(self) -> list[dict[str, Any]]:
+    def cards(self) -> list[Readings]:
         """Return what each card tells of itself."""
         return [self._card(handle) for handle in self._handles()]
 
-    def identities(self) -> list[dict[str, Any]]:
+    def identities(self) -> list[Readings]:
         """Return what tells the cards apart, and which of them CUDA shows."""
         return [self._identity(handle) for handle in self._handles()]
 
@@ -138,7 +140,7 @@ class Nvml:
             self._must("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
         return handles
 
-    def live_values(self) -> list[dict[str, Any]]:
+    def live_values(self) -> list[Readings]:
         """Return what changes of each card while programs run on it."""
         return [self._at_work(handle) for handle in self._handles()]
 
@@ -146,7 +148,7 @@ class Nvml:
         """Return each card's place on the PCI bus as Linux writes it, such as "0000:3b:00.0"."""
         return [self._address(handle) for handle in self._handles()]
 
-    def _at_work(self, handle: ctypes.c_void_p) -> dict[str, Any]:
+    def _at_work(self, handle: ctypes.c_void_p) -> Readings:
         memory, rates = _Memory(), _Rates()
         reported = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
         busy = self._call("nvmlDeviceGetUtilizationRates", handle, ctypes.byref(rates)) == _SUCCESS
@@ -167,7 +169,7 @@ class Nvml:
             "reasons": self._reasons(handle),
         }
 
-    def _identity(self, handle: ctypes.c_void_p) -> dict[str, Any]:
+    def _identity(self, handle: ctypes.c_void_p) -> Readings:
         memory = _Memory()
         reported = self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory)) == _SUCCESS
         mig = self._numbers("nvmlDeviceGetMigMode", handle, ctypes.c_uint, 2)
@@ -180,7 +182,7 @@ class Nvml:
             "mig": bool(mig[0]) if mig else None,
         }
 
-    def _card(self, handle: ctypes.c_void_p) -> dict[str, Any]:
+    def _card(self, handle: ctypes.c_void_p) -> Readings:
         ecc = self._numbers("nvmlDeviceGetEccMode", handle, ctypes.c_uint, 2)
         remapped = self._numbers("nvmlDeviceGetRemappedRows", handle, ctypes.c_uint, 4)
         retired = self._one("nvmlDeviceGetRetiredPagesPendingStatus", handle, ctypes.c_uint)

@@ -6,7 +6,6 @@ import os
 import site
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ...core.record_audit import (
     FileComparison,
@@ -19,7 +18,7 @@ from ...core.record_audit import (
 )
 from ..context import ObserverContext
 from ..inventory import Distribution, active_distributions
-from ..model import Tier
+from ..model import Readings, Tier
 from .installed_set import (
     MAX_NAMED,
     inventory,
@@ -30,7 +29,7 @@ from .installed_set import (
 )
 
 
-def observe_files(context: ObserverContext) -> dict[str, Any]:
+def observe_files(context: ObserverContext) -> Readings:
     """Return how files differ from RECORDs and from the installer's note, and unlisted files.
 
     In the deep tiers, all files are read.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from typing import Any
 
 from ...core.versions import UnreadableVersion, specifier_allows
 from ..context import ObserverContext
 from ..inventory import Distribution, active_distributions
+from ..model import Readings
 from ..requirements import Requirement, evaluate_marker, marker_environment, parse_requirement
 from .installed_set import MAX_NAMED, inventory
 
 
-def observe_requirements(context: ObserverContext) -> dict[str, Any]:
+def observe_requirements(context: ObserverContext) -> Readings:
     """Return unmet requirements; those of an image's other packages apart."""
     winners = active_distributions(inventory(context))
     unmet: set[str] = set()

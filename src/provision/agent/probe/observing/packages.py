@@ -10,7 +10,6 @@ import sys
 import sysconfig
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
-from typing import Any
 
 from ..canonical_json import canonical_digest
 from ..context import Observer, ObserverContext
@@ -21,6 +20,7 @@ from ..inventory import (
     find_damaged_distributions,
     top_level_modules,
 )
+from ..model import Readings
 from .folders import working_folder
 from .installed_set import (
     MAX_NAMED,
@@ -34,7 +34,7 @@ from .package_files import observe_files
 from .package_requirements import observe_requirements
 
 
-def _interpreter(context: ObserverContext) -> dict[str, Any]:
+def _interpreter(context: ObserverContext) -> Readings:
     required = os.path.realpath(context.expected.python_prefix)
     executable = os.path.join(
         os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable)
@@ -68,7 +68,7 @@ def _made_with() -> str | None:
     return found[0] if found else None
 
 
-def _locked_set(context: ObserverContext) -> dict[str, Any]:
+def _locked_set(context: ObserverContext) -> Readings:
     found = {name: dist.version for name, dist in active_distributions(inventory(context)).items()}
     brought = read_conda_packages(context)
     shown = set(context.expected.direct) | ({"torch"} & set(context.expected.packages))
@@ -108,7 +108,7 @@ def _provenance(note: str) -> dict[str, int] | None:
     return {str(kind): count for kind, count in counts.items() if count}
 
 
-def _in_the_way(context: ObserverContext) -> dict[str, Any]:
+def _in_the_way(context: ObserverContext) -> Readings:
     dists = inventory(context)
     winners = active_distributions(dists)
     allowed, shared = _besides(context), context.expected.shared

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 from ..context import Observer, ObserverContext
 from ..expectations import Expectations
-from ..model import Proof
+from ..model import Proof, Readings
 from ..proofs.declared_training import (
     STEPS,
     RehearsalPlan,
@@ -118,7 +117,7 @@ def reason_too_long(plan: RehearsalPlan, rate: float) -> str:
     )
 
 
-def _two_steps(context: ObserverContext) -> dict[str, Any]:
+def _two_steps(context: ObserverContext) -> Readings:
     if why := reason_sharded(context.expected):
         return {"rehearsal.why": why, "rehearsal.sharded": True}
     plan = make_rehearsal_plan(context.expected)
@@ -207,11 +206,11 @@ def _card_bytes() -> int:
     return int(torch.cuda.mem_get_info()[1])
 
 
-def _nothing_more(_context: ObserverContext) -> dict[str, Any]:
+def _nothing_more(_context: ObserverContext) -> Readings:
     return {}  # judged from what the two steps gave
 
 
-def _pace(context: ObserverContext) -> dict[str, Any]:
+def _pace(context: ObserverContext) -> Readings:
     if device_of(context) != "cuda":
         return {"pace.tokens_per_s": None}
     declared = context.expected.training.precision
@@ -230,7 +229,7 @@ def _pace(context: ObserverContext) -> dict[str, Any]:
     )
 
 
-def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
+def measure_throughput(plan: RehearsalPlan) -> Readings:
     """Return tokens a second of a plain loop, by the median after the first quarter."""
     done = rehearse_with_loop(plan)
     settled = done.steps_s[plan.steps // 4 :]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from ..proofs.recipe import Recipe, checkpoint_folder
 from .training import STRAIGHT_RUN, build_run
 
 
-def _resumes(context: ObserverContext) -> dict[str, Any]:
+def _resumes(context: ObserverContext) -> Readings:
     recipe = Recipe.of(context.expected)
     built = build_run(context, "resumed", recipe)
     began = time.perf_counter()

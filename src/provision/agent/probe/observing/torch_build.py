@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from . import capabilities, loaded_libraries, numerics
 from .cards import torch_cards
 
@@ -14,7 +14,7 @@ _LONGEST = 300
 _TWO = 2.0
 
 
-def _build(_bench: ObserverContext) -> dict[str, Any]:
+def _build(_bench: ObserverContext) -> Readings:
     import torch
 
     torch.set_num_threads(1)
@@ -33,7 +33,7 @@ def _mkl(told: str) -> str | None:
     return found[1] if found else None
 
 
-def _device(context: ObserverContext) -> dict[str, Any]:
+def _device(context: ObserverContext) -> Readings:
     import torch
 
     if context.expected.gpu_type == "mps":
@@ -77,7 +77,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:_LONGEST]
 
 
-def _why_none() -> dict[str, Any]:
+def _why_none() -> Readings:
     """Return the errors of torch and of the driver's library if torch sees no card."""
     import torch
 
@@ -97,7 +97,7 @@ def init_code() -> int | None:
         return None
 
 
-def _architecture(_bench: ObserverContext) -> dict[str, Any]:
+def _architecture(_bench: ObserverContext) -> Readings:
     import torch
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
@@ -110,7 +110,7 @@ def _architecture(_bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _capability() -> dict[str, Any]:
+def _capability() -> Readings:
     import torch
 
     if not torch.cuda.is_available():

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..context import Observer, ObserverContext
+from ..model import Readings
 from .tensors import device_of, normal_tensor, seeded_generator
 
 CPU_COMPILERS = ("g++", "clang++")
@@ -19,7 +20,7 @@ launchers with a C compiler (triton.runtime.build).
 """
 
 
-def _tools(context: ObserverContext) -> dict[str, Any]:
+def _tools(context: ObserverContext) -> Readings:
     card = context.expected.gpu_type is not None
     named = [
         context.environ.get(name, "").partition(" ")[0]
@@ -38,7 +39,7 @@ def find_compiler(words: Sequence[str], path: str | None, include: str) -> tuple
     return found, os.path.exists(os.path.join(include, "Python.h"))
 
 
-def _compiled(context: ObserverContext) -> dict[str, Any]:
+def _compiled(context: ObserverContext) -> Readings:
     # A cache that an earlier run filled would hide that nothing can be compiled now.
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
         os.environ[name] = str(context.scratch / name.lower())

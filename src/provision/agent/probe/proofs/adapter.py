@@ -6,13 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
 from .recipe import Recipe, SequenceDataset, weights_hash
 from .trainer import own_arguments, tiny_model
 
 STEPS, RANK, RATE = 40, 8, 2e-2
 
 
-def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
+def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> JsonObject:
     """Train an adapter; return losses, trainable parameters, and whether base and answers agree.
 
     With `quantized` the base is loaded in 4 bit by bitsandbytes, as QLoRA does; that needs a

@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+
+from ..model import JsonObject
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
 """How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long
@@ -109,7 +110,7 @@ def read_steps(folder: Path, ranks: int) -> list[str | None]:
     return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 
 
-def read_rank_reports(folder: Path, ranks: int) -> list[dict[str, Any]]:
+def read_rank_reports(folder: Path, ranks: int) -> list[JsonObject]:
     """Return what the ranks wrote, in their order; those that wrote nothing are left out."""
     files = [folder / f"{rank}.json" for rank in range(ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]

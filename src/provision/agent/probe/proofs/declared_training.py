@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
 from .loop import optimizer_named
 from .model_shape import ModelShape
 
@@ -166,7 +167,7 @@ def _trained(
     )
 
 
-def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> JsonObject:
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
     checkpointing = (
         "activation_checkpointing"

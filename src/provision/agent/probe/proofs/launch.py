@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..expectations import Expectations
-from ..model import Proof
+from ..model import JsonObject, Proof
 
 CPU_PROCESSES = 2
 """Processes of a strategy on a machine without a GPU: the fewest that have anything to say to each
@@ -97,7 +97,7 @@ def launch_command_by_modules(
     )
 
 
-def accelerate_configuration(launch: Launch) -> dict[str, Any]:
+def accelerate_configuration(launch: Launch) -> JsonObject:
     """Return the file of `accelerate launch --config_file` (ClusterConfig of accelerate 1.15.0).
 
     A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process
@@ -111,7 +111,7 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
         kind = "FSDP"
     elif launch.zero_stage:
         kind = "DEEPSPEED"
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": kind,
         "mixed_precision": _MIXED.get(launch.precision, "no"),
@@ -132,13 +132,13 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
     return document
 
 
-def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
+def deepspeed_configuration(launch: Launch) -> JsonObject:
     """Return DeepSpeed's file, by its "DeepSpeed Configuration JSON" page.
 
     "auto" is filled in by transformers and accelerate from the arguments of the run, so that
     the two cannot contradict each other.
     """
-    zero: dict[str, Any] = {
+    zero: JsonObject = {
         "stage": launch.zero_stage,
         "overlap_comm": True,
         "contiguous_gradients": True,
@@ -161,7 +161,7 @@ def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
     }
 
 
-def to_yaml(document: dict[str, Any]) -> str:
+def to_yaml(document: JsonObject) -> str:
     """A document of texts, numbers, truth values and one level of mappings as YAML."""
     lines = []
     for key, value in document.items():
@@ -184,7 +184,7 @@ def _options(launch: Launch, configuration: str) -> tuple[str, ...]:
     }[launch.effective_launcher]
 
 
-def _deepspeed_of_accelerate(launch: Launch) -> dict[str, Any]:
+def _deepspeed_of_accelerate(launch: Launch) -> JsonObject:
     held = {
         "zero_stage": launch.zero_stage,
         "offload_optimizer_device": "none",

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
 from .instrumentation import WeightSnapshot, WorkerCounter, wrapper_classes, zero_weights
 from .recipe import (
     EXAMPLES,
@@ -45,8 +46,8 @@ class Build:
         self,
         recipe: Recipe,
         folder: Path,
-        arguments: dict[str, Any],
-        extra: dict[str, Any] | None = None,
+        arguments: JsonObject,
+        extra: JsonObject | None = None,
     ) -> None:
         import torch
 
@@ -59,7 +60,7 @@ class Build:
             torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
         self.recipe, self.folder = recipe, folder
         self.wrapped: Any = None
-        self.notes: dict[str, Any] = {
+        self.notes: JsonObject = {
             "train.unknown_arguments": [],
             "train.refused_arguments": None,
             "train.not_exercised": sorted(arguments),
@@ -125,7 +126,7 @@ class Build:
         self.wrapped = torch.nn.parallel.DistributedDataParallel(whole)
         return self.wrapped
 
-    def placement(self) -> dict[str, Any]:
+    def placement(self) -> JsonObject:
         """Readings of the placement: one process, one device, classes around the model."""
         device = next(self.layers.parameters()).device.type
         mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"

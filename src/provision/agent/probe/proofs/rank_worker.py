@@ -10,8 +10,8 @@ import sys
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+from ..model import JsonObject
 from .launch import Launch
 from .recipe import Recipe, optimizer_family, scratch_folder
 
@@ -49,7 +49,7 @@ def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
 
 
 def write_task(
-    folder: Path, recipe: Recipe, module: str, extra: dict[str, Any], *, whole: bool
+    folder: Path, recipe: Recipe, module: str, extra: JsonObject, *, whole: bool
 ) -> Path:
     """Write the task of each process; `whole` keeps the first one's weights, if it has them all."""
     file = folder / "task.json"
@@ -99,7 +99,7 @@ def stuck_frames(folder: Path) -> list[str]:
     ]
 
 
-def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
+def _train(task: JsonObject, folder: Path, rank: int, said: Path) -> None:
     import torch
     import torch.distributed as group
 

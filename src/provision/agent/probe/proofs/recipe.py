@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..expectations import Expectations
+from ..model import JsonObject
 
 VOCABULARY, SYMBOLS, LENGTH, EXAMPLES = 128, 124, 32, 104
 """104 examples make 13 batches an epoch, so the checkpoint at step 20 lies inside the second one
@@ -104,13 +105,13 @@ class TrainingRun(Protocol):
     """A run that is ready to train; `options` maps names to (declared, in effect)."""
 
     options: dict[str, tuple[Any, Any]]
-    notes: dict[str, Any]
+    notes: JsonObject
 
     def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
         ...
 
-    def placement(self) -> dict[str, Any]:
+    def placement(self) -> JsonObject:
         """Readings of the placement: device, GPUs, parallel mode, classes around the model."""
         ...
 

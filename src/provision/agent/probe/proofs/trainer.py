@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
 from .instrumentation import (
     ForwardPassCounter,
     LinearLayerRecorder,
@@ -53,8 +54,8 @@ class Build:
         self,
         recipe: Recipe,
         folder: Path,
-        arguments: dict[str, Any],
-        extra: dict[str, Any] | None = None,
+        arguments: JsonObject,
+        extra: JsonObject | None = None,
     ) -> None:
         import torch
         from transformers import Trainer, TrainingArguments, set_seed
@@ -66,7 +67,7 @@ class Build:
         wanted = own_arguments(recipe, folder, fields) | (extra or {})
         self.recipe, self._recomputed, self._workers = recipe, False, 0
         arguments = {name: value for name, value in arguments.items() if name != ATTENTION}
-        self.notes: dict[str, Any] = {
+        self.notes: JsonObject = {
             "train.unknown_arguments": sorted(set(arguments) - fields),
             "train.not_exercised": sorted(set(arguments) & NOT_EXERCISED),
             "train.refused_arguments": None,
@@ -113,7 +114,7 @@ class Build:
             linear.product_error(),
         )
 
-    def placement(self) -> dict[str, Any]:
+    def placement(self) -> JsonObject:
         """Readings of the placement: Trainer's device, GPUs, parallel mode, wrapping classes."""
         arguments = self.trainer.args
         return {
@@ -142,7 +143,7 @@ class Build:
             self.options["attention"] = (wanted, detect_attention(self.model, symbols))
 
     def _declared_arguments(
-        self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]
+        self, arguments: JsonObject, wanted: JsonObject, fields: frozenset[str]
     ) -> dict[str, tuple[Any, Any]]:
         from transformers import TrainingArguments
 
@@ -153,7 +154,7 @@ class Build:
         }
         if not applied:
             return {}
-        safe: dict[str, Any] = {
+        safe: JsonObject = {
             name: wanted[name]
             for name in ("output_dir", "report_to", "use_cpu", "disable_tqdm")
             if name in fields
@@ -199,7 +200,7 @@ def first_linear(model: Any) -> Any:
     return model.model.layers[0].self_attn.q_proj
 
 
-def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
+def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> JsonObject:
     """Return TrainingArguments of a recipe; callers drop names that are not in `fields`."""
     # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
     checkpointing = (
@@ -232,7 +233,7 @@ def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[
 
 
 def _refused_without_use_cpu(
-    wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]
+    wanted: JsonObject, arguments: JsonObject, fields: frozenset[str]
 ) -> str | None:
     """Return transformers' error for this precision on a CPU without `use_cpu`; None for none."""
     from transformers import TrainingArguments
