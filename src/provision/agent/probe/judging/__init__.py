@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .host_context import JUDGES as _SURROUNDINGS
-from .judgement import JudgeInput, unknown
+from .judgement import Judge, JudgeInput, unknown
 from .launch import JUDGES as _LAUNCHING
 from .loaders import JUDGES as _LOADERS
 from .multi_gpu import JUDGES as _SEVERAL
@@ -28,7 +28,7 @@ from .torch_build import JUDGES as _TORCH
 from .torch_compile import JUDGES as _COMPILE
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     **_HOST,
     **_SURROUNDINGS,
     **_DRIVER,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,17 @@ from ...core.versions import specifier_allows
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
 from ..model import Judgement, Status
 from ..observing.cards import PER_CARD_PREFIX
-from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
+from .judgement import (
+    Judge,
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_list,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 _PCI_IDS = {
     "10de:15f8": "P100",
@@ -58,7 +67,7 @@ _XIDS = {
 
 def _model(given: JudgeInput) -> Judgement:
     observed, required, needed = (
-        given.seen["gpu.name"],
+        given["gpu.name"],
         given.expected.gpu_type or "",
         given.expected.requires.compute_capability,
     )
@@ -66,11 +75,11 @@ def _model(given: JudgeInput) -> Judgement:
         return skipped("Apple GPUs are not told apart")
     if observed is None:
         return unknown("no GPU could be asked for its name", required)
-    pci = given.seen["nvml.pci"]
-    if given.seen.get("nvml.told_apart") is False and not all(
+    pci = given["nvml.pci"]
+    if given.get("nvml.told_apart") is False and not all(
         fits := [is_declared_gpu(name, required) for name in observed.split(" + ")]
     ):
-        by_torch = given.seen.get("_gpu.names")
+        by_torch = given.get("_gpu.names")
         if not by_torch and (any(fits) or any(_same_card(one, required) for one in pci)):
             return _which(required, observed)
         observed, pci = " + ".join(by_torch or [observed]), []
@@ -84,7 +93,7 @@ def _model(given: JudgeInput) -> Judgement:
             "the machine or runtime was given another GPU",
             "choose the machine type of the declared GPU, or declare this one",
         )
-    capability = given.seen["gpu.compute_capability"]
+    capability = given["gpu.compute_capability"]
     if needed is not None and capability is None:
         return unknown("the driver told no compute capability", needed)
     if needed is not None and not specifier_allows(needed, capability):
@@ -100,10 +109,14 @@ def _model(given: JudgeInput) -> Judgement:
 
 def _which(expected: Any, found: str) -> Judgement:
     """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
-    message = (
-        f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
+    return replace(
+        unknown(
+            f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: "
+            f"{found}",
+            expected,
+        ),
+        fix=_NAME_IT,
     )
-    return replace(unknown(message, expected), fix=_NAME_IT)
 
 
 def _same_card(pci: str, wanted: str) -> bool:
@@ -115,13 +128,13 @@ def _video_memory(given: JudgeInput) -> Judgement:
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs use the machine's memory")
     observed, needed, card = (
-        given.seen["gpu.vram_bytes"],
+        given["gpu.vram_bytes"],
         given.expected.requires.vram_bytes,
         given.expected.card,
     )
     if needed is None and card is None:
         return skipped("no GPU memory declared, and the facts do not know the card", observed)
-    split, by_torch = any(given.seen.get("nvml.mig", [])), _by_torch(given)
+    split, by_torch = any(given.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
         message = (
             "the card is split into partitions (MIG), and the driver tells the memory of the "
@@ -132,7 +145,7 @@ def _video_memory(given: JudgeInput) -> Judgement:
     if by_torch is not None and (
         split
         or observed is None
-        or given.seen.get("nvml.told_apart") is False
+        or given.get("nvml.told_apart") is False
         or by_torch < VRAM_SHARE * observed
     ):
         observed = by_torch
@@ -149,9 +162,9 @@ def _video_memory(given: JudgeInput) -> Judgement:
     if (
         judged.status is not Status.PASS
         and by_torch is None
-        and given.seen.get("nvml.told_apart") is False
+        and given.get("nvml.told_apart") is False
     ):
-        return _which(needed, str(given.seen.get("gpu.name")))
+        return _which(needed, str(given.get("gpu.name")))
     return judged
 
 
@@ -174,8 +187,8 @@ def _by_torch(given: JudgeInput) -> int | None:
     """Return the memory of the smallest card that torch sees: that of a part if it is split."""
     sizes = [
         one
-        for one in given.seen.get(
-            f"{PER_CARD_PREFIX}memory.total_bytes", [given.seen.get("memory.total_bytes")]
+        for one in given.get(
+            f"{PER_CARD_PREFIX}memory.total_bytes", [given.get("memory.total_bytes")]
         )
         if one is not None
     ]
@@ -216,14 +229,13 @@ def _as_the_card_has(
         if found < least
         else "a variant of the card with more memory"
     )
-    fix = "choose the machine type of the declared GPU, or declare this one"
     return fails(
         f"the GPU has {format_bytes(found)} of memory, {name} has {format_bytes(least)} to "
         f"{format_bytes(most)}",
         listed_bytes,
         found,
         f"another card, or {cause}",
-        fix,
+        "choose the machine type of the declared GPU, or declare this one",
     )
 
 
@@ -236,8 +248,8 @@ def memory_range(listed_bytes: int) -> tuple[float, float]:
 
 def _recovery(given: JudgeInput) -> Judgement:
     actions, fabric = (
-        given.seen["nvml.recovery"],
-        [state for state in given.seen["nvml.fabric"] if state is not None],
+        given["nvml.recovery"],
+        [state for state in given["nvml.fabric"] if state is not None],
     )
     required = max((action for action in actions if action is not None), default=None)
     if required:
@@ -253,16 +265,13 @@ def _recovery(given: JudgeInput) -> Judgement:
         )
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
-        cause = (
-            "the fabric manager has not set the NVLink switches up, so CUDA may not start "
-            "(error 802)"
-        )
         fix = "start nvidia-fabricmanager, or restart the machine"
         return warns(
             f"the card's place in the NVLink fabric: {', '.join(unready)}",
             "completed",
             unready,
-            cause,
+            "the fabric manager has not set the NVLink switches up, so CUDA may not start "
+            "(error 802)",
             fix,
         )
     if required is None and not fabric:
@@ -281,7 +290,7 @@ def _recovery(given: JudgeInput) -> Judgement:
 
 
 def _kernel_log(given: JudgeInput) -> Judgement:
-    observed = given.seen["nvml.xids"]
+    observed = given["nvml.xids"]
     if observed is None:
         return unknown(
             "the kernel's log cannot be read here (it takes root, and is not in containers)"
@@ -292,12 +301,11 @@ def _kernel_log(given: JudgeInput) -> Judgement:
             f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}"
             for number in fatal
         ]
-        cause = "the card, its memory or its link failed since the machine started"
         return fails(
             f"the driver logged {format_list(message)}",
             [],
             fatal,
-            cause,
+            "the card, its memory or its link failed since the machine started",
             "restart the machine; take another one when it comes back",
         )
     others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
@@ -309,28 +317,27 @@ def _kernel_log(given: JudgeInput) -> Judgement:
 
 
 def _diagnosis(given: JudgeInput) -> Judgement:
-    level, failed = given.seen["dcgm.level"], given.seen["dcgm.failed"]
+    level, failed = given["dcgm.level"], given["dcgm.failed"]
     if level is None:
         return skipped("dcgmi is not installed here")
-    if error := given.seen["dcgm.error"]:
+    if error := given["dcgm.error"]:
         return unknown(f"dcgmi diag -r {level} gave no result: {error}")
     if failed:
-        cause = "NVIDIA's own diagnosis found it"
         return fails(
             f"dcgmi diag -r {level}: {format_list(failed, 3)}",
             [],
             failed,
-            cause,
+            "NVIDIA's own diagnosis found it",
             "do what it says; take another machine when it comes back",
         )
     return passes(
-        f"dcgmi diag -r {level}: {given.seen['dcgm.passed']} tests pass",
+        f"dcgmi diag -r {level}: {given['dcgm.passed']} tests pass",
         "every test passes",
-        f"{given.seen['dcgm.passed']} pass",
+        f"{given['dcgm.passed']} pass",
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     "D03": _model,
     "D04": _video_memory,
     "D07": _recovery,

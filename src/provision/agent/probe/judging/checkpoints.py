@@ -12,30 +12,29 @@ _RECIPE = Recipe()
 def judge_checkpoint(given: JudgeInput) -> Judgement:
     """Return whether the checkpoint has all its files, and whether they load."""
     missing, broken = (
-        given.seen["train.checkpoint_missing"],
-        given.seen["train.checkpoint_broken"],
+        given["train.checkpoint_missing"],
+        given["train.checkpoint_broken"],
     )
     if not missing and not broken:
         return passes("the checkpoint has all its files and they load", "complete", "complete")
     message = [f"{name} is missing" for name in missing] + broken
-    fix = "free disk space; lock transformers, accelerate and safetensors together"
     return fails(
         f"the checkpoint is not complete: {format_list(message)}",
         [],
         message,
         "the disk filled up, or a version no longer writes the file",
-        fix,
+        "free disk space; lock transformers, accelerate and safetensors together",
     )
 
 
 def judge_resume(given: JudgeInput) -> Judgement:
     """Return whether a run that continues from the checkpoint ends as the whole run."""
     straight, resumed, steps = (
-        given.seen["train.weights_sha"],
-        given.seen["resume.weights_sha"],
-        given.seen["resume.steps"],
+        given["train.weights_sha"],
+        given["resume.weights_sha"],
+        given["resume.steps"],
     )
-    made, left = given.seen["resume.made"], _RECIPE.steps - _RECIPE.save_at
+    made, left = given["resume.made"], _RECIPE.steps - _RECIPE.save_at
     if resumed == straight and steps == _RECIPE.steps and made == left:
         return passes(
             f"{given.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "

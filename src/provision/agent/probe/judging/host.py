@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...core.versions import specifier_allows
 from ..checks.host import (
     CHECKPOINT,
@@ -15,14 +13,24 @@ from ..checks.host import (
     SHM_FREE,
 )
 from ..model import Judgement, Threshold
-from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
+from .judgement import (
+    Judge,
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_list,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 
 def _system(given: JudgeInput) -> Judgement:
-    expected, observed = given.expected.platform, given.seen["host.platform"]
+    expected, observed = given.expected.platform, given["host.platform"]
     if observed == expected:
         return passes(
-            f"{given.seen['os.id']} {given.seen['os.version']} on {observed}",
+            f"{given['os.id']} {given['os.version']} on {observed}",
             expected,
             observed,
         )
@@ -37,21 +45,18 @@ def _system(given: JudgeInput) -> Judgement:
 
 
 def _libc(given: JudgeInput) -> Judgement:
-    needed, observed = given.expected.glibc_min, given.seen["host.glibc"]
+    needed, observed = given.expected.glibc_min, given["host.glibc"]
     if needed is None and observed is not None:
         return passes(f"glibc {observed}; no locked wheel names an oldest one", None, observed)
     if needed is None:
         return skipped("no locked wheel asks for a glibc version, and this system has none")
     if observed is None:
-        cause = (
-            "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
-            "not load here"
-        )
         return fails(
             f"glibc >= {needed} is needed, none was found",
             f">={needed}",
             None,
-            cause,
+            "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
+            "not load here",
             "use an image with glibc, such as Debian or Ubuntu",
         )
     if specifier_allows(f">={needed}", observed):
@@ -66,10 +71,10 @@ def _libc(given: JudgeInput) -> Judgement:
 
 
 def _cpu(given: JudgeInput) -> Judgement:
-    cpus, workers = given.seen["host.cpus"], given.expected.training.dataloader_workers
+    cpus, workers = given["host.cpus"], given.expected.training.dataloader_workers
     if workers <= cpus:
         return passes(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
-    quota = given.seen.get("host.cpu_quota")
+    quota = given.get("host.cpu_quota")
     return fails(
         f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
         workers,
@@ -86,8 +91,8 @@ def _cpu(given: JudgeInput) -> Judgement:
 
 def _memory(given: JudgeInput) -> Judgement:
     total, limit, needed = (
-        given.seen["host.ram_bytes"],
-        given.seen["host.cgroup_ram_bytes"],
+        given["host.ram_bytes"],
+        given["host.cgroup_ram_bytes"],
         given.expected.requires.ram_bytes,
     )
     available = total if limit is None else min(total, limit)
@@ -131,13 +136,12 @@ def _disk(given: JudgeInput) -> Judgement:
     # writes.
     if "environment" not in declared:
         free.pop("environment", None)
-    if full := [name for name in sorted(free) if given.seen.get(f"disk.{name}.free_files") == 0]:
-        cause = "its table of files is full, although bytes may be free: 'No space left on device'"
+    if full := [name for name in sorted(free) if given.get(f"disk.{name}.free_files") == 0]:
         return fails(
             f"no further file can be made at {', '.join(full)}",
             "some",
             0,
-            cause,
+            "its table of files is full, although bytes may be free: 'No space left on device'",
             "remove small files there (caches, old checkpoints): df -i tells which disk",
         )
     if needed is None:
@@ -156,13 +160,12 @@ def _disk(given: JudgeInput) -> Judgement:
     if blind:
         return unknown(f"free space could not be read at {', '.join(blind)}", needed)
     if short:
-        fix = "point TMPDIR or HF_HOME at the larger disk"
         return warns(
             f"{format_bytes(needed)} free disk declared, there is less at {message}",
             needed,
             short,
             "these folders lie on a smaller disk",
-            fix,
+            "point TMPDIR or HF_HOME at the larger disk",
         )
     return passes(
         f"at least {format_bytes(needed)} free at every declared place",
@@ -194,13 +197,17 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
         int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value),
     )
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
-        fix = "free space, or declare a larger disk as paths: {output: ...} and requires.disk"
         said = (
             f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
             f"model takes {format_bytes(checkpoint)}"
         )
         return warns(
-            said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT
+            said,
+            checkpoint,
+            left,
+            "the disk is too small for the model, or full",
+            "free space, or declare a larger disk as paths: {output: ...} and requires.disk",
+            CHECKPOINT,
         )
     low = {
         name: value
@@ -224,8 +231,8 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
 
 
 def _shared_memory(given: JudgeInput) -> Judgement:
-    observed, needed = given.seen["host.shm_bytes"], given.expected.requires.shm_bytes
-    if not given.seen["_shm.applies"]:
+    observed, needed = given["host.shm_bytes"], given.expected.requires.shm_bytes
+    if not given["_shm.applies"]:
         return skipped("this system has no /dev/shm")
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and given.expected.training.dataloader_workers == 0:
@@ -233,8 +240,8 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             f"nothing declared and no DataLoader workers; {format_bytes(observed)} here", observed
         )
     state, left = (
-        given.seen.get("host.shm_state", "writable"),
-        given.seen.get("host.shm_free_bytes", observed),
+        given.get("host.shm_state", "writable"),
+        given.get("host.shm_free_bytes", observed),
     )
     if state != "writable":
         cause = (
@@ -251,14 +258,13 @@ def _shared_memory(given: JudgeInput) -> Judgement:
         )
     if observed >= floor and left < floor * SHM_FREE.value:
         cause = "another program uses it, or files of programs that were killed are left there"
-        fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
         return fails(
             f"/dev/shm has {format_bytes(observed)}, of which {format_bytes(left)} are free; "
             f"{format_bytes(floor)} needed",
             floor,
             left,
             cause,
-            fix,
+            "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)",
             SHM_FREE,
         )
     if observed >= floor:
@@ -278,7 +284,7 @@ def _shared_memory(given: JudgeInput) -> Judgement:
 
 
 def _open_files(given: JudgeInput) -> Judgement:
-    limit, workers = given.seen["host.nofile"], given.expected.training.dataloader_workers
+    limit, workers = given["host.nofile"], given.expected.training.dataloader_workers
     if workers == 0 or limit is None:
         return skipped(
             "no DataLoader workers declared" if workers == 0 else "this system has no such limit",
@@ -323,21 +329,18 @@ def _limits(given: JudgeInput) -> Judgement:
             "none",
             min(started, default="none"),
         )
-    cause = (
-        "the shell (ulimit), the service that starts the program, or the container "
-        "(--pids-limit) sets them"
-    )
     return warns(
         f"programs are limited to {format_list(message)}",
         "none",
         message,
-        cause,
+        "the shell (ulimit), the service that starts the program, or the container "
+        "(--pids-limit) sets them",
         "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1",
     )
 
 
 def _person(given: JudgeInput) -> Judgement:
-    encoding, writable = given.seen["locale.encoding"], given.seen["user.home_writable"]
+    encoding, writable = given["locale.encoding"], given["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
         fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
         return fails(
@@ -348,24 +351,29 @@ def _person(given: JudgeInput) -> Judgement:
             fix,
         )
     if not writable:
-        caches = given.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
+        caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
                 "UTF-8; the home folder cannot be written, and variables take the caches elsewhere",
                 "utf-8",
                 encoding,
             )
-        cause = f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}"
         fix = (
             "set HOME to a folder of this user, or name such a folder in "
             f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}"
         )
-        return fails("the home folder cannot be written", "writable", "not writable", cause, fix)
+        return fails(
+            "the home folder cannot be written",
+            "writable",
+            "not writable",
+            f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}",
+            fix,
+        )
     return passes("UTF-8 and a writable home folder", "utf-8", encoding)
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     "H01": _system,
     "H02": _libc,
     "H04": _cpu,

@@ -8,31 +8,31 @@ from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
 
 def judge_files(given: JudgeInput) -> Judgement:
     """Return whether the files are as installed, and whether anything else is read at starts."""
-    altered, without = given.seen["packages.altered"], given.seen["packages.without_record"]
-    started = given.seen["packages.stray_pth"] if given.seen["_packages.own"] else []
+    altered, without = given["packages.altered"], given["packages.without_record"]
+    started = given["packages.stray_pth"] if given["_packages.own"] else []
     if altered or started:
         flaws = []
         if altered:
-            count = given.seen["_packages.altered_count"]
+            count = given["_packages.altered_count"]
             files = "file is" if count == 1 else "files are"
             flaws.append(f"{count} {files} not as installed: {_first(altered, count)}")
         if started:
             names = format_list(started)
             flaws.append(f"no package lists {names}, which Python reads at each start")
-        cause = (
+        return fails(
+            "; ".join(flaws),
+            [],
+            [*altered, *started],
             "after the installation, files of the environment were edited, replaced, removed, "
-            "added or made unreadable"
-        )
-        fix = (
+            "added or made unreadable",
             "`provision apply` puts the environment right"
-            if given.seen["_packages.own"]
-            else "install the locked packages again"
+            if given["_packages.own"]
+            else "install the locked packages again",
         )
-        return fails("; ".join(flaws), [], [*altered, *started], cause, fix)
     if without:
         return unknown(f"whether files were changed cannot be told: {format_list(without)}", [])
     return _remarks(given) or passes(
-        _as_listed(given), given.seen["packages.files"], given.seen["packages.files"]
+        _as_listed(given), given["packages.files"], given["packages.files"]
     )
 
 
@@ -42,12 +42,12 @@ def _first(altered: list[str], count: int) -> str:
 
 
 def _as_listed(given: JudgeInput) -> str:
-    files, hashed = given.seen["packages.files"], given.seen["_packages.hashed"]
+    files, hashed = given["packages.files"], given["_packages.hashed"]
     if hashed == files:
         return (
             f"{files} files of the locked packages have the size and sha256 that their RECORDs list"
         )
-    if not given.seen.get("_packages.since_installed"):
+    if not given.get("_packages.since_installed"):
         return f"{files} files of the locked packages have the size that their RECORDs list"
     beside = (
         f" ({hashed} of them have another time, and the sha256 that their RECORDs list)"

@@ -18,7 +18,7 @@ from .judgement import (
 def judge_import(given: JudgeInput) -> Judgement:
     """Return whether a direct package imports, from the environment and in its version."""
     modules, elsewhere, live = (
-        given.seen[f"_imported{part}.{given.subject}"] for part in ("", "_elsewhere", "_live")
+        given[f"_imported{part}.{given.subject}"] for part in ("", "_elsewhere", "_live")
     )
     if not modules:
         return skipped(f"{given.subject} ships no Python module")
@@ -27,26 +27,22 @@ def judge_import(given: JudgeInput) -> Judgement:
             "a file or folder of that name comes first on sys.path (PYTHONPATH, a .pth file, "
             "an editable install)"
         )
-        fix = "rename it, unset PYTHONPATH, or make the environment again from the lock"
         return fails(
             f"{given.subject} is imported from {format_list(elsewhere)}, which is not where "
             "it is installed",
             None,
             elsewhere,
             cause,
-            fix,
+            "rename it, unset PYTHONPATH, or make the environment again from the lock",
         )
     if live:
         cause = (
             "files of another version were copied over this one's, or an installation was "
             "interrupted"
         )
-        message = (
-            f"{given.subject} calls itself {live[0]} once it is imported, and {live[1]} in its "
-            "metadata"
-        )
         return warns(
-            message,
+            f"{given.subject} calls itself {live[0]} once it is imported, and {live[1]} in its "
+            "metadata",
             live[1],
             live[0],
             cause,
@@ -57,21 +53,15 @@ def judge_import(given: JudgeInput) -> Judgement:
 
 def judge_libraries(given: JudgeInput) -> Judgement:
     """Return whether torch loads its libraries from the environment."""
-    outside, openmp = given.seen["libraries.outside"], given.seen["libraries.openmp"]
+    outside, openmp = given["libraries.outside"], given["libraries.openmp"]
     if outside is None:
         return skipped("this system does not tell which libraries a process has loaded")
     if outside:
-        variables = given.seen["_libraries.variables"]
+        variables = given["_libraries.variables"]
         cause = (
             f"{' and '.join(variables)} put them before those that the wheels bring"
             if variables
             else "the loader finds them before those of the wheels"
-        )
-        fix = (
-            describe_unset(variables)
-            if variables
-            else "remove them from the loader's path (ldconfig), or make the environment again "
-            "from the lock"
         )
         # The lock promises nothing of what an image puts beside its own Python.
         say = warns if given.expected.shared else fails
@@ -80,9 +70,12 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             [],
             outside,
             cause,
-            fix,
+            describe_unset(variables)
+            if variables
+            else "remove them from the loader's path (ldconfig), or make the environment again "
+            "from the lock",
         )
-    if not given.seen["_libraries.imported"]:
+    if not given["_libraries.imported"]:
         return unknown(
             "torch does not import (see T01), and what it has loaded before is from the environment"
         )
@@ -98,7 +91,7 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             cause,
             "set OMP_NUM_THREADS, or leave one of the packages out",
         )
-    count = given.seen["_libraries.count"]
+    count = given["_libraries.count"]
     return passes(
         f"{count} libraries of torch, for cards and for threads, all from the environment",
         "all from the environment",

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ...core.versions import UnreadableVersion, is_same_version, read_version
 from ..expectations import Expectations
 from ..model import JsonObject, Judgement
-from .judgement import (
-    JudgeInput,
-    fails,
-    format_list,
-    passes,
-    unknown,
-    warns,
-)
+from .judgement import Judge, JudgeInput, fails, format_list, passes, unknown, warns
 from .package_files import judge_files
 from .package_imports import judge_import, judge_libraries
 
@@ -48,38 +41,35 @@ def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[Json
 
 
 def _interpreter(given: JudgeInput) -> Judgement:
-    minor, required = given.seen["python.minor"], given.expected.python_version
+    minor, required = given["python.minor"], given.expected.python_version
     expected, observed = (
         f"{required} under {given.expected.python_prefix}",
-        f"{given.seen['python.version']} under {given.seen['_python.prefix']}",
+        f"{given['python.version']} under {given['_python.prefix']}",
     )
     if minor != ".".join(required.split(".")[:2]):
         cause = "the environment was made with another interpreter"
         return fails(
-            f"Python {given.seen['python.version']} runs, the lock is for {required}",
+            f"Python {given['python.version']} runs, the lock is for {required}",
             expected,
             observed,
             cause,
             f"make the environment again with Python {required}",
         )
-    if not given.seen["python.prefix_matches"] and given.seen["_python.executable"].startswith(
+    if not given["python.prefix_matches"] and given["_python.executable"].startswith(
         given.expected.python_prefix.rstrip("/") + "/"
     ):
-        message = (
-            f"{given.seen['_python.executable']} runs and takes its packages from "
-            f"{given.seen['_python.prefix']}, not from its own environment"
-        )
         cause = "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set"
         return fails(
-            message,
+            f"{given['_python.executable']} runs and takes its packages from "
+            f"{given['_python.prefix']}, not from its own environment",
             expected,
             observed,
             cause,
             "unset PYTHONHOME; else make the environment again from the lock",
         )
-    if not given.seen["python.prefix_matches"]:
+    if not given["python.prefix_matches"]:
         return fails(
-            f"{given.seen['_python.executable']} runs, which is not the environment's Python",
+            f"{given['_python.executable']} runs, which is not the environment's Python",
             expected,
             observed,
             "another environment is active, or a wrong Jupyter kernel is chosen",
@@ -89,16 +79,16 @@ def _interpreter(given: JudgeInput) -> Judgement:
 
 
 def _as_it_was_made(given: JudgeInput) -> Judgement | None:
-    live, made = given.seen["python.version"], given.seen.get("python.made_with")
-    if given.seen.get("python.implementation", "cpython") != "cpython":
+    live, made = given["python.version"], given.get("python.made_with")
+    if given.get("python.implementation", "cpython") != "cpython":
         cause = (
             "the environment was made with another kind of Python; wheels with code of their "
             "own are for CPython"
         )
         return fails(
-            f"{given.seen['python.implementation']} runs, the lock is for CPython",
+            f"{given['python.implementation']} runs, the lock is for CPython",
             "cpython",
-            given.seen["python.implementation"],
+            given["python.implementation"],
             cause,
             "use CPython",
         )
@@ -117,9 +107,9 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
 
 
 def _locked_set(given: JudgeInput) -> Judgement:
-    observed, brought = given.seen["_packages.installed"], given.seen.get("_packages.brought", {})
+    observed, brought = given["_packages.installed"], given.get("_packages.brought", {})
     locked, wrong = len(given.expected.packages), version_differences(given.expected, observed)
-    damaged = given.seen.get("_packages.damaged", {})
+    damaged = given.get("_packages.damaged", {})
     if not wrong and (of_conda := conda_version_differences(given.expected, brought, observed)):
         message = [
             f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, conda's "
@@ -199,7 +189,7 @@ def _same_public(one: str, other: str) -> bool:
 
 
 def _in_the_way(given: JudgeInput) -> Judgement:
-    shadowed, away = given.seen["packages.shadowed"], given.seen["packages.elsewhere"]
+    shadowed, away = given["packages.shadowed"], given["packages.elsewhere"]
     if shadowed:
         return fails(
             "modules outside the environment are imported instead of its own: "
@@ -218,16 +208,19 @@ def _in_the_way(given: JudgeInput) -> Judgement:
             cause,
             "make the environment again from the lock",
         )
-    duplicates, unlocked = given.seen["packages.duplicates"], given.seen["packages.unlocked"]
+    duplicates, unlocked = given["packages.duplicates"], given["packages.unlocked"]
     if given.expected.shared:
-        return _beside_others(duplicates, given.seen["_packages.others"])
-    if hidden := given.seen.get("packages.hidden_by_working_folder"):
+        return _beside_others(duplicates, given["_packages.others"])
+    if hidden := given.get("packages.hidden_by_working_folder"):
         cause = "Python looks first in the folder of the script or notebook that it runs"
-        message = (
+        return warns(
             "a script in the working folder imports these from there instead of the installed "
-            f"ones: {format_list(hidden)}"
+            f"ones: {format_list(hidden)}",
+            [],
+            hidden,
+            cause,
+            "rename the files or folders of these names",
         )
-        return warns(message, [], hidden, cause, "rename the files or folders of these names")
     if duplicates:
         cause = "an install was interrupted, or two installers wrote into one environment"
         return warns(
@@ -252,12 +245,11 @@ def _in_the_way(given: JudgeInput) -> Judgement:
 def _beside_others(duplicates: list[str], others: int) -> Judgement:
     """Judge duplicates in an image's interpreter, whose other packages the lock does not cover."""
     if duplicates:
-        cause = "the image brings a package in two places; the first on sys.path is used"
         return warns(
             f"locked packages are installed more than once: {format_list(duplicates)}",
             [],
             duplicates,
-            cause,
+            "the image brings a package in two places; the first on sys.path is used",
             "nothing, while the first is the locked one",
         )
     return passes(
@@ -269,21 +261,20 @@ def _beside_others(duplicates: list[str], others: int) -> Judgement:
 
 
 def _requirements(given: JudgeInput) -> Judgement:
-    unmet, unread = given.seen["packages.unmet"], given.seen["packages.unread"]
+    unmet, unread = given["packages.unmet"], given["packages.unread"]
     if unmet:
-        cause = "the set was changed after it was resolved, or a requirement was overridden"
         return fails(
             format_list(unmet),
             [],
             unmet,
-            cause,
+            "the set was changed after it was resolved, or a requirement was overridden",
             "lock again so that one resolver chooses the whole set, then make the "
             "environment again",
         )
     if unread:
         return unknown(f"requirements that could not be read: {format_list(unread)}", [])
     if given.expected.shared:
-        others = given.seen["packages.unmet_unlocked"]
+        others = given["packages.unmet_unlocked"]
         return passes(
             "every locked package has what it "
             f"requires{f'; of the image: {format_list(others, 2)}' if others else ''}",
@@ -293,7 +284,7 @@ def _requirements(given: JudgeInput) -> Judgement:
     return passes("every installed package has what it requires", "all met", "all met")
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     "P01": _interpreter,
     "P02": _locked_set,
     "P03": _in_the_way,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import replace
 from typing import Any, cast
 
 from ..model import Judgement, Status
 from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
-from .judgement import JudgeInput
+from .judgement import Judge, JudgeInput
 
-Judge = Callable[[JudgeInput], Judgement]
 _GRAVITY = (Status.PASS, Status.SKIP, Status.WARN, Status.UNKNOWN, Status.FAIL)
 _NAMED = 3
 
@@ -20,7 +19,7 @@ def judge_each_card(judge: Judge) -> Judge:
     """Return a judge of any number of cards from the judge of a single card."""
 
     def judged(given: JudgeInput) -> Judgement:
-        names = given.seen.get(CARD_NAMES_KEY)
+        names = given.get(CARD_NAMES_KEY)
         return _of_several(judge, given, names) if names else judge(given)
 
     return judged
@@ -52,7 +51,7 @@ def _of_several(judge: Judge, given: JudgeInput, names: list[str]) -> Judgement:
 
 def _card(given: JudgeInput, place: int) -> JudgeInput:
     own = {
-        key[len(PER_CARD_PREFIX) :]: given.seen[key][place]
+        key[len(PER_CARD_PREFIX) :]: given[key][place]
         for key in given.seen
         if key.startswith(PER_CARD_PREFIX) and key != CARD_NAMES_KEY
     }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from ...core.versions import is_same_version, specifier_allows
 from ..model import Judgement
-from .judgement import JudgeInput, fails, format_list, passes, unknown
+from .judgement import Judge, JudgeInput, fails, format_list, passes, unknown
 from .symptoms import explain_error
 
 _ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
@@ -39,15 +38,14 @@ _CUDA_CODES = {
 
 def _build(given: JudgeInput) -> Judgement:
     locked, flavour = given.expected.packages["torch"], given.expected.flavour
-    version, cuda = given.seen["torch.version"], given.seen["torch.cuda"]
+    version, cuda = given["torch.version"], given["torch.cuda"]
     expected, observed = {"version": locked, "flavour": flavour}, {"version": version, "cuda": cuda}
     if not is_same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
-        cause = "another torch is imported than the one that is locked"
         return fails(
             f"torch {version} is imported, lock says {locked}",
             expected,
             observed,
-            cause,
+            "another torch is imported than the one that is locked",
             "make the environment again from the lock",
         )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
@@ -70,23 +68,22 @@ def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
 
 def _device(given: JudgeInput) -> Judgement:
     available, count, required = (
-        given.seen["gpu.available"],
-        given.seen["gpu.count"],
+        given["gpu.available"],
+        given["gpu.count"],
         max(given.expected.gpu_count, 1),
     )
     expected = f"{required} x {given.expected.gpu_type}"
     if available and count == required:
         return _computing(given, expected, count)
     if available:
-        cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
         return fails(
             f"torch sees {count} device(s), {required} declared",
             expected,
             count,
-            cause,
+            "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some",
             "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES",
         )
-    if given.seen.get("torch.cuda") is None and given.expected.gpu_type != "mps":
+    if given.get("torch.cuda") is None and given.expected.gpu_type != "mps":
         return fails(
             "torch sees no GPU: this torch is built for CPU",
             expected,
@@ -94,7 +91,7 @@ def _device(given: JudgeInput) -> Judgement:
             "a CPU wheel was installed",
             "lock and install a CUDA build of torch",
         )
-    said = given.seen.get("gpu.why")
+    said = given.get("gpu.why")
     return fails(
         f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}",
         expected,
@@ -106,7 +103,7 @@ def _device(given: JudgeInput) -> Judgement:
 def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     if given.expected.gpu_type == "mps":
         return passes(f"torch sees {count} device(s)", expected, count)
-    errors: dict[str, str] | None = given.seen.get("gpu.errors")
+    errors: dict[str, str] | None = given.get("gpu.errors")
     if errors is None:
         return unknown(
             f"torch sees {count} device(s), and was not asked to compute on them", expected
@@ -128,7 +125,7 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
 
 def _why_none(given: JudgeInput) -> tuple[str, str]:
     """Return cause and fix if a CUDA build of torch sees no card, the nearest cause first."""
-    seen, code = given.seen, given.seen.get("gpu.cuda_code")
+    seen, code = given.seen, given.get("gpu.cuda_code")
     shown, there, driver = (
         seen.get("env.CUDA_VISIBLE_DEVICES"),
         seen.get("nvml.count_all", seen.get("nvml.count")),
@@ -152,11 +149,10 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
             "choose an image with a newer driver, or a torch build for an older CUDA",
         )
     if there and code is None and "gpu.cuda_code" in seen:
-        fix = (
+        return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", (
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install "
             "the driver's CUDA library"
         )
-        return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", fix
     return _CUDA_CODES.get(code or 0) or (
         (
             "no GPU is attached, its driver is absent or too old for this torch, or "
@@ -167,7 +163,7 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
 
 
 def _architecture(given: JudgeInput) -> Judgement:
-    capability, built = given.seen.get("gpu.compute_capability"), given.seen["torch.arch_list"]
+    capability, built = given.get("gpu.compute_capability"), given["torch.arch_list"]
     if capability is None or not built:
         return unknown("torch told no compute capability or no list of architectures")
     if has_code_for(built, capability):
@@ -207,7 +203,7 @@ def has_code_for(built: str, capability: str) -> bool:
     return False
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
 from ..model import JsonObject, Judgement
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
 from .checkpoints import judge_checkpoint, judge_resume
-from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped, unknown, warns
+from .judgement import (
+    Judge,
+    JudgeInput,
+    fails,
+    format_list,
+    has_fallen,
+    is_number,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 _RECIPE = Recipe()
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -28,7 +38,7 @@ It does not depend on the size: fp32 measures 1.4e-7 to 3e-7, tf32 2.9e-4, fp16 
 
 def _of_the_kind(error: Any, declared: str) -> bool:
     low, high = _BANDS[declared]
-    return not isinstance(error, (int, float)) or low <= error < high
+    return not is_number(error) or low <= error < high
 
 
 def _arithmetic(error: Any) -> str:
@@ -46,8 +56,8 @@ _USE_CPU = (
 
 def _arguments(given: JudgeInput) -> Judgement:
     strange, refused = (
-        given.seen["train.unknown_arguments"],
-        given.seen["train.refused_arguments"],
+        given["train.unknown_arguments"],
+        given["train.refused_arguments"],
     )
     declared = sorted(given.expected.training.arguments)
     if strange:
@@ -69,12 +79,9 @@ def _arguments(given: JudgeInput) -> Judgement:
         )
     # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02
     # says so.
-    if given.expected.gpu_type is None and (
-        refused := given.seen.get("train.refused_without_use_cpu")
-    ):
-        message = f"TrainingArguments of this precision want use_cpu here: {refused}"
+    if given.expected.gpu_type is None and (refused := given.get("train.refused_without_use_cpu")):
         return warns(
-            message,
+            f"TrainingArguments of this precision want use_cpu here: {refused}",
             declared,
             refused,
             "no GPU is there, and Trainer trains on a CPU in this precision only when told to",
@@ -87,13 +94,13 @@ def _arguments(given: JudgeInput) -> Judgement:
 
 def _learns(given: JudgeInput) -> Judgement:
     first, last, steps = (
-        given.seen["train.loss_first"],
-        given.seen["train.loss_last"],
-        given.seen["train.steps"],
+        given["train.loss_first"],
+        given["train.loss_last"],
+        given["train.steps"],
     )
-    still: list[str] = given.seen["train.still"]
+    still: list[str] = given["train.still"]
     observed = {"first": first, "last": last, "steps": steps, "still": still}
-    numbers = isinstance(first, (int, float)) and isinstance(last, (int, float))
+    numbers = is_number(first) and is_number(last)
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
         if still:
             return _part_of_it(still, observed)
@@ -131,11 +138,11 @@ def _part_of_it(still: list[str], observed: JsonObject) -> Judgement:
 
 
 def _precision(given: JudgeInput) -> Judgement:
-    declared, observed = given.expected.training.precision, given.seen["train.dtype"]
+    declared, observed = given.expected.training.precision, given["train.dtype"]
     if declared == "fp8":
         return unknown("the training run does not exercise fp8", declared)
     required = _DTYPES[declared]
-    if declared == "tf32" and given.seen.get("train.device") != "cuda":
+    if declared == "tf32" and given.get("train.device") != "cuda":
         return fails(
             "tf32 is not in effect: it exists on NVIDIA GPUs only",
             declared,
@@ -143,7 +150,7 @@ def _precision(given: JudgeInput) -> Judgement:
             "the run is on a CPU",
             "declare fp32 or bf16 for this target",
         )
-    error = given.seen.get("train.product_error")
+    error = given.get("train.product_error")
     if observed == required and not _of_the_kind(error, declared):
         return fails(
             f"{declared} is not in effect: products of {observed} are off by {error:.2g}, as "
@@ -180,7 +187,7 @@ def _precision(given: JudgeInput) -> Judgement:
 
 
 def _options(given: JudgeInput) -> Judgement:
-    options: dict[str, list[Any]] = given.seen["train.options"]
+    options: dict[str, list[Any]] = given["train.options"]
     if not options:
         return skipped("no options declared")
     lost = [
@@ -196,12 +203,11 @@ def _options(given: JudgeInput) -> Judgement:
             {name: pair[1] for name, pair in options.items()},
         )
     observed = {name: pair[1] for name, pair in options.items()}
-    cause = "the installed version ignores or rewrites the option"
     return fails(
         format_list(lost),
         declared,
         observed,
-        cause,
+        "the installed version ignores or rewrites the option",
         "use the name and value that the locked version knows",
     )
 
@@ -225,37 +231,33 @@ def _equal(declared: Any, found: Any) -> bool:
 
 
 def _repeats(given: JudgeInput) -> Judgement:
-    first, second = given.seen["train.weights_sha"], given.seen["train.repeat_sha"]
+    first, second = given["train.weights_sha"], given["train.repeat_sha"]
     if first == second:
         return passes("a second run gives the same weights", first, second)
-    cause = "something in the stack is nondeterministic, or the seed does not reach it"
     return fails(
         "a second run with the same seed gives other weights",
         first,
         second,
-        cause,
+        "something in the stack is nondeterministic, or the seed does not reach it",
         "set full_determinism, and compare versions with a machine where it repeats",
     )
 
 
 def _data(given: JudgeInput) -> Judgement:
     observed = {
-        name: given.seen[f"train.{name}"]
-        for name in ("texts", "rows")
-        if f"train.{name}" in given.seen
+        name: given[f"train.{name}"] for name in ("texts", "rows") if f"train.{name}" in given.seen
     }
     if not observed:
         return skipped("neither tokenizers nor datasets is locked")
     if all(observed.values()):
         return passes("texts and rows come back as they went in", None, observed)
     changed = " and ".join(name for name, same in observed.items() if not same)
-    fix = "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them"
     return fails(
         f"{changed} do not come back as they went in",
         dict.fromkeys(observed, True),
         observed,
         "versions that do not fit each other",
-        fix,
+        "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them",
     )
 
 
@@ -263,31 +265,25 @@ def _placement(given: JudgeInput) -> Judgement:
     expected = given.expected
     required = expected.device
     device, gpus, mode, wrapper = (
-        given.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
+        given[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
     )
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
     if device != required:
-        fix = (
-            "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
-            if required == "cuda"
-            else "hide the GPU, or declare it"
-        )
         return fails(
             f"the run is on {device}, declared {required}",
             required,
             observed,
             "the run does not see the declared device, or was told not to use it",
-            fix,
+            "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
+            if required == "cuda"
+            else "hide the GPU, or declare it",
         )
     if gpus > 1 or mode == "not_distributed" or "DataParallel" in wrapper.split(", "):
-        cause = (
-            "one process sees several GPUs, and the Trainer then uses DataParallel without a word"
-        )
         return fails(
             f"one process spreads each batch over {gpus} GPUs by DataParallel",
             "one GPU a process",
             observed,
-            cause,
+            "one process sees several GPUs, and the Trainer then uses DataParallel without a word",
             "declare strategy: ddp",
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
@@ -308,7 +304,7 @@ def _adapter(given: JudgeInput) -> Judgement:
     if "train.adapter_loss" not in given.seen:
         return skipped(f"{method} needs a GPU: bitsandbytes keeps the base in 4 bit there")
     names = ("loss", "parameters", "base_kept", "reloads")
-    observed = {name: given.seen[f"train.adapter_{name}"] for name in names}
+    observed = {name: given[f"train.adapter_{name}"] for name in names}
     first, last = observed["loss"]
     wrong = (
         []
@@ -324,17 +320,16 @@ def _adapter(given: JudgeInput) -> Judgement:
             f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
             observed,
         )
-    cause = "this peft and this transformers do not fit each other"
     return fails(
         f"the adapter {format_list(wrong)}",
         f"< {ADAPTER_LOSS_RATIO.value} of the first loss, the base kept",
         observed,
-        cause,
+        "this peft and this transformers do not fit each other",
         "lock peft and transformers together",
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     "R01": _arguments,
     "R02": _learns,
     "R03": _precision,
