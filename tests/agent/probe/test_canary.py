@@ -84,7 +84,7 @@ def made(
     ]
     seen: dict[str, Any] = {
         pattern.replace("*", "some"): nested
-        for pattern, kind in READING_CLASSES
+        for pattern, kind in READING_CLASSES.items()
         if in_identity or kind is not ReadingClass.IDENTITY
     }
     seen |= {"_packages.installed": {"torch": f"2.0+{canary}"}, "_packages.required_by": {}}

@@ -70,7 +70,7 @@ def made(document: Callable[..., dict[str, Any]], **changes: Any) -> dict[str, A
                 0.25,
             )
         )
-    seen = {pattern.replace("*", "some"): 1 for pattern, _ in READING_CLASSES} | {
+    seen = {pattern.replace("*", "some"): 1 for pattern in READING_CLASSES} | {
         "_packages.installed": {"torch": "2.0"}
     }
     runs = [
