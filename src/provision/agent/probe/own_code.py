@@ -46,10 +46,13 @@ def own_digest() -> str:
     root = program or Path(__file__).parents[1]
     files = list(root.rglob("*.py"))
     if program is None:
-        core = [root / "core" / f"{name}.py" for name in ("__init__", *CORE_MODULES)]
-        files = [*core, *(root / "probe").rglob("*.py")]
-    sources = {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
-    return digest_of_sources(sources)
+        files = [
+            *[root / "core" / f"{name}.py" for name in ("__init__", *CORE_MODULES)],
+            *(root / "probe").rglob("*.py"),
+        ]
+    return digest_of_sources(
+        {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+    )
 
 
 def digest_of_sources(files: Mapping[str, bytes]) -> str:

@@ -54,8 +54,12 @@ class Redactor:
     @classmethod
     def of(cls, environ: Mapping[str, str], secret_names: Iterable[str]) -> Redactor:
         """Return the redactor of this process: secret values, home folder, user and host name."""
-        values = [environ[name] for name in secret_names if environ.get(name)]
-        return cls(values, os.path.expanduser("~"), _user_name(), socket.gethostname())
+        return cls(
+            [environ[name] for name in secret_names if environ.get(name)],
+            os.path.expanduser("~"),
+            _user_name(),
+            socket.gethostname(),
+        )
 
     def text(self, text: str) -> str:
         """Return a text without secrets, token-like strings, addresses, home, user and host."""

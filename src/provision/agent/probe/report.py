@@ -110,12 +110,11 @@ def verdict_of(
     counts = {
         status.value: sum(one.judgement.status is status for one in judged) for status in Status
     }
-    sentence = redactor.text(_sentence(result, expected, judged, first, partial))
     return {
         "result": result.value,
         "counts": counts,
         "first_cause": first.asked.id if first else None,
-        "sentence": sentence,
+        "sentence": redactor.text(_sentence(result, expected, judged, first, partial)),
     }
 
 

@@ -44,9 +44,12 @@ class StageProgress:
 
     def save(self, path: Path) -> None:
         """Write the fragment, whole or not at all."""
-        text = to_canonical_json({name: getattr(self, name) for name in self.__slots__})
         # It has to outlive this process, not the machine.
-        write_atomically(path, text, durable=False)
+        write_atomically(
+            path,
+            to_canonical_json({name: getattr(self, name) for name in self.__slots__}),
+            durable=False,
+        )
 
     @classmethod
     def load(cls, path: Path) -> StageProgress:

@@ -42,9 +42,8 @@ class StageRun:
 
     def to_json(self) -> JsonObject:
         """Return the report's entry: hundredths of a second and whole MB, as far as they repeat."""
-        reported = {field: getattr(self, field) for field in self.__slots__}
         return {
-            **reported,
+            **{field: getattr(self, field) for field in self.__slots__},
             "wall_s": round(self.wall_s, 2),
             "cpu_s": round(self.cpu_s, 2),
             "maxrss_mb": round(self.maxrss_mb),

@@ -168,9 +168,16 @@ class _Verification:
     def _gather(self, run: StageRun) -> None:
         ready = self._ready(next(stage for stage in STAGES if stage.name == run.name))
         _add(self.gathered, run, StageProgress.load(self.scratch / f"{run.name}.json"), ready)
-        failed = [self.judge(one).status for one in ready].count(Status.FAIL)
-        reported = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
-        self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **reported})
+        self.watch(
+            {
+                "event": "stage",
+                "stage": run.name,
+                "title": _TITLES[run.name],
+                "status": "finished",
+                "seconds": round(run.wall_s, 2),
+                "failed": [self.judge(one).status for one in ready].count(Status.FAIL),
+            }
+        )
 
 
 def _add(

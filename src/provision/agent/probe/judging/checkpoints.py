@@ -53,10 +53,9 @@ def judge_resume(given: JudgeInput) -> Judgement:
             "lock transformers and accelerate together; take out what changes them at "
             "their import (sitecustomize, .pth files)",
         )
-    trainer = given.expected.proof is Proof.HF_TRAINER
     files = (
         "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
-        if trainer
+        if (given.expected.proof is Proof.HF_TRAINER)
         else "model.pt, optimizer.pt or rng_state.pt"
     )
     return fails(

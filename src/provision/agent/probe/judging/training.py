@@ -202,11 +202,10 @@ def _options(given: JudgeInput) -> Judgement:
             declared,
             {name: pair[1] for name, pair in options.items()},
         )
-    observed = {name: pair[1] for name, pair in options.items()}
     return fails(
         format_list(lost),
         declared,
-        observed,
+        {name: pair[1] for name, pair in options.items()},
         "the installed version ignores or rewrites the option",
         "use the name and value that the locked version knows",
     )

@@ -72,5 +72,4 @@ class PeakUsage:
 
 def max_known(one: int | None, other: int | None) -> int | None:
     """The larger of two numbers that may be unknown."""
-    known = [number for number in (one, other) if number is not None]
-    return max(known, default=None)
+    return max([number for number in (one, other) if number is not None], default=None)

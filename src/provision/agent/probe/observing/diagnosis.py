@@ -57,8 +57,10 @@ def _told(output: str, errors: str) -> Readings:
         for name, status, why in results
         if status.lower().startswith(_WRONG)
     }
-    passed = {name for name, status, _ in results if status.lower() == "pass"}
-    return {"dcgm.failed": sorted(wrong)[:_MOST_NAMED], "dcgm.passed": len(passed)}
+    return {
+        "dcgm.failed": sorted(wrong)[:_MOST_NAMED],
+        "dcgm.passed": len({name for name, status, _ in results if status.lower() == "pass"}),
+    }
 
 
 def _results(part: Any, test: str) -> Iterator[tuple[str, str, str]]:

@@ -29,7 +29,6 @@ _SETTINGS = (
 
 def _opens(context: ObserverContext) -> Readings:
     found = _survey(context)
-    names = [str(card["name"]) for card in found["cards"] if card["name"]]
     return {
         "driver.error": found["error"],
         "driver.by": found["by"],
@@ -39,7 +38,7 @@ def _opens(context: ObserverContext) -> Readings:
         "nvml.count": found["shown"],
         "nvml.count_all": found["there"],
         **_told_apart(context),
-        "nvml.names": sorted(names),
+        "nvml.names": sorted([str(card["name"]) for card in found["cards"] if card["name"]]),
     }
 
 
@@ -49,14 +48,14 @@ def _version(context: ObserverContext) -> Readings:
 
 def _model(context: ObserverContext) -> Readings:
     """Return names and identity of the cards; of several capabilities, the lowest counts."""
-    names = sorted({str(name) for name in _each(context, "name") if name})
     capabilities = [
         tuple(int(part) for part in text.split("."))
         for text in _each(context, "capability")
         if text
     ]
     return {
-        "gpu.name": " + ".join(names) or None,
+        "gpu.name": " + ".join(sorted({str(name) for name in _each(context, "name") if name}))
+        or None,
         "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
         "nvml.pci": sorted({str(one) for one in _each(context, "pci") if one}),
         **_told_apart(context),
@@ -64,9 +63,10 @@ def _model(context: ObserverContext) -> Readings:
 
 
 def _memory(context: ObserverContext) -> Readings:
-    sizes = [size for size in _each(context, "total_bytes") if size]
     return {
-        "gpu.vram_bytes": min(sizes, default=None),
+        "gpu.vram_bytes": min(
+            [size for size in _each(context, "total_bytes") if size], default=None
+        ),
         "nvml.ecc": _each(context, "ecc"),
         "nvml.mig": _each(context, "mig"),
         **_told_apart(context),

@@ -46,8 +46,7 @@ def _strategy(context: ObserverContext) -> Readings:
     module = "trainer" if context.expected.proof is Proof.HF_TRAINER else "loop"
     recipe = shared_recipe(Recipe.of(context.expected), launch)
     folder = scratch_folder(context.scratch, "launch")
-    ranks = run_launcher(launch, recipe, module, folder, _environment(context))
-    found = launch_readings(ranks)
+    found = launch_readings(run_launcher(launch, recipe, module, folder, _environment(context)))
     if launch.strategy == "ddp":
         found["launch.weights_error"] = _error(context, folder, recipe, module)
     return {
@@ -68,9 +67,11 @@ def run_launcher(
     task = write_task(
         folder, recipe, module, _turned_on(launch, folder), whole=launch.strategy == "ddp"
     )
-    program = (str(folder / "rank.py"), str(_root()), str(task))
     command = launch_command_by_modules(
-        launch, sys.executable, program, str(folder / ACCELERATE_FILE)
+        launch,
+        sys.executable,
+        (str(folder / "rank.py"), str(_root()), str(task)),
+        str(folder / ACCELERATE_FILE),
     )
     with open(folder / "launch.log", "wb") as log:
         ended = subprocess.run(

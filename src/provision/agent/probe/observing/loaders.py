@@ -116,13 +116,12 @@ def _large(context: ObserverContext) -> Readings:
 def _loaded(method: str) -> Readings:
     from torch.utils.data import DataLoader
 
-    start_method = multiprocessing.get_context(method)
     dataset: Any = BlockDataset()
     loader = DataLoader(
         dataset,
         batch_size=_BATCH,
         num_workers=_WORKERS,
-        multiprocessing_context=start_method,
+        multiprocessing_context=multiprocessing.get_context(method),
         timeout=_PATIENCE_S,
     )
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}

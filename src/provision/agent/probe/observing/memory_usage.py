@@ -16,8 +16,7 @@ def available_bytes(root: Path) -> int | None:
     free = _field(root / "proc/meminfo", "MemAvailable")
     limit, used = memory_limit(root), memory_used(root)
     left = max(0, limit - used) if limit is not None and used is not None else None
-    known = [one for one in (free, left) if one is not None]
-    return min(known, default=None)
+    return min([one for one in (free, left) if one is not None], default=None)
 
 
 class ProcessMemoryPeak:
@@ -50,8 +49,9 @@ class TorchMemoryPeak:
         import torch
 
         free, total = torch.cuda.mem_get_info()
-        beside = max(0, total - free - torch.cuda.memory_reserved())
-        return int(torch.cuda.max_memory_reserved() + beside)
+        return int(
+            torch.cuda.max_memory_reserved() + max(0, total - free - torch.cuda.memory_reserved())
+        )
 
 
 def limit_process_memory(available: int) -> None:

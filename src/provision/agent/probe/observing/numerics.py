@@ -306,8 +306,10 @@ def compute_gradients(kind: Any, device: str) -> list[Any]:
     network = torch.nn.Sequential(
         torch.nn.Linear(64, 128), torch.nn.LayerNorm(128), torch.nn.GELU(), torch.nn.Linear(128, 32)
     ).to(device, kind)
-    inputs = normal_tensor((32, 64), seeded_generator()).to(device, kind)
-    loss = torch.nn.functional.cross_entropy(network(inputs), torch.arange(32, device=device))
+    loss = torch.nn.functional.cross_entropy(
+        network(normal_tensor((32, 64), seeded_generator()).to(device, kind)),
+        torch.arange(32, device=device),
+    )
     loss.backward()
     return [loss.detach(), *(weight.grad for weight in network.parameters())]
 

@@ -52,9 +52,10 @@ def observe_files(context: ObserverContext) -> Readings:
         name: compare_files(records[winners[name].metadata], noted[name], hashed=hashed)
         for name in locked
     }
-    flawed = {file for one in compared.values() for file in one.flaws}
     fine = find_matching_files(
-        flawed, records.values(), hashed=any(one.hashed for one in compared.values())
+        {file for one in compared.values() for file in one.flaws},
+        records.values(),
+        hashed=any(one.hashed for one in compared.values()),
     )
     found: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
     for name, one in compared.items():

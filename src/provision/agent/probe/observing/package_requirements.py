@@ -46,11 +46,10 @@ def observe_requirements(context: ObserverContext) -> Readings:
         if context.expected.shared
         else {}
     )
-    required_by = {name: sorted(names)[:MAX_NAMED] for name, names in above.items()}
     return {
         "packages.unmet": sorted(unmet)[:MAX_NAMED],
         "packages.unread": sorted(unread)[:MAX_NAMED],
-        "_packages.required_by": required_by,
+        "_packages.required_by": {name: sorted(names)[:MAX_NAMED] for name, names in above.items()},
         **others,
     }
 

@@ -213,8 +213,9 @@ def _nothing_more(_context: ObserverContext) -> Readings:
 def _pace(context: ObserverContext) -> Readings:
     if device_of(context) != "cuda":
         return {"pace.tokens_per_s": None}
-    declared = context.expected.training.precision
-    precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(declared, "fp32")
+    precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(
+        context.expected.training.precision, "fp32"
+    )
     return measure_throughput(
         RehearsalPlan(
             choose_shape(*_PACED),

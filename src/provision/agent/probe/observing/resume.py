@@ -12,9 +12,10 @@ from .training import STRAIGHT_RUN, build_run
 
 def _resumes(context: ObserverContext) -> Readings:
     recipe = Recipe.of(context.expected)
-    built = build_run(context, "resumed", recipe)
     began = time.perf_counter()
-    outcome = built.train(resume_from=checkpoint_folder(context.scratch / STRAIGHT_RUN, recipe))
+    outcome = build_run(context, "resumed", recipe).train(
+        resume_from=checkpoint_folder(context.scratch / STRAIGHT_RUN, recipe)
+    )
     took = time.perf_counter() - began
     return {
         "resume.weights_sha": outcome.weights_sha,

@@ -42,8 +42,12 @@ def _device(context: ObserverContext) -> Readings:
     available, count = torch.cuda.is_available(), torch.cuda.device_count()
     shown = context.environ.get("CUDA_VISIBLE_DEVICES")
     set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
-    errors = {"gpu.errors": _errors(context)} if available else _why_none()
-    return {"gpu.available": available, "gpu.count": count, **set_here, **errors}
+    return {
+        "gpu.available": available,
+        "gpu.count": count,
+        **set_here,
+        **({"gpu.errors": _errors(context)} if available else _why_none()),
+    }
 
 
 def _errors(context: ObserverContext) -> dict[str, str]:

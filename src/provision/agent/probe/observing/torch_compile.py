@@ -59,8 +59,7 @@ def compiled_error(device: str) -> float:
         return torch.nn.functional.gelu(torch.nn.functional.layer_norm(x @ w, (64,))).sum(-1)
 
     plain = written(inputs, weights)
-    made = torch.compile(written)(inputs, weights)
-    return float((made - plain).norm() / plain.norm())
+    return float((torch.compile(written)(inputs, weights) - plain).norm() / plain.norm())
 
 
 OBSERVERS: dict[str, Observer] = {"K01": _tools, "K02": _compiled}

@@ -32,14 +32,12 @@ class Launch:
     def of(cls, expected: Expectations) -> Launch:
         """Return the launch that the expectations declare."""
         training = expected.training
-        gpus = 0 if expected.gpu_type in (None, "mps") else expected.gpu_count
-        trainer = expected.proof is Proof.HF_TRAINER
         return cls(
             training.strategy,
             training.launcher,
             training.precision,
-            gpus,
-            trainer,
+            0 if expected.gpu_type in (None, "mps") else expected.gpu_count,
+            expected.proof is Proof.HF_TRAINER,
             "accelerate" in expected.packages,
         )
 
@@ -105,8 +103,7 @@ def accelerate_configuration(launch: Launch) -> JsonObject:
     as MULTI_GPU with use_cpu, which goes through torchrun.
     """
     # accelerate refuses MULTI_GPU for one process.
-    several = launch.processes > 1
-    kind = "MULTI_GPU" if several else "NO"
+    kind = "MULTI_GPU" if (launch.processes > 1) else "NO"
     if launch.strategy == "fsdp":
         kind = "FSDP"
     elif launch.zero_stage:

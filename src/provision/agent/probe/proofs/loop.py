@@ -129,11 +129,10 @@ class Build:
     def placement(self) -> JsonObject:
         """Readings of the placement: one process, one device, classes around the model."""
         device = next(self.layers.parameters()).device.type
-        mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
         return {
             "train.device": device,
             "train.n_gpu": int(device == "cuda"),
-            "train.parallel_mode": mode,
+            "train.parallel_mode": ("distributed" if self.recipe.ranks > 1 else "not_parallel"),
             "train.wrapper": ", ".join(wrapper_classes(self.wrapped)),
         }
 

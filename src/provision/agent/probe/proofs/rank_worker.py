@@ -28,7 +28,6 @@ _FRAME = re.compile(r'File "(?:[^"/]*/)*([^"/]+)", line (\d+ in \w+)')
 
 def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
     """Return the recipe of one of several processes: no dropout, which differs, no workers."""
-    device = recipe.device if launch.gpus else "cpu"
     # At a rate of 1, SGD without momentum multiplies differences of rounding; half of it still
     # learns.
     rate = (
@@ -36,14 +35,13 @@ def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
         if optimizer_family(recipe.optimizer) == "sgd"
         else recipe.learning_rate
     )
-    batch = max(1, SAMPLES_PER_STEP // launch.processes)
     return replace(
         recipe,
-        batch=batch,
+        batch=max(1, SAMPLES_PER_STEP // launch.processes),
         ranks=launch.processes,
         dropout=0.0,
         workers=0,
-        device=device,
+        device=recipe.device if launch.gpus else "cpu",
         learning_rate=rate,
     )
 
