@@ -32,7 +32,7 @@ from pathlib import Path
 from provision_probe.probe.proofs import {module} as proof
 from provision_probe.probe.proofs.recipe import (Recipe)
 recipe, folder = Recipe(**json.loads(sys.argv[2])), Path(sys.argv[3])
-outcome = proof.Build(recipe, folder, {{}}).train(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
+outcome = proof.Run(recipe, folder, {{}}).train(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
 print("\\n" + json.dumps([outcome.losses, outcome.weights_sha, outcome.dtype, outcome.steps]))
 """
 Verify = Callable[..., tuple[int, dict[str, Any]]]

@@ -136,7 +136,7 @@ def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) 
     import torch
 
     alone = replace(recipe, batch=recipe.batch * recipe.ranks, ranks=1)
-    built = import_module(f"..proofs.{module}", __package__).Build(
+    built = import_module(f"..proofs.{module}", __package__).Run(
         alone, scratch_folder(folder, "alone"), {}
     )
     built.train()

@@ -27,7 +27,7 @@ STRAIGHT_RUN = "straight"
 def build_run(context: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
     """Return a run of the declared framework, with a folder of its own."""
     prepare_environment(os.environ, context.expected, context.scratch)
-    build: Callable[[Recipe, Path, Readings], TrainingRun] = _proof_module(context).Build
+    build: Callable[[Recipe, Path, Readings], TrainingRun] = _proof_module(context).Run
     return build(recipe, scratch_folder(context.scratch, name), context.expected.training.arguments)
 
 

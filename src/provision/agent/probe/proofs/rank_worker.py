@@ -106,7 +106,7 @@ def _train(task: JsonObject, folder: Path, rank: int, said: Path) -> None:
         group.init_process_group("nccl" if recipe.device == "cuda" else "gloo")
         if recipe.device == "cuda":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    build = import_module(f".{task['module']}", __package__).Build
+    build = import_module(f".{task['module']}", __package__).Run
     built = build(recipe, scratch_folder(folder, f"run-{rank}"), {}, task["extra"])
     outcome = built.train()
     if task["whole"] and rank == 0:

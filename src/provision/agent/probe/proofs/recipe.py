@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Mapping, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -158,6 +159,30 @@ def prepare_environment(
     elif expected.gpu_count > 1 and not every_device:
         # With several devices visible the Trainer would silently use DataParallel.
         environ["CUDA_VISIBLE_DEVICES"] = (environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]
+
+
+def half_type(precision: str) -> Any:
+    """Return torch's type of a 16-bit precision; None for another precision."""
+    import torch
+
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+
+
+def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
+    """Return the context in which torch computes in a precision; 32 bits need none."""
+    import torch
+
+    kind = half_type(precision)
+    return nullcontext() if kind is None else torch.autocast(device, dtype=kind)
+
+
+def next_token_loss(logits: Any, symbols: Any) -> Any:
+    """Return the cross entropy of each symbol after the first."""
+    import torch
+
+    return torch.nn.functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1).float(), symbols[:, 1:].flatten()
+    )
 
 
 def weights_hash(tensors: Mapping[str, Any]) -> str:
