@@ -144,20 +144,15 @@ def _verify(asked: argparse.Namespace) -> int:
 
 
 def _env(asked: argparse.Namespace) -> int:
-    from . import machine_info_text
     from .machine_info import collect_machine_info
+    from .machine_info_view import to_markdown, to_text
 
-    found = collect_machine_info(os.environ, with_torch=asked.torch)
+    document = collect_machine_info(os.environ, with_torch=asked.torch)
     if asked.output_format == "json":
-        _print(json.dumps(found, indent=1, sort_keys=True))
+        _print(json.dumps(document, indent=1, sort_keys=True))
     else:
-        _print(
-            (
-                machine_info_text.to_markdown(found)
-                if asked.output_format == "markdown"
-                else machine_info_text.to_text(found)
-            ).rstrip("\n")
-        )
+        render = to_markdown if asked.output_format == "markdown" else to_text
+        _print(render(document).rstrip("\n"))
     return 0
 
 

@@ -121,6 +121,11 @@ def harmful_part(name: str, value: str, root: Path) -> str:
     return ":".join(one for one in re.split("[:;]", value) if one and not _holds_driver(one, root))
 
 
+def describe_harm(name: str, value: str) -> str:
+    """Return a harmful variable with its reading, unless that is "set", and the reason."""
+    return f"{name}{'' if value == 'set' else f'={value}'}: {HARMFUL_VARIABLES[name]}"
+
+
 def _holds_driver(folder: str, root: Path) -> bool:
     return folder.rstrip("/") in _DRIVER_FOLDERS or (
         folder.startswith("/") and os.path.exists(root / folder.lstrip("/") / _OF_DRIVER)
