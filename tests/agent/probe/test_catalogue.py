@@ -12,8 +12,8 @@ import pytest
 from provision.agent.probe.catalogue import STAGES, group_stages_by_process, select_checks
 from provision.agent.probe.checks import CHECKS, device, multi_gpu, numerics, torch_compile
 from provision.agent.probe.expectations import parse_expectations
-from provision.agent.probe.judging import JUDGES, ObservationLog, judge
-from provision.agent.probe.model import ReadingClass, Threshold, Tier
+from provision.agent.probe.judging import JUDGES, judge
+from provision.agent.probe.model import ObservationLog, ReadingClass, Threshold, Tier
 from provision.agent.probe.observing import observers_of
 from provision.agent.probe.readings import (
     PUBLISHED_PATTERNS,

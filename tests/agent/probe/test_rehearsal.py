@@ -18,8 +18,8 @@ from provision.agent.probe.catalogue import select_checks
 from provision.agent.probe.compact import expand
 from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
-from provision.agent.probe.judging import ObservationLog, judge
-from provision.agent.probe.model import ProbeError
+from provision.agent.probe.judging import judge
+from provision.agent.probe.model import ObservationLog, ProbeError
 from provision.agent.probe.observing.cgroups import memory_used
 from provision.agent.probe.observing.memory_usage import available_bytes
 from provision.agent.probe.observing.rehearsal import (
@@ -154,7 +154,7 @@ def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(
     expected = parse_expectations(document(**changes))
     seen = OBSERVERS["S01"](ObserverContext(expected, tmp_path))
     judged = {
-        one.id: judge(one, expected, seen, ObservationLog(frozenset({one.id})))
+        one.id: judge(one, expected, seen, ObservationLog(set({one.id})))
         for one in select_checks(expected)
         if one.id in ("S01", "S02", "S03")
     }

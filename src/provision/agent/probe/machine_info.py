@@ -17,7 +17,7 @@ from .expectations import Expectations, Requires, Training
 from .inventory import active_distributions, find_distributions
 from .model import Readings, Tier
 from .observing import observers_of
-from .own_code import own_digest, own_program
+from .own_code import own_command, own_digest
 from .readings import class_of_reading
 from .redactor import Redactor
 
@@ -262,17 +262,9 @@ def _packages() -> dict[str, str]:
 def _torch(scratch: Path, environ: Mapping[str, str]) -> Readings:
     """Import torch in another process, whose death is a result."""
     out = scratch / "torch.json"
-    archive = own_program()
-    command = [
-        sys.executable,
-        *([os.path.abspath(archive)] if archive else ["-m", str(__package__)]),
-        "torch",
-        "--out",
-        str(out),
-    ]
     try:
         done = subprocess.run(
-            command,
+            [sys.executable, *own_command(), "torch", "--out", str(out)],
             capture_output=True,
             text=True,
             errors="replace",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -151,6 +151,16 @@ class Reading:
     def to_json(self) -> JsonObject:
         """As it stands in the report."""
         return {"key": self.key, "value": self.value, "class": self.reading_class.value}
+
+
+@dataclass(slots=True)
+class ObservationLog:
+    """Result of the observation by check: done, raised an error, stage died, or not observed."""
+
+    done: set[str] = field(default_factory=set)
+    raised: dict[str, dict[str, str]] = field(default_factory=dict)
+    deaths: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
 
 
 class ProbeError(Exception):

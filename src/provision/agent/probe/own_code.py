@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +35,12 @@ def own_program() -> Path | None:
         return Path(archive)
     folder = Path(__file__).parents[2]
     return folder if (folder / "__main__.py").exists() else None
+
+
+def own_command() -> list[str]:
+    """Return the arguments with which an interpreter starts this probe."""
+    program = own_program()
+    return [os.path.abspath(program)] if program else ["-m", str(__package__)]
 
 
 def own_digest() -> str:

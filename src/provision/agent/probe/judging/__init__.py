@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from ..catalogue import is_applicable
 from ..expectations import Expectations
-from ..model import Judgement, Need, ObservedValues, SelectedCheck, Status
+from ..model import Judgement, Need, ObservationLog, ObservedValues, SelectedCheck, Status
 from .capabilities import JUDGES as _ABILITIES
 from .cards import JUDGES as _CARDS
 from .device import JUDGES as _DEVICE
@@ -51,16 +51,6 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 """Values that no check can pass with: a judge puts "nothing" into words."""
 
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
-
-
-@dataclass(frozen=True, slots=True)
-class ObservationLog:
-    """Course of the observation: why the stage died during a check, or why it was not observed."""
-
-    done: frozenset[str] = frozenset()
-    raised: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    deaths: Mapping[str, str] = field(default_factory=dict)
-    absent: Mapping[str, str] = field(default_factory=dict)
 
 
 def judge(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..context import Observer, ObserverContext
 from ..model import Readings
-from ..own_code import own_program
+from ..own_code import own_command
 from ..proofs.allreduce import read_rank_reports, read_steps, run_alone
 from ..proofs.recipe import scratch_folder
 from .tensors import device_of
@@ -88,10 +88,8 @@ def readings_of(name: str, run: ProcessGroupRun | None) -> Readings:
 
 
 def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
-    """Return the words after torchrun's own that start this probe as a rank."""
-    archive = own_program()
-    probe = [str(archive)] if archive else ["-m", __package__.rpartition(".")[0]]
-    return [*probe, "rank", backend, str(folder), *(str(size) for size in sizes)]
+    """Return the arguments after torchrun's own that start this probe as a rank."""
+    return [*own_command(), "rank", backend, str(folder), *map(str, sizes)]
 
 
 def run_with_torchrun(
