@@ -13,7 +13,6 @@ from typing import Any
 
 from provision.agent.core.redact import REDACTED
 from provision.agent.core.versions import UnreadableVersion, is_same_version
-from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.catalogue import select_checks
 from provision.agent.probe.expectations import Expectations, parse_expectations
 from provision.agent.probe.judging import judge
@@ -28,6 +27,7 @@ from provision.agent.probe.model import (
 from provision.agent.probe.readings import class_of_reading
 from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, reported_causes, verdict_of
+from provision.agent.probe.report_json import canonical_digest
 from provision.sanitize import escape_line
 
 _PLACEHOLDERS = (REDACTED, "<email>", "<user>", "<host>", "~")

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from provision.agent.probe.canonical_json import canonical_digest
-from provision.agent.probe.compact import compact, expand
 from provision.agent.probe.model import Verdict
+from provision.agent.probe.report_json import canonical_digest, compact, expand
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 

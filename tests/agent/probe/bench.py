@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from tests.support import require
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import expand
 from provision.agent.probe.judging.cards import is_declared_gpu
+from provision.agent.probe.report_json import expand
 from provision.facts import load_facts
 from tests.agent.probe.bench import checks
 from tests.support import require

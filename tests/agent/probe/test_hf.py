@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import to_canonical_json
-from provision.agent.probe.compact import compact, expand
+from provision.agent.probe.report_json import compact, expand, to_canonical_json
 from tests.agent.probe.test_texts import assert_readable
 
 pytestmark = pytest.mark.hf

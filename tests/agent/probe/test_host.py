@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import expand
 from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import JUDGES
 from provision.agent.probe.judging.judgement import JudgeInput
 from provision.agent.probe.observing.cgroups import cpu_quota, memory_limit, process_limit
 from provision.agent.probe.observing.host import OBSERVERS
+from provision.agent.probe.report_json import expand
 from tests.agent.probe.bench import Environment, checks, in_namespace, without_rights
 
 GIB = 1024**3

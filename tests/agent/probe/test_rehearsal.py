@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.catalogue import select_checks
-from provision.agent.probe.compact import expand
 from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import judge
@@ -33,6 +32,7 @@ from provision.agent.probe.observing.rehearsal import (
 )
 from provision.agent.probe.proofs.declared_training import RehearsalPlan, reason_not_rehearsable
 from provision.agent.probe.proofs.model_shape import choose_shape
+from provision.agent.probe.report_json import expand
 from tests.agent.probe.bench import Environment, checks
 from tests.agent.probe.test_hf import LIST
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import compact, expand
+from provision.agent.probe.report_json import compact, expand
 from provision.views.report import html
 from provision.views.report import text as outcome
 from tests.agent.probe.bench import Environment

@@ -17,11 +17,11 @@ from typing import Any
 
 from ..core.files import write_atomically
 from ..core.process import die_with_parent
-from .canonical_json import to_canonical_json
 from .catalogue import STAGES, known_check_ids
 from .catalogue import select_checks as asked_checks
 from .expectations import load_expectations
 from .model import Interrupted, JsonObject, ProbeError, Verdict
+from .report_json import to_canonical_json
 
 ERROR_EXIT = 2
 
@@ -131,8 +131,8 @@ def _verify(asked: argparse.Namespace) -> int:
     say = _say_event if asked.events else _say_line
     document = verify(expected, asked.expectations, only, say, os.environ)
 
-    from .compact import compact
     from .report import EXIT_CODES
+    from .report_json import compact
 
     try:
         write_atomically(asked.out, to_canonical_json(compact(document)) + "\n")

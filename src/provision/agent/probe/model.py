@@ -83,10 +83,6 @@ class Threshold:
     unit: str
     source: str
 
-    def to_json(self) -> JsonObject:
-        """As it stands in the report."""
-        return {"value": self.value, "unit": self.unit, "source": self.source}
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -147,10 +143,6 @@ class Reading:
     key: str
     value: Any
     reading_class: ReadingClass
-
-    def to_json(self) -> JsonObject:
-        """As it stands in the report."""
-        return {"key": self.key, "value": self.value, "class": self.reading_class.value}
 
 
 @dataclass(slots=True)

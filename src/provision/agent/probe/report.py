@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 
-from .canonical_json import canonical_digest
-from .compact import compact
 from .expectations import Expectations
 from .judging.packages import conda_version_differences, version_differences
 from .model import (
@@ -26,6 +24,7 @@ from .model import (
 from .own_code import own_digest
 from .readings import published_readings
 from .redactor import Redactor
+from .report_json import canonical_digest, compact
 from .supervisor import StageRun
 
 SCHEMA = "provision.report/1"
@@ -50,10 +49,10 @@ def make_report(
     partial: bool,
 ) -> JsonObject:
     """Return the whole document; a `partial` verification is never `verified`."""
-    found = [_published(one, redactor) for one in published_readings(seen)]
+    readings = [_published(reading, redactor) for reading in published_readings(seen)]
     document: JsonObject = {
         "schema": SCHEMA,
-        "tool": {**_named(expected.tool, "name", "version"), "probe_sha256": own_digest()},
+        "tool": {**_select(expected.tool, "name", "version"), "probe_sha256": own_digest()},
         "subject": {
             "target": expected.target.get("name"),
             "kind": expected.target.get("kind"),
@@ -62,26 +61,33 @@ def make_report(
             "proof": expected.proof.value,
             "simulated": [redactor.text(one) for one in expected.simulated],
         },
-        "spec": _named(expected.spec, "name", "digest"),
-        "lock": _named(expected.lock, "digest", "environment_digest"),
+        "spec": _select(expected.spec, "name", "digest"),
+        "lock": _select(expected.lock, "digest", "environment_digest"),
         "tier": expected.tier.value,
-        "readings": [one.to_json() for one in found],
+        "readings": [
+            {"key": reading.key, "value": reading.value, "class": reading.reading_class.value}
+            for reading in readings
+        ],
         "checks": [_check(one, redactor) for one in judged],
         "stages": [run.to_json() for run in runs],
         "packages": _packages(expected, seen, redactor),
         "verdict": verdict_of(expected, judged, partial, redactor),
     }
     document["digests"] = {
-        "identity": identity_digest(found),
+        "identity": identity_digest(readings),
         "report": canonical_digest(compact(document)),
     }
     return document
 
 
-def identity_digest(found: Sequence[Reading]) -> str:
+def identity_digest(readings: Sequence[Reading]) -> str:
     """One digest over the identity readings: equal for two runs of one environment."""
     return canonical_digest(
-        {one.key: one.value for one in found if one.reading_class is ReadingClass.IDENTITY}
+        {
+            reading.key: reading.value
+            for reading in readings
+            if reading.reading_class is ReadingClass.IDENTITY
+        }
     )
 
 
@@ -103,16 +109,14 @@ def verdict_of(
 ) -> JsonObject:
     """Return the verdict with its counts, first cause and sentence."""
     result = result_of(judged, partial, bool(expected.simulated))
-    telling = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
+    decisive = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
+    statuses = [one.judgement.status for one in judged]
     first = next(
-        (one for one in judged if one.asked.required and one.judgement.status is telling), None
+        (one for one in judged if one.asked.required and one.judgement.status is decisive), None
     )
-    counts = {
-        status.value: sum(one.judgement.status is status for one in judged) for status in Status
-    }
     return {
         "result": result.value,
-        "counts": counts,
+        "counts": {status.value: statuses.count(status) for status in Status},
         "first_cause": first.asked.id if first else None,
         "sentence": redactor.text(_sentence(result, expected, judged, first, partial)),
     }
@@ -125,11 +129,9 @@ def _sentence(
     first: JudgedCheck | None,
     partial: bool,
 ) -> str:
-    proof = (
-        "nothing was imported or run (tier: inventory)"
-        if expected.tier is Tier.INVENTORY
-        else _PROOFS[expected.proof]
-    )
+    proof = _PROOFS[expected.proof]
+    if expected.tier is Tier.INVENTORY:
+        proof = "nothing was imported or run (tier: inventory)"
     count = sum(one.judgement.status is Status.PASS for one in judged)
     if result is Verdict.VERIFIED:
         return f"This is the declared environment: {count} checks pass; {proof}."
@@ -182,22 +184,18 @@ def _check(one: JudgedCheck, redactor: Redactor) -> JsonObject:
         "required": one.asked.required,
         "expected": redactor.tree(judgement.expected),
         "observed": redactor.tree(judgement.observed),
-        "threshold": judgement.threshold.to_json()
-        if judgement.threshold and judgement.status is not Status.SKIP
-        else None,
+        "threshold": asdict(judgement.threshold) if judgement.threshold else None,
         "message": redactor.text(judgement.message),
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
         "causes": reported_causes(check, judgement.status),
         "seconds": round(one.seconds, 2),
     }
-    # Where nothing was asked there is nothing to tell, and half the checks of a machine without a
-    # card are such.
-    return (
-        {key: value for key, value in row.items() if value is not None}
-        if judgement.status is Status.SKIP
-        else row
-    )
+    if judgement.status is not Status.SKIP:
+        return row
+    # Half the checks of a machine without a card are skipped: their rows stay short.
+    del row["threshold"]
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def reported_causes(check: Check, status: Status) -> list[str]:
@@ -205,39 +203,28 @@ def reported_causes(check: Check, status: Status) -> list[str]:
     return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
 
 
-def _published(one: Reading, redactor: Redactor) -> Reading:
+def _published(reading: Reading, redactor: Redactor) -> Reading:
     # Identity readings are versions and names of products: a host called "debian" must not change
-    # os.id. What looks like a token is none of them.
-    return Reading(
-        one.key,
-        (Redactor() if one.reading_class is ReadingClass.IDENTITY else redactor).tree(one.value),
-        one.reading_class,
-    )
+    # os.id. What looks like a token is removed from them too.
+    if reading.reading_class is ReadingClass.IDENTITY:
+        redactor = Redactor()
+    return replace(reading, value=redactor.tree(reading.value))
 
 
 def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> JsonObject:
-    found = seen.get("_packages.installed")
-    if found is None:
-        return {"locked": len(expected.packages), "matching": None, "differences": []}
-    above = seen.get("_packages.required_by", {})
-    wrong = [
-        {
-            **one,
-            "observed": redactor.tree(one["observed"]),
-            **({"required_by": above[one["name"]]} if one["name"] in above else {}),
-        }
-        for one in version_differences(expected, found)
-    ]
-    of_conda = [
-        {**one, "observed": redactor.tree(one["observed"])}
-        for one in conda_version_differences(expected, seen.get("_packages.brought"), found)
-    ]
-    return {
-        "locked": len(expected.packages),
-        "matching": len(expected.packages) - len(wrong),
-        "differences": [*wrong, *of_conda][:_MOST_DIFFERENCES],
-    }
+    installed, count = seen.get("_packages.installed"), len(expected.packages)
+    if installed is None:
+        return {"locked": count, "matching": None, "differences": []}
+    required_by = seen.get("_packages.required_by", {})
+    locked = version_differences(expected, installed)
+    of_conda = conda_version_differences(expected, seen.get("_packages.brought"), installed)
+    differences = [*locked, *of_conda][:_MOST_DIFFERENCES]
+    for position, row in enumerate(differences):
+        row["observed"] = redactor.tree(row["observed"])
+        if position < len(locked) and row["name"] in required_by:
+            row["required_by"] = required_by[row["name"]]
+    return {"locked": count, "matching": count - len(locked), "differences": differences}
 
 
-def _named(block: dict[str, str], *names: str) -> dict[str, str | None]:
+def _select(block: dict[str, str], *names: str) -> dict[str, str | None]:
     return {name: block.get(name) for name in names}

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.files import write_atomically
-from .canonical_json import to_canonical_json
 from .catalogue import is_applicable, select_checks
 from .context import ObserverContext
 from .expectations import Expectations
@@ -21,6 +20,7 @@ from .model import JsonObject, SelectedCheck
 from .observing import observers_of
 from .observing.clock_watch import UNWATCHED_STAGES, ClockWatch
 from .redactor import Redactor
+from .report_json import to_canonical_json
 
 _LONGEST_TEXT = 1500
 

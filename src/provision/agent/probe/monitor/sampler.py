@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import write_atomically
-from ..canonical_json import canonical_digest, to_canonical_json
 from ..model import JsonObject
 from ..redactor import Redactor
+from ..report_json import canonical_digest, to_canonical_json
 from .peaks import CardPeak, PeakUsage, max_known
 from .resource_usage import (
     CardSampler,

@@ -11,7 +11,6 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 
-from ..canonical_json import canonical_digest
 from ..context import Observer, ObserverContext
 from ..inventory import (
     NOT_PACKAGES,
@@ -21,6 +20,7 @@ from ..inventory import (
     top_level_modules,
 )
 from ..model import Readings
+from ..report_json import canonical_digest
 from .folders import working_folder
 from .installed_set import (
     MAX_NAMED,
