@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .expectations import Expectations
-from .model import Readings
+from .model import Environ, Readings
 
 
 def _ignore_progress(_card: str) -> None:
@@ -33,7 +33,7 @@ class ObserverContext:
     scratch: Path
     subject: str | None = None
     root: Path = Path("/")
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environ: Environ = field(default_factory=lambda: os.environ)
     memo: Readings = field(default_factory=dict)
     report_progress: Callable[[str], None] = _ignore_progress
 

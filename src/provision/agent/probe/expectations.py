@@ -233,7 +233,14 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         extras_allowed=frozenset(normalize_name(name) for name in reader.texts("extras_allowed")),
         gpu_type=reader.optional_text("gpu.type"),
         gpu_count=int(reader.number("gpu.count")),
-        requires=_requires(reader),
+        requires=Requires(
+            ram_bytes=reader.optional_size("requires.ram_bytes"),
+            disk_bytes=reader.optional_size("requires.disk_bytes"),
+            shm_bytes=reader.optional_size("requires.shm_bytes"),
+            vram_bytes=reader.optional_size("requires.vram_bytes"),
+            driver=reader.optional_text("requires.driver"),
+            compute_capability=reader.optional_text("requires.compute_capability"),
+        ),
         paths=reader.text_map("paths"),
         env=reader.text_map("env"),
         secrets=reader.texts("secrets"),
@@ -279,17 +286,6 @@ def _packages(reader: FieldReader) -> dict[str, str]:
             raise reader.error(f"packages[{position}]", requirement, entry)
         locked[normalize_name(name)] = version
     return locked
-
-
-def _requires(reader: FieldReader) -> Requires:
-    return Requires(
-        ram_bytes=reader.optional_size("requires.ram_bytes"),
-        disk_bytes=reader.optional_size("requires.disk_bytes"),
-        shm_bytes=reader.optional_size("requires.shm_bytes"),
-        vram_bytes=reader.optional_size("requires.vram_bytes"),
-        driver=reader.optional_text("requires.driver"),
-        compute_capability=reader.optional_text("requires.compute_capability"),
-    )
 
 
 def _training(reader: FieldReader) -> Training:

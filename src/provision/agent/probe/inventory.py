@@ -78,7 +78,13 @@ def modules_to_import(dist: Distribution) -> tuple[str, ...]:
     A namespace gives its first real package.
     """
     files = _recorded(dist)
-    names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}
+    names = (
+        {
+            line.strip().replace("/", ".")
+            for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines()
+            if line.strip()
+        }
+    ) or {module for module in map(_top_level, files) if module}
     public = sorted(
         name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES
     )
@@ -169,14 +175,6 @@ def _recorded(dist: Distribution) -> list[str]:
                 for line in text.splitlines()
             ]
     return []
-
-
-def _declared_modules(dist: Distribution) -> set[str]:
-    return {
-        line.strip().replace("/", ".")
-        for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines()
-        if line.strip()
-    }
 
 
 def _top_level(file: str) -> str:

@@ -9,13 +9,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from .context import ObserverContext
 from .expectations import Expectations, Requires, Training
 from .inventory import active_distributions, find_distributions
-from .model import Readings, Tier
+from .model import Environ, Readings, Tier
 from .observing import observers_of
 from .own_code import own_command, own_digest
 from .readings import class_of_reading
@@ -60,7 +59,7 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
 
 def collect_machine_info(
-    environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False
+    environ: Environ, root: Path = Path("/"), *, with_torch: bool = False
 ) -> Readings:
     """Return the document `provision.env/1`, redacted; imports nothing that is installed.
 
@@ -78,7 +77,9 @@ def collect_machine_info(
             for key, value in {
                 **seen,
                 **_python(),
-                **_place(environ, root),
+                "place.product": _product(environ, root),
+                "place.container": _container(environ, root),
+                "place.machine": _machine(root),
                 **_cuda(environ, root),
             }.items()
             if class_of_reading(key) or key in _OWN
@@ -173,7 +174,7 @@ def _nothing_declared() -> Expectations:
     )
 
 
-def _secrets(environ: Mapping[str, str]) -> list[str]:
+def _secrets(environ: Environ) -> list[str]:
     """Return the values of variables whose names mean a secret; short ones do not count."""
     return [
         name
@@ -198,15 +199,7 @@ def _python() -> Readings:
     }
 
 
-def _place(environ: Mapping[str, str], root: Path) -> Readings:
-    return {
-        "place.product": _product(environ, root),
-        "place.container": _container(environ, root),
-        "place.machine": _machine(root),
-    }
-
-
-def _product(environ: Mapping[str, str], root: Path) -> str | None:
+def _product(environ: Environ, root: Path) -> str | None:
     # The same marks that the cell goes by: Colab Enterprise has Colab's files too, so Vertex AI is
     # asked first.
     vertex = {
@@ -218,7 +211,7 @@ def _product(environ: Mapping[str, str], root: Path) -> str | None:
     return None
 
 
-def _container(environ: Mapping[str, str], root: Path) -> str | None:
+def _container(environ: Environ, root: Path) -> str | None:
     if "KUBERNETES_SERVICE_HOST" in environ:
         return "kubernetes"
     found = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
@@ -240,7 +233,7 @@ def _machine(root: Path) -> str | None:
     return named or None
 
 
-def _cuda(environ: Mapping[str, str], root: Path) -> Readings:
+def _cuda(environ: Environ, root: Path) -> Readings:
     named: Readings = {f"variable.{name}": environ.get(name) for name in _PATHS if name in environ}
     try:
         document = json.loads((root / "usr/local/cuda/version.json").read_text(encoding="utf-8"))
@@ -259,7 +252,7 @@ def _packages() -> dict[str, str]:
     }
 
 
-def _torch(scratch: Path, environ: Mapping[str, str]) -> Readings:
+def _torch(scratch: Path, environ: Environ) -> Readings:
     """Import torch in another process, whose death is a result."""
     out = scratch / "torch.json"
     try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+Environ = Mapping[str, str]
+"""The variables of a process."""
 JsonObject = dict[str, Any]
 Readings = dict[str, Any]
 """Readings by key, each a JSON value."""

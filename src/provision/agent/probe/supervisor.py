@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.process import kill_process_group
-from .model import JsonObject
+from .model import Environ, JsonObject
 from .redactor import Redactor
 from .stage import StageProgress, peak_memory_mb
 
@@ -81,7 +81,7 @@ class StageProcess:
         self._task_began = 0.0
         self._timed_out = False
 
-    def run(self, command: Sequence[str], environ: Mapping[str, str]) -> list[StageRun]:
+    def run(self, command: Sequence[str], environ: Environ) -> list[StageRun]:
         """Run the command to its end; return a run for every stage that began.
 
         If the process died, the last of them has the exit code or the signal.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,7 @@ from .catalogue import (
     select_checks,
 )
 from .expectations import Expectations
-from .model import JsonObject, Judgement, ObservationLog, Readings, SelectedCheck, Status
+from .model import Environ, JsonObject, Judgement, ObservationLog, Readings, SelectedCheck, Status
 from .own_code import own_command
 from .redactor import Redactor
 from .stage import StageProgress
@@ -34,7 +34,7 @@ def verify(
     source: Path,
     only: frozenset[str],
     watch: EventCallback,
-    environ: Mapping[str, str],
+    environ: Environ,
 ) -> JsonObject:
     """Run every stage that has a check; return the report. `source` is the expectations file."""
     with TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
@@ -67,7 +67,7 @@ class _Verification:
         source: Path,
         checks: tuple[SelectedCheck, ...],
         watch: EventCallback,
-        environ: Mapping[str, str],
+        environ: Environ,
         scratch: Path,
     ) -> None:
         self.expected, self.source, self.checks, self.scratch = expected, source, checks, scratch

@@ -66,7 +66,7 @@ _SPEED = (
 )
 
 _card = partial(Check, group="card", stage="device", needs=_GPU, after=("T02",), quiet=True)
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _card("M01", title="memory can be held", causes=_MEMORY, threshold=FREE_SHARE),
     _card(
         "M02",

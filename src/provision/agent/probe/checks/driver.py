@@ -52,7 +52,7 @@ _FAULTS = ("nvml.uncorrected", "nvml.remap_*", "nvml.retired_pending")
 _card = partial(
     Check, group="device", stage="driver", tier=Tier.INVENTORY, needs=(Need.GPU,), after=("D01",)
 )
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _card(
         "D01",
         title="driver answers",

@@ -60,7 +60,7 @@ _LIMITS = (
 )
 
 _host = partial(Check, group="host", stage="host", tier=Tier.INVENTORY)
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _host("H01", title="operating system", causes=("host.platform", "os.id", "os.version")),
     _host("H02", title="C library", causes=("host.glibc", "os.version"), required_by="glibc_min"),
     _host(

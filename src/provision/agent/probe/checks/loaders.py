@@ -14,7 +14,7 @@ _loaders = partial(
     needs=(Need.TORCH,),
     required_by="training.dataloader_workers",
 )
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _loaders("L01", title="DataLoader, fork"),
     _loaders("L02", title="DataLoader, spawn"),
     _loaders("L03", title="DataLoader, forkserver", tier=Tier.DEEP),

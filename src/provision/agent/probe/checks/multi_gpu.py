@@ -35,7 +35,7 @@ _cards = partial(
     after=("T02",),
     quiet=True,
 )
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _cards("C01", title="NCCL starts", needs=_ONE),
     _cards("C02", title="all cards add up"),
     _cards(

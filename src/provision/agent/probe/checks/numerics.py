@@ -56,7 +56,7 @@ rounding leaves the worst of 1e5 elements at 5 times the mean.
 _BUILD = ("torch.version", "torch.cpu_capability", "gpu.name")
 
 _numerics = partial(Check, group="numerics", stage="torch", needs=(Need.TORCH,), after=("T01",))
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _numerics(
         "N01",
         title="matrix products are right",

@@ -19,7 +19,7 @@ LIBRARY_CAUSES = ("libraries.outside", "libraries.openmp", "env.LD_LIBRARY_PATH"
 _OF_FILES = ("packages.altered", "packages.stray_pth", "packages.stray", "packages.without_record")
 
 _packages = partial(Check, group="packages", stage="packages", tier=Tier.INVENTORY)
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _packages(
         "P01", title="python", causes=("python.minor", "python.prefix_matches", "python.version")
     ),
@@ -47,7 +47,7 @@ CHECKS: tuple[Check, ...] = (
 
 # Asked after the products, because some libraries are loaded by the first of them. Not only after
 # T01: where torch does not import, they can tell why.
-TORCH_CHECKS: tuple[Check, ...] = (
+TORCH_CHECKS = (
     _packages(
         "P08",
         title="libraries that torch uses",

@@ -37,7 +37,7 @@ _rehearsal = partial(
     needs=(Need.TORCH, Need.TRAINING),
     required_by="training.model",
 )
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _rehearsal(
         "S01",
         title="two steps of the declared model",

@@ -11,7 +11,7 @@ _GPU = (Need.TORCH, Need.GPU)
 _FORMATS = ("gpu.formats", "gpu.name", "gpu.compute_capability")
 
 _torch = partial(Check, group="torch", stage="torch", needs=_GPU, after=("T01",))
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _torch(
         "T01",
         title="torch build",

@@ -22,7 +22,7 @@ _compile = partial(
     required_by="training.torch_compile",
     quiet=True,
 )
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _compile("K01", title="compiler and headers", causes=_TOOLS),
     _compile(
         "K02",

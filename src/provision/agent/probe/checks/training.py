@@ -34,7 +34,7 @@ DISTRIBUTED_ERROR_ROUNDED = Threshold(
 _RUN = (Need.TORCH, Need.TRAINING)
 
 _training = partial(Check, group="training", stage="training", needs=_RUN, after=("R01", "R02"))
-CHECKS: tuple[Check, ...] = (
+CHECKS = (
     _training(
         "R01",
         title="imports and arguments",

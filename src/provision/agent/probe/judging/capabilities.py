@@ -8,7 +8,6 @@ from typing import Any
 from ..checks.numerics import ATTENTION, ONE_ELEMENT
 from ..model import JsonObject, Judgement
 from .judgement import (
-    Judge,
     JudgeInput,
     describe_unset,
     fails,
@@ -161,7 +160,7 @@ def _near(pair: Any, reference: Any) -> bool:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "T04": _libraries,
     "T05": _formats,
     "T06": _flags,

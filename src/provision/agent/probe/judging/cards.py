@@ -11,7 +11,6 @@ from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
 from ..model import Judgement, Status
 from ..observing.cards import PER_CARD_PREFIX
 from .judgement import (
-    Judge,
     JudgeInput,
     fails,
     format_bytes,
@@ -337,7 +336,7 @@ def _diagnosis(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "D03": _model,
     "D04": _video_memory,
     "D07": _recovery,

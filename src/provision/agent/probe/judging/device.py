@@ -320,7 +320,7 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
     return judged
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "M01": judge_each_card(_held),
     "M02": judge_each_card(_written),
     "B01": _beside_others("speed.copy_gb_s", "GB/s", judge_each_card(_copied)),

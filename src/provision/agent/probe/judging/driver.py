@@ -10,7 +10,6 @@ from ...core.versions import UnreadableVersion, specifier_allows
 from ..checks.driver import CARD_USED, DRIVER_FLOOR, NO_SLOWDOWN, slowdown_faults
 from ..model import Judgement
 from .judgement import (
-    Judge,
     JudgeInput,
     fails,
     format_bytes,
@@ -350,7 +349,7 @@ def _narrow(given: JudgeInput) -> list[str]:
     ]
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "D01": _opens,
     "D02": _version,
     "D05": _memory_errors,

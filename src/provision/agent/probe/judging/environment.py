@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model import Judgement
 from ..observing.variables import HARMFUL_VARIABLES
-from .judgement import Judge, JudgeInput, describe_unset, fails, format_list, passes, skipped, warns
+from .judgement import JudgeInput, describe_unset, fails, format_list, passes, skipped, warns
 
 
 def _paths(given: JudgeInput) -> Judgement:
@@ -218,7 +218,7 @@ _FOLDERS = {
     "hf_cache": "the cache of Hugging Face",
     "working": "the working folder",
 }
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "W01": _paths,
     "W03": _folders,
     "E01": _harmful,

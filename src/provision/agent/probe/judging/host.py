@@ -14,7 +14,6 @@ from ..checks.host import (
 )
 from ..model import Judgement, Threshold
 from .judgement import (
-    Judge,
     JudgeInput,
     fails,
     format_bytes,
@@ -373,7 +372,7 @@ def _person(given: JudgeInput) -> Judgement:
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "H01": _system,
     "H02": _libc,
     "H04": _cpu,

@@ -7,7 +7,7 @@ import re
 from ..checks.host import CLOCK_SKEW, KERNEL_FLOOR
 from ..model import Judgement
 from ..observing.variables import HARMFUL_VARIABLES, HUB_PACKAGES
-from .judgement import Judge, JudgeInput, fails, format_list, passes, skipped, unknown, warns
+from .judgement import JudgeInput, fails, format_list, passes, skipped, unknown, warns
 
 
 def _kernel(given: JudgeInput) -> Judgement:
@@ -199,7 +199,7 @@ def _answer(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "H03": _kernel,
     "H09": _clock,
     "H11": _place,

@@ -8,7 +8,7 @@ from ..checks.training import DISTRIBUTED_ERROR, DISTRIBUTED_ERROR_ROUNDED, LOSS
 from ..model import Judgement, Threshold
 from ..proofs.launch import Launch, reason_not_testable
 from ..proofs.recipe import LEARNING_RATES, optimizer_family
-from .judgement import Judge, JudgeInput, fails, format_list, has_fallen, is_number, passes, skipped
+from .judgement import JudgeInput, fails, format_list, has_fallen, is_number, passes, skipped
 
 _WRAPPERS = {
     "ddp": ("DistributedDataParallel",),
@@ -120,4 +120,4 @@ def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
     return wrong
 
 
-JUDGES: dict[str, Judge] = {"R13": _strategy}
+JUDGES = {"R13": _strategy}

@@ -59,7 +59,7 @@ def _large(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "L01": _loader("fork"),
     "L02": _loader("spawn"),
     "L03": _loader("forkserver"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..checks.multi_gpu import BUS_GB_S, BUS_WARNS
 from ..model import Judgement
 from ..proofs.allreduce import STEPS
-from .judgement import Judge, JudgeInput, fails, passes, skipped, unknown, warns
+from .judgement import JudgeInput, fails, passes, skipped, unknown, warns
 from .symptoms import explain_error
 
 _HANG = (
@@ -153,7 +153,7 @@ def _bandwidth(given: JudgeInput) -> Judgement:
     return passes(f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual", known, observed)
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "C01": _alone,
     "C02": _sums,
     "C03": _bandwidth,

@@ -16,7 +16,7 @@ from ..checks.numerics import (
     TF32_ERROR,
 )
 from ..model import Judgement, Threshold
-from .judgement import Judge, JudgeInput, fails, is_number, passes, skipped, warns
+from .judgement import JudgeInput, fails, is_number, passes, skipped, warns
 from .per_card import judge_each_card
 
 _SIGNATURES = (
@@ -211,7 +211,7 @@ def _steps(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "N01": judge_each_card(_products),
     "N02": _signature,
     "N03": _convolutions,

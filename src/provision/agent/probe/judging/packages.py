@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ...core.versions import UnreadableVersion, is_same_version, read_version
 from ..expectations import Expectations
 from ..model import JsonObject, Judgement
-from .judgement import Judge, JudgeInput, fails, format_list, passes, unknown, warns
+from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
 from .package_files import judge_files
 from .package_imports import judge_import, judge_libraries
 
@@ -284,7 +284,7 @@ def _requirements(given: JudgeInput) -> Judgement:
     return passes("every installed package has what it requires", "all met", "all met")
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "P01": _interpreter,
     "P02": _locked_set,
     "P03": _in_the_way,

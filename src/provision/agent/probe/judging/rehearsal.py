@@ -13,7 +13,7 @@ from ..checks.rehearsal import (
 )
 from ..model import Judgement
 from ..proofs.declared_training import STEPS
-from .judgement import Judge, JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
+from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
 
 _WITHOUT = "tier: quick asks for no rehearsal"
 
@@ -202,7 +202,7 @@ def _change(change: dict[str, object]) -> str:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "S01": _steps,
     "S02": _peak,
     "S03": _fits,

@@ -6,7 +6,7 @@ import re
 
 from ...core.versions import is_same_version, specifier_allows
 from ..model import Judgement
-from .judgement import Judge, JudgeInput, fails, format_list, passes, unknown
+from .judgement import JudgeInput, fails, format_list, passes, unknown
 from .symptoms import explain_error
 
 _ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
@@ -40,7 +40,9 @@ def _build(given: JudgeInput) -> Judgement:
     locked, flavour = given.expected.packages["torch"], given.expected.flavour
     version, cuda = given["torch.version"], given["torch.cuda"]
     expected, observed = {"version": locked, "flavour": flavour}, {"version": version, "cuda": cuda}
-    if not is_same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
+    if not is_same_version(locked, version) and not (
+        "+" not in locked and is_same_version(locked, version.partition("+")[0])
+    ):
         return fails(
             f"torch {version} is imported, lock says {locked}",
             expected,
@@ -59,11 +61,6 @@ def _build(given: JudgeInput) -> Judgement:
             f"install torch from the index of {flavour}, as the lock says",
         )
     return passes(f"torch {version}, built for {built_for}", expected, observed)
-
-
-def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
-    # Wheels on PyPI are locked as "2.13.0" and say "2.13.0+cu130" when asked.
-    return "+" not in locked and is_same_version(locked, version.partition("+")[0])
 
 
 def _device(given: JudgeInput) -> Judgement:
@@ -203,7 +200,7 @@ def has_code_for(built: str, capability: str) -> bool:
     return False
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,

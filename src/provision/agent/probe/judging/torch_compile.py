@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..checks.torch_compile import COMPILED_ERROR
 from ..model import Judgement
-from .judgement import Judge, JudgeInput, fails, is_number, passes
+from .judgement import JudgeInput, fails, is_number, passes
 
 _INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: false"
 
@@ -41,4 +41,4 @@ def _compiled(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Judge] = {"K01": _tools, "K02": _compiled}
+JUDGES = {"K01": _tools, "K02": _compiled}

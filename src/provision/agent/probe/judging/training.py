@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
-from ..model import JsonObject, Judgement
+from ..model import Judgement
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
 from .checkpoints import judge_checkpoint, judge_resume
 from .judgement import (
-    Judge,
     JudgeInput,
     fails,
     format_list,
@@ -103,7 +102,15 @@ def _learns(given: JudgeInput) -> Judgement:
     numbers = is_number(first) and is_number(last)
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
         if still:
-            return _part_of_it(still, observed)
+            return fails(
+                f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
+                "every weight moves",
+                observed,
+                "they are frozen, or the optimizer was not given them, by a version or a patch "
+                "that changes the model or the Trainer",
+                "lock transformers and accelerate together; take out what changes them at their "
+                "import (sitecustomize, .pth files)",
+            )
         return passes(
             f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps",
             f"< {LOSS_RATIO.value} of the first",
@@ -122,18 +129,6 @@ def _learns(given: JudgeInput) -> Judgement:
         "transformers and accelerate",
         "lock versions that are known to work together; compare with the report of a "
         "machine where it learns",
-    )
-
-
-def _part_of_it(still: list[str], observed: JsonObject) -> Judgement:
-    return fails(
-        f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
-        "every weight moves",
-        observed,
-        "they are frozen, or the optimizer was not given them, by a version or a patch "
-        "that changes the model or the Trainer",
-        "lock transformers and accelerate together; take out what changes them at their "
-        "import (sitecustomize, .pth files)",
     )
 
 
@@ -328,7 +323,7 @@ def _adapter(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Judge] = {
+JUDGES = {
     "R01": _arguments,
     "R02": _learns,
     "R03": _precision,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from .tensors import (
     device_of,
@@ -180,7 +180,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
     return worst_errors(pairs)
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "T04": _libraries,
     "T05": _formats,
     "T06": _flags,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from types import TracebackType
 
 from ..checks.driver import slowdown_faults
+from ..model import Environ
 from .nvml import Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
@@ -23,7 +23,7 @@ class ClockWatch:
     Only the cards that CUDA shows to programs with the variables `environ` are watched.
     """
 
-    def __init__(self, on: bool, environ: Mapping[str, str]) -> None:
+    def __init__(self, on: bool, environ: Environ) -> None:
         self._on = on
         self._environ = dict(
             environ

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 
 _SHORTEST = 8
@@ -74,4 +74,4 @@ def _who_reads(path: str, named: bool) -> str:
     return f"others (mode {mode:04o})" if mode & (stat.S_IRGRP | stat.S_IROTH) else "its owner"
 
 
-OBSERVERS: dict[str, Observer] = {"Y01": _declared, "Y02": _files}
+OBSERVERS = {"Y01": _declared, "Y02": _files}

@@ -9,7 +9,7 @@ from functools import reduce
 from operator import itemgetter, or_
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import ObservedValues, Readings
 from .cards import (
     ComputeDevice,
@@ -278,7 +278,7 @@ def _live_values(library: Nvml | None, address: str) -> list[Readings]:
     return [card for place, card in cards if place == address] or [card for _, card in cards]
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "M01": _held,
     "M02": _written,
     "B01": _copied,

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings, Tier
 
 _PATIENCE_S = 280
@@ -85,4 +85,4 @@ def _reason(told: Any) -> str:
     return str(told) if told else ""
 
 
-OBSERVERS: dict[str, Observer] = {"D10": _diagnosis}
+OBSERVERS = {"D10": _diagnosis}

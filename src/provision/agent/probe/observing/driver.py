@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..checks.driver import slowdown_faults
-from ..context import Observer, ObserverContext
-from ..model import Readings
+from ..context import ObserverContext
+from ..model import Environ, Readings
 from . import nvidia_smi as program
 from .kernel_log import read_xids
 from .nvml import NO_LIBRARY, Nvml, NvmlError
@@ -118,7 +118,7 @@ def _survey(context: ObserverContext) -> Readings:
     return found
 
 
-def _visible(found: Readings, environ: Mapping[str, str]) -> Readings:
+def _visible(found: Readings, environ: Environ) -> Readings:
     """Return the cards that CUDA shows with these variables; all if that is unknown."""
     cards = found["cards"]
     visible = find_visible_devices(cards, environ)
@@ -157,7 +157,7 @@ def _or_error(cards: Callable[[], list[Readings]]) -> Readings:
         return {"error": error.code}
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "D01": _opens,
     "D02": _version,
     "D03": _model,

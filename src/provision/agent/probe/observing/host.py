@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from . import credentials, folders, host_context, limits
 from .cgroups import cpu_quota, memory_limit
@@ -264,7 +264,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "H01": _system,
     "H02": _libc,
     "H04": _cpu,

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from ..checks.host import CLOCK_SKEW
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from ..own_code import own_program
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
@@ -196,7 +196,7 @@ def _answer(_bench: ObserverContext) -> Readings:
     return {}
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "H03": _kernel,
     "H09": _clock,
     "H11": _place,

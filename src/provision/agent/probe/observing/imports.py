@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 
 from ...core.versions import UnreadableVersion, normalize_name, read_version
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..inventory import Distribution, active_distributions, find_distributions, modules_to_import
 from ..model import Readings
 
@@ -66,4 +66,4 @@ def _live(dist: Distribution, module: ModuleType) -> list[str] | None:
     return [str(reported), dist.version] if len(releases) > 1 else None
 
 
-OBSERVERS: dict[str, Observer] = {"P06": _import_package}
+OBSERVERS = {"P06": _import_package}

@@ -11,7 +11,7 @@ from importlib import import_module
 from json import dumps, loads
 from pathlib import Path
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Proof, Readings
 from ..own_code import own_program
 from ..proofs.launch import (
@@ -70,7 +70,11 @@ def run_launcher(
     command = launch_command_by_modules(
         launch,
         sys.executable,
-        (str(folder / "rank.py"), str(_root()), str(task)),
+        (
+            str(folder / "rank.py"),
+            str(own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]),
+            str(task),
+        ),
         str(folder / ACCELERATE_FILE),
     )
     with open(folder / "launch.log", "wb") as log:
@@ -148,11 +152,6 @@ def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) 
     )
 
 
-def _root() -> Path:
-    """Return the sys.path entry from which a process can import this package."""
-    return own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]
-
-
 def _last_words(log: Path) -> str:
     lines = [
         line.strip()
@@ -167,4 +166,4 @@ def _last_words(log: Path) -> str:
     return (errors or lines or ["it said nothing"])[-1][:500]
 
 
-OBSERVERS: dict[str, Observer] = {"R13": _strategy}
+OBSERVERS = {"R13": _strategy}

@@ -12,7 +12,7 @@ from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from .variables import harmful_part
 
@@ -104,4 +104,4 @@ def _is_inside(path: str, folders: Iterable[str]) -> bool:
     return any(Path(one).resolve() == Path(path) for one in places)
 
 
-OBSERVERS: dict[str, Observer] = {"P08": _libraries}
+OBSERVERS = {"P08": _libraries}

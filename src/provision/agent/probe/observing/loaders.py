@@ -6,7 +6,7 @@ import multiprocessing
 import sys
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 
 _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
@@ -127,7 +127,7 @@ def _loaded(method: str) -> Readings:
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "L01": _by_fork,
     "L02": _by_spawn,
     "L03": _by_forkserver,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..context import Observer, ObserverContext
-from ..model import Readings
+from ..context import ObserverContext
+from ..model import Environ, Readings
 from ..own_code import own_command
 from ..proofs.allreduce import read_rank_reports, read_steps, run_alone
 from ..proofs.recipe import scratch_folder
@@ -93,7 +93,7 @@ def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
 
 
 def run_with_torchrun(
-    ranks: int, program: Sequence[str], folder: Path, environ: Mapping[str, str], patience_s: float
+    ranks: int, program: Sequence[str], folder: Path, environ: Environ, patience_s: float
 ) -> ProcessGroupRun:
     """Run a program in several processes with torchrun; end it after `patience_s`."""
     # Without an address of its own torchrun asks for the machine's name, which not every machine
@@ -155,4 +155,4 @@ def _tail(log: Path) -> str:
     return "; ".join(chosen)[-_TAIL:]
 
 
-OBSERVERS: dict[str, Observer] = {"C01": _alone, "C02": _sums, "C03": _bandwidth}
+OBSERVERS = {"C01": _alone, "C02": _sums, "C03": _bandwidth}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from ..proofs.recipe import weights_hash
 from .cards import CPU, ComputeDevice, measure_each_card, readings_of_worst, torch_cards
@@ -371,7 +371,7 @@ def steps_error(device: str) -> float:
     )[0]
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "N01": _products,
     "N02": _signature,
     "N03": _convolutions,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 
 from ...core.versions import UnreadableVersion, specifier_allows
 from ..context import ObserverContext
@@ -35,7 +34,13 @@ def observe_requirements(context: ObserverContext) -> Readings:
     ]
     judged += [(dist, None, *_judged_python(dist)) for dist in winners.values() if dist.python]
     for dist, requirement, wrong, text in judged:
-        if requirement is not None and _is_otherwise(requirement.name, winners, context):
+        if requirement is not None and (
+            requirement.name in context.expected.packages
+            and (
+                requirement.name not in winners
+                or winners[requirement.name].version != context.expected.packages[requirement.name]
+            )
+        ):
             above.setdefault(requirement.name, set()).add(dist.name)
         if context.expected.shared and dist.name not in context.expected.packages:
             of_others.update([text] if wrong else [])
@@ -70,13 +75,6 @@ def _judged_python(dist: Distribution) -> tuple[bool, str]:
                 f"{platform.python_version()}"
             ),
         )
-    )
-
-
-def _is_otherwise(name: str, winners: Mapping[str, Distribution], context: ObserverContext) -> bool:
-    """Return whether a package is locked, and is there in another version or not at all."""
-    return name in context.expected.packages and (
-        name not in winners or winners[name].version != context.expected.packages[name]
     )
 
 

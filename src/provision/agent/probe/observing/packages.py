@@ -11,10 +11,9 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.machinery import PathFinder
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..inventory import (
     NOT_PACKAGES,
-    Distribution,
     active_distributions,
     find_damaged_distributions,
     top_level_modules,
@@ -134,13 +133,12 @@ def _in_the_way(context: ObserverContext) -> Readings:
         )[:MAX_NAMED],
         "_packages.others": len(winners.keys() - locked),
         "packages.elsewhere": sorted(
-            name for name, dist in winners.items() if name in locked and _is_away(dist, prefix)
+            name
+            for name, dist in winners.items()
+            if name in locked
+            and (dist.editable or not is_below(os.path.realpath(dist.entry), prefix))
         )[:MAX_NAMED],
     }
-
-
-def _is_away(dist: Distribution, prefix: str) -> bool:
-    return dist.editable or not is_below(os.path.realpath(dist.entry), prefix)
 
 
 def _foreign_entries(context: ObserverContext) -> list[str]:
@@ -188,19 +186,16 @@ def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
             if (
                 origin
                 and is_below(os.path.abspath(origin), entry)
-                and not _in_standard_library(origin)
+                and not any(
+                    os.path.dirname(origin) == sysconfig.get_path(kind)
+                    for kind in ("stdlib", "platstdlib")
+                )
             ):
                 found.append(f"{name} from {origin}")
     return found
 
 
-def _in_standard_library(origin: str) -> bool:
-    return any(
-        os.path.dirname(origin) == sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")
-    )
-
-
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "P01": _interpreter,
     "P02": _locked_set,
     "P03": _in_the_way,

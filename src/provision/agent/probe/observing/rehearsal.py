@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..expectations import Expectations
 from ..model import Proof, Readings
 from ..proofs.declared_training import (
@@ -242,7 +242,7 @@ def measure_throughput(plan: RehearsalPlan) -> Readings:
     }
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "S01": _two_steps,
     "S02": _nothing_more,
     "S03": _nothing_more,

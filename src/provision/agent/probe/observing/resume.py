@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from ..proofs.recipe import Recipe, checkpoint_folder
 from .training import STRAIGHT_RUN, build_run
@@ -25,4 +25,4 @@ def _resumes(context: ObserverContext) -> Readings:
     }
 
 
-OBSERVERS: dict[str, Observer] = {"R05": _resumes}
+OBSERVERS = {"R05": _resumes}

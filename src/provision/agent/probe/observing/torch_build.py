@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from . import capabilities, loaded_libraries, numerics
 from .cards import torch_cards
@@ -125,7 +125,7 @@ def _capability() -> Readings:
     return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}", "_gpu.names": names}
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,

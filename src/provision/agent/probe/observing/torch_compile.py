@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Readings
 from .tensors import device_of, normal_tensor, seeded_generator
 
@@ -62,4 +62,4 @@ def compiled_error(device: str) -> float:
     return float((torch.compile(written)(inputs, weights) - plain).norm() / plain.norm())
 
 
-OBSERVERS: dict[str, Observer] = {"K01": _tools, "K02": _compiled}
+OBSERVERS = {"K01": _tools, "K02": _compiled}

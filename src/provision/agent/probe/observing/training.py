@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..model import Proof, Readings
 from ..proofs.recipe import (
     Recipe,
@@ -144,7 +144,7 @@ def _mean(values: tuple[float, ...]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "R01": _imports_and_arguments,
     "R02": _learns,
     "R03": _precision,

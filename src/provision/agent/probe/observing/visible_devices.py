@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..model import Environ
+
 _NUMBER = re.compile(r"\+?\d+")
 
 
@@ -18,9 +20,7 @@ class VisibleDevices:
     indices: tuple[int, ...] | None
 
 
-def find_visible_devices(
-    cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]
-) -> VisibleDevices:
+def find_visible_devices(cards: Sequence[Mapping[str, Any]], environ: Environ) -> VisibleDevices:
     """Return which of the driver's cards CUDA shows.
 
     As the CUDA programming guide says of CUDA_VISIBLE_DEVICES: numbers, or beginnings of UUIDs;
@@ -74,7 +74,7 @@ def _with_number(word: str, order: Sequence[int]) -> int | None:
     return order[int(digits[0])] if digits and int(digits[0]) < len(order) else None
 
 
-def _ordered(cards: Sequence[Mapping[str, Any]], environ: Mapping[str, str]) -> bool:
+def _ordered(cards: Sequence[Mapping[str, Any]], environ: Environ) -> bool:
     """Return whether CUDA numbers the cards by their places on the PCI bus.
 
     Unless it is told to, it puts the fastest first, by a rule that is nowhere written. Among

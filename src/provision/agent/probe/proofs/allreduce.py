@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from ..model import JsonObject
+from ..model import Environ, JsonObject
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
 """How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long
@@ -21,7 +21,7 @@ _WARM, _ROUNDS = 2, 5
 _PATIENCE = timedelta(seconds=50)
 
 
-def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
+def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ) -> None:
     """Join as one process of torchrun; write `folder`/RANK.json. `sizes` are message bytes."""
     import torch
     from torch import distributed
