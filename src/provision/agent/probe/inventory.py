@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.versions import normalize_name
+from .text_files import read_text
 
 NOT_PACKAGES = frozenset(
     {
@@ -81,7 +82,7 @@ def modules_to_import(dist: Distribution) -> tuple[str, ...]:
     names = (
         {
             line.strip().replace("/", ".")
-            for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines()
+            for line in read_text(Path(dist.metadata, "top_level.txt")).splitlines()
             if line.strip()
         }
     ) or {module for module in map(_top_level, files) if module}
@@ -168,7 +169,7 @@ def _editable(folder: str) -> bool:
 
 def _recorded(dist: Distribution) -> list[str]:
     for name in ("RECORD", "SOURCES.txt"):
-        text = _text(os.path.join(dist.metadata, name))
+        text = read_text(Path(dist.metadata, name))
         if text:
             return [
                 line.rsplit(",", 2)[0].strip('"') if name == "RECORD" else line
@@ -201,10 +202,3 @@ def _importable(name: str, files: Sequence[str], dist: str) -> str:
     )
     alike = [package for package in packages if normalize_name(package.replace("/", "-")) == dist]
     return (alike or packages or [name])[0].replace("/", ".")
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -19,33 +19,30 @@ from .observing import observers_of
 from .own_code import own_command, own_digest
 from .readings import class_of_reading
 from .redactor import Redactor
+from .text_files import read_text
 
 SCHEMA = "provision.env/1"
 REPORTED_PACKAGES = (
-    *(
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "triton",
-        "transformers",
-        "accelerate",
-        "datasets",
-        "tokenizers",
-        "safetensors",
-        "huggingface-hub",
-        "peft",
-    ),
-    *(
-        "trl",
-        "bitsandbytes",
-        "deepspeed",
-        "flash-attn",
-        "xformers",
-        "numpy",
-        "tensorflow",
-        "jax",
-        "jaxlib",
-    ),
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "triton",
+    "transformers",
+    "accelerate",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "huggingface-hub",
+    "peft",
+    "trl",
+    "bitsandbytes",
+    "deepspeed",
+    "flash-attn",
+    "xformers",
+    "numpy",
+    "tensorflow",
+    "jax",
+    "jaxlib",
 )
 """Packages whose version is reported, in addition to all `nvidia-*`."""
 _TORCH_TIMEOUT_S = 180
@@ -219,26 +216,23 @@ def _container(environ: Environ, root: Path) -> str | None:
 
 
 def _machine(root: Path) -> str | None:
-    version = _line(root / "proc/version")
+    version = read_text(root / "proc/version")
     if "gvisor" in version.lower() or _GVISOR in version:
         return "gVisor"
     if "microsoft" in version.lower():
         return "WSL"
-    named = " ".join(
-        filter(
-            None,
-            (_line(root / f"sys/class/dmi/id/{part}") for part in ("sys_vendor", "product_name")),
-        )
+    folder = root / "sys/class/dmi/id"
+    return (
+        f"{read_text(folder / 'sys_vendor')} {read_text(folder / 'product_name')}".strip() or None
     )
-    return named or None
 
 
 def _cuda(environ: Environ, root: Path) -> Readings:
     named: Readings = {f"variable.{name}": environ.get(name) for name in _PATHS if name in environ}
     try:
-        document = json.loads((root / "usr/local/cuda/version.json").read_text(encoding="utf-8"))
+        document = json.loads(read_text(root / "usr/local/cuda/version.json"))
         named["cuda.toolkit"] = document["cuda"]["version"]
-    except (OSError, ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         named["cuda.toolkit"] = None
     return named
 
@@ -278,23 +272,14 @@ def _torch(scratch: Path, environ: Environ) -> Readings:
         return {"error": f"importing torch {ending}: {output}".rstrip(": ")}
 
 
-def _line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
 _OWN = frozenset(
     {
-        *(
-            "python.executable",
-            "python.environment",
-            "place.product",
-            "place.container",
-            "place.machine",
-            "cuda.toolkit",
-        ),
+        "python.executable",
+        "python.environment",
+        "place.product",
+        "place.container",
+        "place.machine",
+        "cuda.toolkit",
         *(f"variable.{name}" for name in _PATHS),
     }
 )

@@ -13,7 +13,7 @@ NO_SLOWDOWN = Threshold(
     "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application "
     "clocks and the power cap are no fault",
 )
-_SLOWING = {
+SLOWDOWN_REASONS = {
     0x08: "hardware slowdown",
     0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown",
@@ -94,4 +94,6 @@ CHECKS = (
 
 def slowdown_faults(masks: Iterable[int | None]) -> list[str]:
     """Return the faults that slow any of the cards; several bits may be set at once."""
-    return sorted({name for mask in masks for bit, name in _SLOWING.items() if (mask or 0) & bit})
+    return sorted(
+        {name for mask in masks for bit, name in SLOWDOWN_REASONS.items() if (mask or 0) & bit}
+    )

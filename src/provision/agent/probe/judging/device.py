@@ -17,7 +17,7 @@ from ..checks.device import (
     PRODUCT_WARNS,
     TESTED_SHARE,
 )
-from ..checks.driver import NO_SLOWDOWN
+from ..checks.driver import NO_SLOWDOWN, SLOWDOWN_REASONS
 from ..model import Judgement, Status, Threshold
 from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
 from .judgement import (
@@ -251,7 +251,7 @@ def _burnt(given: JudgeInput) -> Judgement:
             "the card computes wrong when it is hot, or its memory is faulty",
             "delete this machine and take another one",
         )
-    slowed = (reasons or 0) & _SLOWED_BITS
+    slowed = (reasons or 0) & sum(SLOWDOWN_REASONS)
     if slowed or last < BURN_STEADINESS.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
         return fails(
@@ -282,12 +282,6 @@ def _heat(given: JudgeInput) -> str:
         if text
     ]
     return f"; at most {' and '.join(message)}" if message else ""
-
-
-_SLOWED_BITS = 0xE8
-"""The bits that `SLOWED` names. Several reasons hold at once: bits are tested, never the whole
-number.
-"""
 
 
 def _beside_others(key: str, unit: str, judge: Judge) -> Judge:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..checks.driver import SLOWDOWN_REASONS, slowdown_faults
 from ..model import JsonObject
-from .resource_usage import SLOWDOWN_REASONS
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class CardPeak:
             "temperature_c": self.temperature_c,
             "power_w": None if self.power_mw is None else self.power_mw // 1000,
             "throttled_s": round(self.slowed_samples * interval_s, 1),
-            "throttled_by": [name for bit, name in SLOWDOWN_REASONS.items() if self.reasons & bit],
+            "throttled_by": slowdown_faults([self.reasons]),
         }
 
 

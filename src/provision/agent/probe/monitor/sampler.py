@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import write_atomically
+from ..checks.driver import slowdown_faults
 from ..model import JsonObject
 from ..redactor import Redactor
 from ..report_json import canonical_digest, to_canonical_json
@@ -212,7 +213,9 @@ def _flat(cards: list[JsonObject]) -> JsonObject:
         told[f"card{place}_power_w"] = (
             None if card["power_mw"] is None else card["power_mw"] // 1000
         )
-        told[f"card{place}_throttled"] = None if reasons is None else int(bool(reasons & 0xE8))
+        told[f"card{place}_throttled"] = (
+            None if reasons is None else int(bool(slowdown_faults([reasons])))
+        )
     return told
 
 

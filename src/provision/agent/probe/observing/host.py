@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import locale
 import os
 import platform
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from ..context import ObserverContext
 from ..model import Readings
+from ..text_files import find_number, read_text
 from . import credentials, folders, host_context, limits
 from .cgroups import cpu_quota, memory_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
@@ -55,13 +57,9 @@ def _system(context: ObserverContext) -> Readings:
 
 
 def _os_release(root: Path) -> dict[str, str]:
-    for place in ("etc/os-release", "usr/lib/os-release"):
-        lines = _text(root / place).splitlines()
-        if lines:
-            return {
-                key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines)
-            }
-    return {}
+    text = read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")
+    fields = (line.partition("=") for line in text.splitlines())
+    return {key: value.strip("\"'") for key, _, value in fields}
 
 
 def _libc(_bench: ObserverContext) -> Readings:
@@ -89,7 +87,7 @@ def _cpu(context: ObserverContext) -> Readings:
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    first = _text(root / "proc/cpuinfo").split("\n\n")[0]
+    first = read_text(root / "proc/cpuinfo").split("\n\n")[0]
     return {
         key.strip(): value.strip()
         for key, _, value in (line.partition(":") for line in first.splitlines())
@@ -97,12 +95,11 @@ def _cpuinfo(root: Path) -> dict[str, str]:
 
 
 def _memory(context: ObserverContext) -> Readings:
-    total = None
-    for line in _text(context.root / "proc/meminfo").splitlines():
-        if line.startswith("MemTotal:"):
-            total = int(line.split()[1]) * 1024
-    if total is None:
+    kibibytes = find_number(read_text(context.root / "proc/meminfo"), "MemTotal:")
+    if kibibytes is None:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    else:
+        total = kibibytes * 1024
     return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(context.root)}
 
 
@@ -115,46 +112,32 @@ def _disk(context: ObserverContext) -> Readings:
     if context.expected.target.get("kind") == "local" and (working := folders.working_folder()):
         places["working"] = working
     places.update({f"path.{name}": path for name, path in context.expected.paths.items()})
-    # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell
-    # which folders should take files.
-    packed = [
-        name
-        for name, path in places.items()
-        if not name.startswith("path.") and folders.is_read_only(Path(path))
-    ]
-    reported = {
-        name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed
-    }
-    files = {
-        f"disk.{name}.free_files": count
-        for name, (_, count) in reported.items()
-        if count is not None
-    }
-    return {
-        **{f"disk.{name}.free_bytes": size for name, (size, _) in reported.items()},
-        **files,
-        **{f"disk.{name}.read_only": True for name in packed},
-    }
+    # What is mounted read-only (an image in squashfs) needs no free space; W01 and W03 show which
+    # folders have to be writable.
+    readings: Readings = {}
+    for name, path in places.items():
+        if not name.startswith("path.") and folders.is_read_only(Path(path)):
+            readings[f"disk.{name}.read_only"] = True
+            continue
+        readings[f"disk.{name}.free_bytes"], files = folders.free_space(Path(path))
+        if files is not None:
+            readings[f"disk.{name}.free_files"] = files
+    return readings
 
 
 def _shared_memory(context: ObserverContext) -> Readings:
     folder = context.root / "dev/shm"
     if not sys.platform.startswith("linux"):
         return {"host.shm_bytes": None, "_shm.applies": False}
-    try:
+    size, left, state = 0, 0, "absent"
+    with contextlib.suppress(FileNotFoundError):
         usage = os.statvfs(folder)
-    except FileNotFoundError:
-        return {
-            "host.shm_bytes": 0,
-            "host.shm_free_bytes": 0,
-            "host.shm_state": "absent",
-            "_shm.applies": True,
-        }
-    size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+        size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+        state = folders.describe_writability(folder)
     return {
         "host.shm_bytes": size,
         "host.shm_free_bytes": left,
-        "host.shm_state": folders.describe_writability(folder),
+        "host.shm_state": state,
         "_shm.applies": True,
     }
 
@@ -194,13 +177,15 @@ def _takes_files(folder: str) -> bool:
 
 
 def _declared_paths(context: ObserverContext) -> Readings:
-    found: Readings = {}
+    readings: Readings = {}
     for name, text in context.expected.paths.items():
         path = Path(text)
-        found[f"path.{name}.state"] = _path_state(path, context.expected.nonce)
-        found[f"path.{name}.link"] = os.path.realpath(path) != os.path.normpath(path)
-        found[f"path.{name}.filesystem"] = _filesystem(context.root, path)
-    return found
+        readings |= {
+            f"path.{name}.state": _path_state(path, context.expected.nonce),
+            f"path.{name}.link": os.path.realpath(path) != os.path.normpath(path),
+            f"path.{name}.filesystem": _filesystem(context.root, path),
+        }
+    return readings
 
 
 def _path_state(path: Path, nonce: str) -> str:
@@ -216,22 +201,16 @@ def _path_state(path: Path, nonce: str) -> str:
         os.rename(first, second)
         second.unlink()
     except OSError as error:
-        _remove(first, second)
+        for file in (first, second):
+            with contextlib.suppress(OSError):
+                file.unlink()
         return f"not writable: {error.strerror}"
     return "writable"
 
 
-def _remove(*files: Path) -> None:
-    for file in files:
-        try:
-            file.unlink()
-        except OSError:
-            continue
-
-
 def _filesystem(root: Path, path: Path) -> str | None:
     real, best, kind = os.path.realpath(path), "", None
-    for line in _text(root / "proc/self/mountinfo").splitlines():
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
         fields = line.split()
         mount = fields[4].replace("\\040", " ")
         inside = real == mount or real.startswith(mount.rstrip("/") + "/")
@@ -255,13 +234,6 @@ def _declared_variables(context: ObserverContext) -> Readings:
         f"declared_env.{name}": "set" if name in secret else context.environ.get(name)
         for name in context.expected.env
     }
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 OBSERVERS = {

@@ -15,6 +15,7 @@ from ..checks.host import CLOCK_SKEW
 from ..context import ObserverContext
 from ..model import Readings
 from ..own_code import own_program
+from ..text_files import read_text
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 
 _TRUE = ("1", "true", "yes", "on")
@@ -57,33 +58,21 @@ def _clock(context: ObserverContext) -> Readings:
     """Return how far the newest older file is in the future; negative if the clock is right."""
     prefix, archive = context.expected.python_prefix, own_program()
     files = [os.path.join(prefix, "pyvenv.cfg"), context.expected.provenance_file]
-    files += (
-        [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")]
-        if archive
-        else []
-    )
-    stamps = {name: stamp for name in files if (stamp := _changed(name)) is not None}
-    newest = max(stamps, key=lambda name: stamps[name], default=None)
-    ahead = stamps[newest] - time.time() if newest is not None else None
+    if archive:
+        files += [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")]
+    stamps = {os.stat(name).st_mtime: name for name in files if os.path.exists(name)}
+    newest = max(stamps, default=None)
+    ahead = None if newest is None else newest - time.time()
     return {
         "clock.behind": ahead is not None and ahead > CLOCK_SKEW.value,
         "_clock.ahead_s": ahead,
-        "_clock.file": newest,
+        "_clock.file": stamps.get(newest or 0.0),
     }
 
 
-def _changed(name: str) -> float | None:
-    try:
-        return os.stat(name).st_mtime
-    except OSError:
-        return None
-
-
 def _place(context: ObserverContext) -> Readings:
-    vendor = (
-        f"{_text(context.root / 'sys/class/dmi/id/sys_vendor')} "
-        f"{_text(context.root / 'sys/class/dmi/id/product_name')}".lower()
-    )
+    folder = context.root / "sys/class/dmi/id"
+    vendor = f"{read_text(folder / 'sys_vendor')} {read_text(folder / 'product_name')}".lower()
     # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
     workbench = any(
         os.path.exists(context.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
@@ -100,10 +89,15 @@ def _place(context: ObserverContext) -> Readings:
 
 
 def _hypervisor(root: Path) -> str | None:
-    if re.search(r"-fc\d*\b", _text(root / "proc/sys/kernel/osrelease")):
+    if re.search(r"-fc\d*\b", read_text(root / "proc/sys/kernel/osrelease")):
         return "Firecracker"
     flags = next(
-        (line for line in _text(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), ""
+        (
+            line
+            for line in read_text(root / "proc/cpuinfo").splitlines()
+            if line.startswith("flags")
+        ),
+        "",
     )
     return "a virtual machine" if "hypervisor" in flags.split() else None
 
@@ -136,11 +130,9 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
         user = pwd.getpwuid(os.getuid())
     except (ImportError, KeyError):
         return None
-    shell = (
-        user.pw_shell
-        if os.path.basename(user.pw_shell) in ("sh", "bash", "dash", "zsh", "ksh")
-        else "/bin/sh"
-    )
+    shell = user.pw_shell
+    if os.path.basename(shell) not in ("sh", "bash", "dash", "zsh", "ksh"):
+        shell = "/bin/sh"
     # Nothing of ours is handed on: the shell has to find all by itself, as one does that a person
     # opens.
     clean = {
@@ -149,8 +141,8 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
         "LOGNAME": user.pw_name,
         "SHELL": shell,
         "TERM": "dumb",
+        "PATH": os.defpath,
     }
-    clean["PATH"] = os.defpath
     command = [shell, "-lc", f'printf "%s" {_MARK}; exec "$0" -I -S -c "$1"', sys.executable, _ASK]
     try:
         answer = subprocess.run(
@@ -175,13 +167,6 @@ def _offline(context: ObserverContext) -> Readings:
             name for name in OFFLINE_VARIABLES if context.environ.get(name, "").lower() in _TRUE
         ]
     }
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def _hub(context: ObserverContext) -> Readings:
