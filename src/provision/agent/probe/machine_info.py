@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from .context import ObserverContext
-from .expectations import Expectations, Requires, Training
+from .expectations import DeclaredMinima, DeclaredTraining, Expectations
 from .inventory import active_distributions, find_distributions
 from .model import Environ, Readings, Tier
 from .observing import observers_of
@@ -163,11 +163,11 @@ def _nothing_declared() -> Expectations:
         extras_allowed=frozenset(),
         gpu_type=None,
         gpu_count=0,
-        requires=Requires(None, None, None, None, None, None),
+        requires=DeclaredMinima(None, None, None, None, None, None),
         paths={},
         env={},
         secrets=(),
-        training=Training("none", "fp32", 0, False, "", {}),
+        training=DeclaredTraining("none", "fp32", 0, False, "", {}),
     )
 
 

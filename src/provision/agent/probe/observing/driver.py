@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ..checks.driver import slowdown_faults
-from ..context import ObserverContext
+from ..context import Observer, ObserverContext
 from ..model import Environ, Readings
-from . import nvidia_smi as program
 from .kernel_log import read_xids
+from .nvidia_smi import query_nvidia_smi
 from .nvml import NO_LIBRARY, Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
-_SURVEY = "nvml"
 _SETTINGS = (
     "mig",
     "compute_mode",
@@ -27,18 +23,29 @@ _SETTINGS = (
 )
 
 
+def _readings(context: ObserverContext, *keys: str) -> Readings:
+    """Return readings of the shown cards."""
+    cards = _survey(context)["cards"]
+    return {f"nvml.{key}": [card[key] for card in cards] for key in keys}
+
+
+def _of_cards(*keys: str) -> Observer:
+    return lambda context: _readings(context, *keys)
+
+
 def _opens(context: ObserverContext) -> Readings:
-    found = _survey(context)
+    survey = _survey(context)
+    driver = survey["driver"]
     return {
-        "driver.error": found["error"],
-        "driver.by": found["by"],
-        "driver.version": found["driver"],
-        "driver.major": found["driver"].split(".")[0] if found["driver"] else None,
-        "driver.cuda": found["cuda"],
-        "nvml.count": found["shown"],
-        "nvml.count_all": found["there"],
+        "driver.error": survey["error"],
+        "driver.by": survey["by"],
+        "driver.version": driver,
+        "driver.major": driver.split(".")[0] if driver else None,
+        "driver.cuda": survey["cuda"],
+        "nvml.count": survey["shown"],
+        "nvml.count_all": survey["there"],
         **_told_apart(context),
-        "nvml.names": sorted([str(card["name"]) for card in found["cards"] if card["name"]]),
+        "nvml.names": sorted(str(card["name"]) for card in survey["cards"] if card["name"]),
     }
 
 
@@ -48,53 +55,31 @@ def _version(context: ObserverContext) -> Readings:
 
 def _model(context: ObserverContext) -> Readings:
     """Return names and identity of the cards; of several capabilities, the lowest counts."""
+    cards = _survey(context)["cards"]
     capabilities = [
-        tuple(int(part) for part in text.split("."))
-        for text in _each(context, "capability")
-        if text
+        tuple(map(int, card["capability"].split("."))) for card in cards if card["capability"]
     ]
     return {
-        "gpu.name": " + ".join(sorted({str(name) for name in _each(context, "name") if name}))
+        "gpu.name": " + ".join(sorted({str(card["name"]) for card in cards if card["name"]}))
         or None,
         "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
-        "nvml.pci": sorted({str(one) for one in _each(context, "pci") if one}),
+        "nvml.pci": sorted({str(card["pci"]) for card in cards if card["pci"]}),
         **_told_apart(context),
     }
 
 
 def _memory(context: ObserverContext) -> Readings:
+    sizes = [card["total_bytes"] for card in _survey(context)["cards"] if card["total_bytes"]]
     return {
-        "gpu.vram_bytes": min(
-            [size for size in _each(context, "total_bytes") if size], default=None
-        ),
-        "nvml.ecc": _each(context, "ecc"),
-        "nvml.mig": _each(context, "mig"),
+        "gpu.vram_bytes": min(sizes, default=None),
+        **_readings(context, "ecc", "mig"),
         **_told_apart(context),
     }
 
 
-def _memory_errors(context: ObserverContext) -> Readings:
-    return {
-        f"nvml.{key}": _each(context, key)
-        for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")
-    }
-
-
 def _clocks(context: ObserverContext) -> Readings:
-    masks = _each(context, "reasons")
-    return {"nvml.reasons": masks, "nvml.slowed": slowdown_faults(masks)}
-
-
-def _recovery(context: ObserverContext) -> Readings:
-    return {"nvml.recovery": _each(context, "recovery"), "nvml.fabric": _each(context, "fabric")}
-
-
-def _settings(context: ObserverContext) -> Readings:
-    return {f"nvml.{key}": _each(context, key) for key in _SETTINGS}
-
-
-def _others(context: ObserverContext) -> Readings:
-    return {f"nvml.{key}": _each(context, key) for key in ("used_bytes", "total_bytes", "holders")}
+    readings = _readings(context, "reasons")
+    return {**readings, "nvml.slowed": slowdown_faults(readings["nvml.reasons"])}
 
 
 def _kernel_log(context: ObserverContext) -> Readings:
@@ -106,16 +91,12 @@ def _told_apart(context: ObserverContext) -> Readings:
     return {} if _survey(context)["told_apart"] else {"nvml.told_apart": False}
 
 
-def _each(context: ObserverContext, key: str) -> list[Any]:
-    return [card[key] for card in _survey(context)["cards"]]
-
-
 def _survey(context: ObserverContext) -> Readings:
     """Query the driver once for all checks."""
-    if _SURVEY not in context.memo:
-        context.memo[_SURVEY] = _visible(_asked(), context.environ)
-    found: Readings = context.memo[_SURVEY]
-    return found
+    if "driver" not in context.memo:
+        context.memo["driver"] = _visible(_query_driver(), context.environ)
+    survey: Readings = context.memo["driver"]
+    return survey
 
 
 def _visible(found: Readings, environ: Environ) -> Readings:
@@ -132,29 +113,19 @@ def _visible(found: Readings, environ: Environ) -> Readings:
     }
 
 
-def _asked() -> Readings:
+def _query_driver() -> Readings:
     empty: Readings = {"by": "nvml", "error": None, "driver": None, "cuda": None, "cards": []}
+    reported = dict(empty)
     try:
         with Nvml() as library:
-            driver, cuda = library.driver(), library.cuda()
-            reported = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
+            reported |= {"driver": library.driver(), "cuda": library.cuda()}
+            reported["cards"] = library.cards()
     except NvmlError as error:
-        reported = {**empty, "error": error.code}
+        reported["error"] = error.code
     if reported["error"] != NO_LIBRARY:
         return reported
-    told_by_program = program.query_nvidia_smi()
-    return (
-        {**empty, "by": "nvidia-smi", **told_by_program}
-        if told_by_program
-        else {**empty, "error": NO_LIBRARY}
-    )
-
-
-def _or_error(cards: Callable[[], list[Readings]]) -> Readings:
-    try:
-        return {"cards": cards()}
-    except NvmlError as error:
-        return {"error": error.code}
+    by_program = query_nvidia_smi() or {"by": "nvml", "error": NO_LIBRARY}
+    return {**empty, "by": "nvidia-smi", **by_program}
 
 
 OBSERVERS = {
@@ -162,10 +133,10 @@ OBSERVERS = {
     "D02": _version,
     "D03": _model,
     "D04": _memory,
-    "D05": _memory_errors,
+    "D05": _of_cards("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending"),
     "D06": _clocks,
-    "D07": _recovery,
-    "D08": _others,
-    "D09": _settings,
+    "D07": _of_cards("recovery", "fabric"),
+    "D08": _of_cards("used_bytes", "total_bytes", "holders"),
+    "D09": _of_cards(*_SETTINGS),
     "D11": _kernel_log,
 }
