@@ -1,4 +1,4 @@
-"""The probe's door: words in, one verification or one stage, lines and an exit code out."""
+"""The probe's command line: one verification or one stage, its lines and its exit code."""
 
 from __future__ import annotations
 
@@ -174,10 +174,9 @@ def _stage(asked: argparse.Namespace) -> int:
         if place:
             redirect_output(asked.scratch / f"{name}.log")
         run_stage(name, expected, out, asked.scratch, asked.only)
-    # All is written down. What asked to be told of the end is told (multiprocessing removes its
-    # semaphores then), but taking apart all that torch and its
-    # neighbours have loaded is left out: on two busy cores that took 3 s of CPU in a quick run, in
-    # which nothing is measured.
+    # All is written. The exit functions run (multiprocessing removes its semaphores then), but
+    # torch and its neighbours are not taken apart: on two busy cores that took 3 s of CPU in a
+    # quick run, in which nothing is measured.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -26,7 +26,7 @@ class ObserverContext:
         root: root of the file system.
         environ: variables of this process.
         memo: values that observers of one stage share.
-        report_progress: called with the card that is at work, if there are several.
+        report_progress: called with the card in use, if there are several.
     """
 
     expected: Expectations

@@ -31,7 +31,7 @@ _SUFFIXES = (".py", ".so", ".pyd")
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """One distribution as its metadata tells it; `entry` is the sys.path entry that holds it."""
+    """One distribution by its metadata; `entry` is the sys.path entry that contains it."""
 
     name: str
     version: str
@@ -40,7 +40,7 @@ class Distribution:
     requires: tuple[str, ...]
     editable: bool
     python: str = ""
-    """The Pythons that it says it runs on (Requires-Python), "" where it is silent."""
+    """The supported Pythons (Requires-Python); "" if undeclared."""
 
 
 def find_distributions(entries: Iterable[str]) -> tuple[Distribution, ...]:

@@ -60,7 +60,7 @@ def collect_machine_info(
 ) -> Readings:
     """Return the document `provision.env/1`, redacted; imports nothing that is installed.
 
-    torch, if wanted, is imported in another process.
+    With `with_torch`, torch is imported in another process.
     """
     with tempfile.TemporaryDirectory(
         prefix="provision-probe-", ignore_cleanup_errors=True
@@ -197,8 +197,8 @@ def _python() -> Readings:
 
 
 def _product(environ: Environ, root: Path) -> str | None:
-    # The same marks that the cell goes by: Colab Enterprise has Colab's files too, so Vertex AI is
-    # asked first.
+    # The notebook cell uses the same marks. Colab Enterprise has Colab's files too, so Vertex AI is
+    # first.
     vertex = {
         "COLAB_ENTERPRISE": "Colab Enterprise",
         "WORKBENCH_INSTANCE": "Vertex AI Workbench",

@@ -92,12 +92,10 @@ class Check:
 
     `required_by` is "always", "" (never: a failure is a warning) or the route of the expectation
     that makes it required.
-    `after` names checks whose observation has to have worked first. `causes` are reading keys,
-    most telling first; a key
-    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every
-    direct package. A `quiet` check is left
-    out where it does not apply: a dozen lines on cards would crowd out the rest in the report of
-    a machine without one.
+    `after` names checks whose observation has to have worked first. `causes` are reading keys, the
+    likeliest first; a key ending in ".*" stands for all readings below it. `per_direct_package`
+    repeats the check for every direct package. A `quiet` check is left out if it does not apply: a
+    dozen lines on cards would be noise in the report of a machine without one.
     """
 
     id: str
@@ -165,7 +163,7 @@ class ProbeError(Exception):
 
 
 class Interrupted(Exception):
-    """A signal asked the probe to stop."""
+    """A signal stopped the probe."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by signal {signum}")

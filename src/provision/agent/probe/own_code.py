@@ -18,9 +18,7 @@ CORE_MODULES = (
     "redact",
     "versions",
 )
-"""The modules of the agent's core that the probe imports: its zipapp holds them, and its digest
-covers them.
-"""
+"""The modules of the agent's core that the probe imports: in its zipapp, and in its digest."""
 
 
 def own_program() -> Path | None:

@@ -1,4 +1,4 @@
-"""Checks of the driver and its cards, asked of NVML."""
+"""Checks of the driver and its cards, from readings of NVML."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ CHECKS = (
     _packages(
         "P04", title="requirements of packages", causes=("packages.digest", "packages.unmet")
     ),
-    # Before the imports: a package that lacks a file does not import, and the file is what is to be
-    # told first.
+    # Before the imports: a package that lacks a file does not import, and the file is the cause.
     _packages("P07", title="files of packages", causes=_OF_FILES),
     _packages(
         "P06",
@@ -45,8 +44,8 @@ CHECKS = (
     ),
 )
 
-# Asked after the products, because some libraries are loaded by the first of them. Not only after
-# T01: where torch does not import, they can tell why.
+# After the products, because some libraries are loaded by the first of them. Not only after T01: if
+# torch does not import, the libraries can be the reason.
 TORCH_CHECKS = (
     _packages(
         "P08",

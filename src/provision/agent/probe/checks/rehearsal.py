@@ -19,8 +19,8 @@ PEAK_OVER_ESTIMATE = Threshold(
     "(docs/explanation/rehearsal.md); no card was measured",
 )
 OVERHEAD_BYTES = 2**28
-"""Bytes that kernels and the allocator take beside the tensors, whatever the model: 0.08 to 0.13
-GiB were measured on CPU.
+"""Bytes of kernels and the allocator in addition to the tensors, for any model: 0.08 to 0.13 GiB
+were measured on CPU.
 """
 LEAST_OF_ESTIMATE = 0.5
 MEMORY_SHARE = Threshold(

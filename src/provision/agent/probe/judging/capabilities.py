@@ -57,7 +57,7 @@ def _libraries(given: JudgeInput) -> Judgement:
 
 
 def _same(found: str | None, locked: str) -> bool:
-    """A library tells three numbers of its version, the package around it may have a fourth."""
+    """Compare three numbers: the package around a library may have a fourth."""
     return found is not None and _numbers(found) == _numbers(locked)
 
 

@@ -61,7 +61,7 @@ _XIDS = {
     74: "NVLink",
     79: "the card fell off the bus",
 }
-"""What people meet most (NVIDIA, Xid errors)."""
+"""The most frequent ones (NVIDIA, Xid errors)."""
 
 
 def _model(given: JudgeInput) -> Judgement:
@@ -140,7 +140,7 @@ def _video_memory(given: JudgeInput) -> Judgement:
             "whole card"
         )
         return replace(unknown(message, needed), fix=_ASK_TORCH)
-    # A part of a card that the driver does not own up to is told by torch alone.
+    # Only torch reports a part of a card that the driver does not report.
     if by_torch is not None and (
         split
         or observed is None
@@ -239,7 +239,7 @@ def _as_the_card_has(
 
 
 def memory_range(listed_bytes: int) -> tuple[float, float]:
-    """Return how many bytes a card may tell, at least and at most, whose table lists so many."""
+    """Return the least and the most bytes that a card with so many in its table may report."""
     return listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (
         1 + MEMORY_BAND.value
     )

@@ -131,8 +131,7 @@ def _disk(given: JudgeInput) -> Judgement:
     declared = {
         name: value for name, value in free.items() if name.startswith("path.")
     } or _undeclared_place(free)
-    # What is already installed takes no further file, unless no other place is told for what a run
-    # writes.
+    # Installed packages take no further file; without another place, a run writes there too.
     if "environment" not in declared:
         free.pop("environment", None)
     if full := [name for name in sorted(free) if given.get(f"disk.{name}.free_files") == 0]:
@@ -185,7 +184,7 @@ def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
 
 
 def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgement:
-    """Judge free space without a declared size: room for a checkpoint, and a little everywhere."""
+    """Judge free space without a declared size: a checkpoint fits, and a little is left."""
     message = {name: format_bytes(value) for name, value in free.items() if value is not None}
     model, where = (
         given.expected.training.model,

@@ -26,9 +26,9 @@ _SIGNATURES = (
     (5e-2, "fp8 (e4m3)"),
     (1e-1, "fp8 (e5m2)"),
 )
-"""Upper ends of the bands by which a product's error tells its arithmetic: fp32 measures 3e-7, tf32
-2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2
-7.4e-2, for any depth from 256 to 4096, against float64 of inputs that were not rounded.
+"""Upper ends of the bands in which a product's error shows its arithmetic: fp32 measures 3e-7, tf32
+2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2 7.4e-2, for any depth from 256 to 4096,
+against float64 of inputs that were not rounded.
 """
 _AGAIN = "run again; if it stays, reinstall torch, then try another machine"
 

@@ -63,7 +63,7 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             if variables
             else "the loader finds them before those of the wheels"
         )
-        # The lock promises nothing of what an image puts beside its own Python.
+        # The lock does not cover what an image installs next to its Python.
         say = warns if given.expected.shared else fails
         return say(
             f"torch uses libraries from outside the environment: {format_list(outside)}",

@@ -1,4 +1,4 @@
-"""Judges each of several cards by itself, lets the worst speak, and names it."""
+"""Judges each of several cards by itself, reports the worst, and names it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _of_several(judge: Judge, given: JudgeInput, names: list[str]) -> Judgement:
     pairs = [(name, judge(_card(given, place))) for place, name in enumerate(names)]
     gravest = max((judgement.status for _, judgement in pairs), key=_GRAVITY.index)
     those = [(name, judgement) for name, judgement in pairs if judgement.status is gravest]
-    # The keys of one card hold what the worst gave: what is said of them is said of it.
+    # The keys without a card are those of the worst one: their message is its message.
     message = judge(given).message
     name, worst = next((pair for pair in those if pair[1].message == message), those[0])
     if gravest is not Status.PASS:

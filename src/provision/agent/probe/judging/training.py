@@ -76,8 +76,7 @@ def _arguments(given: JudgeInput) -> Judgement:
             "a value is invalid, or two arguments contradict each other",
             "correct training.arguments",
         )
-    # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02
-    # says so.
+    # Reports of earlier versions have no such reading; a declared GPU that is missing fails T02.
     if given.expected.gpu_type is None and (refused := given.get("train.refused_without_use_cpu")):
         return warns(
             f"TrainingArguments of this precision want use_cpu here: {refused}",

@@ -2,8 +2,7 @@
 
 It ends with the program, or with whoever started it.
 
-It is told three things on its standard input, a JSON object a line: what the run is, the program's
-pid, how the program ended.
+Its standard input has three JSON objects, one a line: the run, the program's pid, its end.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _LONGEST = 6000
 
 
 def main() -> int:
-    """Watch one program; the exit code tells nobody anything."""
+    """Watch one program; nobody reads the exit code."""
     words = _JsonLines()
     about = words.wait()
     if about is None:
@@ -134,13 +133,13 @@ class _RunMonitor:
             self._write(None)
 
     def finish(self, ended: JsonObject | None) -> None:
-        """Write the record of a run that ended so, or of one whose end nobody told."""
+        """Write the record of a run with this end, None if it is unknown."""
         self._write(ended)
         for old in sorted(self._out.parent.glob("*.json"))[:-_KEPT_RECORDS]:
             old.unlink(missing_ok=True)
 
     def _write(self, ended: JsonObject | None) -> None:
-        # The kernel knows the largest process exactly, between two looks too.
+        # The kernel reports the largest process exactly, between two samples too.
         self._peaks.process_bytes = max_known(
             self._peaks.process_bytes, (ended or {}).get("largest_bytes")
         )

@@ -11,8 +11,8 @@ from .nvml import Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
 UNWATCHED_STAGES = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
-"""Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a
-lock that the child waits for.
+"""Stages that do not use the cards, and the one that forks: another thread may have a lock that the
+child waits for.
 """
 _PAUSE_S = 0.2
 
@@ -34,7 +34,7 @@ class ClockWatch:
         self._thread = threading.Thread(target=self._look, daemon=True, name="clocks")
 
     def __enter__(self) -> ClockWatch:
-        """Start asking."""
+        """Start the thread."""
         if self._on:
             self._thread.start()
         return self
@@ -45,13 +45,13 @@ class ClockWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop asking."""
+        """Stop the thread."""
         self._over.set()
         if self._on:
             self._thread.join(timeout=2)
 
     def readings(self, stage: str) -> dict[str, list[str]]:
-        """Return what slowed a card down in the meantime; {} where nothing could be asked."""
+        """Return what slowed a card down in the meantime; {} if NVML gave no reading."""
         return {f"nvml.slowed_during.{stage}": sorted(self._faults)} if self._asked else {}
 
     def _look(self) -> None:

@@ -75,7 +75,7 @@ def _of_worst_card(
 def fill_memory(
     card: ComputeDevice, blocks: dict[int, list[Any]], free: int, total: int, block: int = _GIB
 ) -> Readings:
-    """Fill 90 % of the free bytes of a card with blocks; return the bytes filled and wanted."""
+    """Fill 90 % of the free bytes of a card with blocks; return the bytes filled and required."""
     required = int(free * _SHARE_HELD) // block * block
     blocks[card.index] = allocate_blocks(card.device, required, block)
     return {

@@ -72,7 +72,7 @@ def _results(part: Any, test: str) -> Iterator[tuple[str, str, str]]:
         if isinstance(part.get("status"), str) and test:
             yield test, part["status"], _reason(part.get("warnings") or part.get("info"))
         for key, one in part.items():
-            # The summary says again what the results of the test have said, without the reason.
+            # The summary repeats the results of the test, without the reason.
             if key != "test_summary":
                 yield from _results(one, test)
 

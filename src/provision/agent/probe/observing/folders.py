@@ -11,7 +11,7 @@ from ..context import ObserverContext
 from ..model import Readings
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-"""In this order Python asks for a temporary folder (its tempfile)."""
+"""The variables of the temporary folder, in the order of Python's tempfile."""
 
 
 def hf_cache(context: ObserverContext) -> str:
@@ -93,7 +93,7 @@ def free_space(path: Path) -> tuple[int | None, int | None]:
     reported = _file_system(path)
     if reported is None:
         return None, None
-    # A file system without a table of files (btrfs, many network ones) tells none at all.
+    # A file system without a table of files (btrfs, many network ones) reports zero inodes.
     return reported.f_bavail * reported.f_frsize, reported.f_favail if reported.f_files else None
 
 

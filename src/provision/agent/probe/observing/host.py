@@ -41,8 +41,8 @@ _CACHES = {
     "torch": ("TORCH_HOME", "XDG_CACHE_HOME"),
     "Triton": ("TRITON_CACHE_DIR", "TRITON_HOME"),
 }
-"""What keeps a cache in the home folder, and the variables of which one takes it elsewhere
-(huggingface_hub, constants; torch, hub; triton, knobs).
+"""Caches in the home folder, and the variables of which one puts it elsewhere (huggingface_hub,
+constants; torch, hub; triton, knobs).
 """
 
 

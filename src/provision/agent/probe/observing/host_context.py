@@ -19,9 +19,9 @@ from ..text_files import read_text
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 
 _TRUE = ("1", "true", "yes", "on")
-"""What huggingface_hub and transformers take for yes (their constants)."""
+"""Values that huggingface_hub and transformers take for yes (their constants)."""
 _GVISOR = ("4.4.0", "#1 SMP Sun Jan 10 15:06:54 PST 2016")
-"""The release and version that gVisor tells of itself on any host (google/gvisor,
+"""The release and version that gVisor reports on any host (google/gvisor,
 pkg/sentry/kernel/version.go).
 """
 _CONTAINERS = (
@@ -73,7 +73,7 @@ def _clock(context: ObserverContext) -> Readings:
 def _place(context: ObserverContext) -> Readings:
     folder = context.root / "sys/class/dmi/id"
     vendor = f"{read_text(folder / 'sys_vendor')} {read_text(folder / 'product_name')}".lower()
-    # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
+    # os.path.exists: a mark that this user may not see does not count; Path.exists raises then.
     workbench = any(
         os.path.exists(context.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
     )
@@ -133,8 +133,7 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
     shell = user.pw_shell
     if os.path.basename(shell) not in ("sh", "bash", "dash", "zsh", "ksh"):
         shell = "/bin/sh"
-    # Nothing of ours is handed on: the shell has to find all by itself, as one does that a person
-    # opens.
+    # No variable of this process is inherited: a shell that a person opens starts without them too.
     clean = {
         "HOME": context.environ.get("HOME") or user.pw_dir,
         "USER": user.pw_name,
@@ -170,7 +169,7 @@ def _offline(context: ObserverContext) -> Readings:
 
 
 def _hub(context: ObserverContext) -> Readings:
-    # Loaded by the deep tier alone: what speaks HTTP costs more than all the rest here.
+    # Imported by the deep tier alone: the HTTP client costs more than all other imports here.
     from .network import observe_hub
 
     return observe_hub(context)

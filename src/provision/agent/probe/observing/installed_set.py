@@ -60,7 +60,7 @@ def read_install_result(path: str) -> Readings:
 
 
 def is_own_environment(context: ObserverContext) -> bool:
-    """Return whether the environment holds what the lock names, and nothing of an image."""
+    """Return whether the environment has only what the lock names, and nothing of an image."""
     return sys.prefix != sys.base_prefix and not context.expected.shared
 
 

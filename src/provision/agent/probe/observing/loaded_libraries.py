@@ -21,7 +21,7 @@ _NAMES = (
     r"|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
 )
 WATCHED_LIBRARIES = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
-"""What a wheel of torch brings or requires, and OpenMP runtimes; libcuda is the driver's."""
+"""Libraries of torch's wheel and its requirements, and OpenMP runtimes; libcuda is the driver's."""
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
 _OF_SYSTEMS = ("/usr", "/usr/local")
 """Prefixes of interpreters that hold the system's libraries too: there only site-packages count as
@@ -32,8 +32,7 @@ the environment.
 def _libraries(context: ObserverContext) -> Readings:
     """Return watched libraries outside the environment, and OpenMP runtimes; None if unknown.
 
-    A torch that does not import may have loaded them before it failed, and then they can tell
-    why.
+    A torch that does not import may have loaded them before it failed, and they can be the reason.
     """
     try:
         import_module("torch")

@@ -14,7 +14,7 @@ _WORKERS = 2
 _PATIENCE_S = 100
 LARGE_BYTES = 128 * 1024**2
 """Own choice: 256 images of 224 x 224 pixels in fp32 are 154 MB; a container has 64 MiB of shared
-memory unless more is asked for (docker run --shm-size).
+memory by default (docker run --shm-size).
 """
 _PREFETCHED, _OF_A_TOKEN = 2, 3 * 8
 EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
@@ -88,8 +88,8 @@ def _large(context: ObserverContext) -> Readings:
         training.dataloader_workers, training.batch_size, training.sequence_length
     )
     dataset: Any = LargeItemDataset(count)
-    # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a
-    # failure there is told, and not waited for.
+    # In a batch, even of one, the worker allocates the shared memory itself, as in a training, and
+    # reports a failure.
     loader = DataLoader(
         dataset,
         batch_size=1,
@@ -106,7 +106,7 @@ def _large(context: ObserverContext) -> Readings:
             "_loaders.large_error": "",
         }
     except RuntimeError as error:
-        # The worker's whole traceback is in the text; its last line says what happened.
+        # The worker's whole traceback is in the text; its last line is the error.
         return {
             "loaders.large_right": False,
             "_loaders.large_error": str(error).strip().splitlines()[-1],

@@ -26,8 +26,7 @@ _MESSAGES = (1 << 30, 4 << 30)
 class ProcessGroupRun:
     """Result of several processes: exit code (None: it hung), ranks' notes, end of the output.
 
-    `steps` tells how far each rank came (`proofs.adding.STEPS`; None: it did not even reach its
-    card).
+    `steps` has the last step of each rank (`proofs.allreduce.STEPS`; None: not even its card).
     """
 
     code: int | None
@@ -96,8 +95,8 @@ def run_with_torchrun(
     ranks: int, program: Sequence[str], folder: Path, environ: Environ, patience_s: float
 ) -> ProcessGroupRun:
     """Run a program in several processes with torchrun; end it after `patience_s`."""
-    # Without an address of its own torchrun asks for the machine's name, which not every machine
-    # can resolve (pytorch#150532).
+    # Without an address torchrun resolves the machine's name, which not every machine can
+    # (pytorch#150532).
     command = [
         sys.executable,
         "-m",
@@ -130,7 +129,7 @@ def _waited(process: subprocess.Popen[bytes], patience_s: float) -> int | None:
         return process.wait(patience_s)
     except subprocess.TimeoutExpired:
         pass
-    # torchrun ends its ranks when it is asked to end.
+    # torchrun ends its ranks on SIGTERM.
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(_GRACE_S)

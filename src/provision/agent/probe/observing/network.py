@@ -150,7 +150,7 @@ def _answer(
 
 
 def _skew(date: str | None, now: float) -> int | None:
-    """Seconds by which this clock is ahead of the server's; None where it tells no time."""
+    """Seconds by which this clock is ahead of the server's; None if it sends no time."""
     try:
         return round(now - parsedate_to_datetime(date).timestamp()) if date else None
     except (TypeError, ValueError):

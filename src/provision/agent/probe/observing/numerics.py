@@ -1,4 +1,4 @@
-"""Computes what is known in float64, and tells how far off the device is."""
+"""Computes known results on the device, and measures their error against float64."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def _products(context: ObserverContext) -> Readings:
 def full_precision_sums() -> Iterator[None]:
     """Let 16-bit products be summed in 32 bits: cuBLAS may split a product along its depth.
 
-    torch allows it unless told otherwise (its notes on numerical accuracy). Sound cards would
-    then miss torch's tolerances for single elements by thousands.
+    torch allows it by default (its notes on numerical accuracy). Sound cards would then miss
+    torch's tolerances for single elements by thousands.
     """
     import torch
 
     flags = torch.backends.cuda.matmul
     names = [name for name in _SHORT_SUMS if hasattr(flags, name)]
-    # Newer torch sets whether products are split at all with the same flag, and tells it under
+    # Newer torch sets whether products are split at all with the same flag, and reports it under
     # another name.
     before = {
         name: (getattr(flags, name), getattr(flags, f"{name}_split_k"))
@@ -107,7 +107,7 @@ def product_errors(
     cards: Sequence[ComputeDevice],
     shape: ProductShape,
     every: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> list[tuple[float, int]]:
     """Return each card's relative error of a product, and its elements outside torch's tolerances.
 
@@ -123,14 +123,14 @@ def product_errors(
         difference = (multiply(left, right, card.device)[::every].double().cpu() - truth).abs()
         return float(difference.norm() / truth.norm()), int((~(difference <= allowed)).sum())
 
-    return measure_each_card(cards, compared, tell)
+    return measure_each_card(cards, compared, report)
 
 
 def multiply(left: Any, right: Any, device: str) -> Any:
     """Return the product of two matrices on a device."""
     import torch
 
-    # A result that is never written must not pass as zeros or as what the memory held before.
+    # A result that is never written must not pass as zeros or as earlier content of the memory.
     result = torch.full((len(left), right.shape[1]), float("nan"), dtype=left.dtype, device=device)
     torch.mm(left.to(device), right.to(device), out=result)
     return result
@@ -145,7 +145,7 @@ def _operands(kind: Any, shape: ProductShape = _SHAPE) -> tuple[Any, Any]:
 def _signature(context: ObserverContext) -> Readings:
     import torch
 
-    # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
+    # The arithmetic is chosen by torch and by variables, for all cards alike: one is enough.
     ((error, _),) = product_errors(
         "fp32",
         torch.float32,
@@ -278,7 +278,7 @@ def _finite(context: ObserverContext) -> Readings:
 
 
 def count_non_finite(tensors: list[Any]) -> int:
-    """Return how many elements are no finite numbers."""
+    """Return how many elements are infinite or NaN."""
     return sum(int((~tensor.isfinite()).sum()) for tensor in tensors)
 
 

@@ -28,7 +28,7 @@ _MORE: tuple[tuple[str, ...], ...] = (
         "power.default_limit",
     ),
 )
-"""Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
+"""Separate queries: one name that this nvidia-smi does not know makes it refuse the whole query."""
 _MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
 _UNREPORTED: Readings = dict.fromkeys(
     ("remap_pending", "remap_failed", "recovery", "fabric", "pcie_most", "pcie_of_card")

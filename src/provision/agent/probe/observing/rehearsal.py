@@ -35,7 +35,7 @@ measured with 20 million parameters and LoRA, 0.5 with 60.
 """
 _SIDE, _TRIES = 1024, 8
 _SHARDING = frozenset({"fsdp", "deepspeed-zero2", "deepspeed-zero3"})
-"""Strategies by which no card holds all of what a card alone has to hold; the estimate of the facts
+"""Strategies that spread over the cards what a card alone has to keep; the estimate of the facts
 divides by the cards for the same ones.
 """
 _PACED, _PACED_BATCH, _PACED_STEPS = (100_000_000, None, None), (8, 512), 20
@@ -171,7 +171,7 @@ def _tried(
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Return whether an error of torch says that memory ran out, on a card or on the CPU."""
+    """Return whether an error of torch means that memory ran out, on a card or on the CPU."""
     return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
 
 
@@ -188,9 +188,8 @@ def _rate() -> float:
     import torch
 
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(
-        max(1, cpus // 2)
-    )  # two threads of one core are no faster, and far slower beside another program
+    # Two threads of one core gain nothing, and are far slower next to another program.
+    torch.set_num_threads(max(1, cpus // 2))
     one = torch.randn(_SIDE, _SIDE)
     took = []
     for _ in range(_TRIES):

@@ -19,7 +19,7 @@ Source: CUDA C++ programming guide.
 _WARM, _ROUNDS, _COPIES, _MOVES = 3, 10, 20, 5
 _GB = 1e9
 _ENCODING = 128 / 130
-"""What PCIe 3 and later keep of their transfers for data. Source: PCI-SIG, PCI Express base
+"""Share of their transfers that PCIe 3 and later keep for data. Source: PCI-SIG, PCI Express base
 specification 3.0.
 """
 

@@ -28,7 +28,7 @@ def _build(_bench: ObserverContext) -> Readings:
 
 
 def _mkl(told: str) -> str | None:
-    """The version of MKL in what torch tells of its build: results on a CPU move with it."""
+    """Return the version of MKL in torch's build: results on a CPU depend on it."""
     found = re.search(r"Math Kernel Library Version (\S+)", told)
     return found[1] if found else None
 
@@ -106,8 +106,7 @@ def _architecture(_bench: ObserverContext) -> Readings:
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     text = flags() if flags else None
-    # Where torch sees no card, what the driver told of it (D03) stands: whether the build would
-    # cover it can be told all the same.
+    # If torch sees no card, the driver's reading of its capability (D03) is judged instead.
     return {
         "torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None,
         **_capability(),

@@ -25,7 +25,7 @@ STRAIGHT_RUN = "straight"
 
 
 def build_run(context: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
-    """Return a run of the declared framework, with a folder of its own."""
+    """Return a run of the declared framework, with a separate folder."""
     prepare_environment(os.environ, context.expected, context.scratch)
     build: Callable[[Recipe, Path, Readings], TrainingRun] = _proof_module(context).Run
     return build(recipe, scratch_folder(context.scratch, name), context.expected.training.arguments)
@@ -89,8 +89,7 @@ def reload_problem(file: Path) -> str:
         else:
             import torch
 
-            # The files were written a moment ago by this process; training_args.bin holds a pickled
-            # dataclass.
+            # This process wrote the files a moment ago; training_args.bin is a pickled dataclass.
             torch.load(file, map_location="cpu", weights_only=False)
     except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\+?\d+")
 
 @dataclass(frozen=True, slots=True)
 class VisibleDevices:
-    """Number of cards that CUDA shows, and their indices; None if the variables do not tell."""
+    """Number of cards that CUDA shows, and their indices; None if the variables leave them open."""
 
     count: int
     indices: tuple[int, ...] | None
@@ -23,10 +23,9 @@ class VisibleDevices:
 def find_visible_devices(cards: Sequence[Mapping[str, Any]], environ: Environ) -> VisibleDevices:
     """Return which of the driver's cards CUDA shows.
 
-    As the CUDA programming guide says of CUDA_VISIBLE_DEVICES: numbers, or beginnings of UUIDs;
-    what stands behind the first that names no card is not read. A card that is named twice
-    leaves none (torch.cuda, _parse_visible_devices). Parts of cards (MIG) are CUDA's to count:
-    of those all cards are told.
+    By the CUDA programming guide, CUDA_VISIBLE_DEVICES has numbers, or beginnings of UUIDs; the
+    first that names no card ends the list. A card that is named twice leaves none (torch.cuda,
+    _parse_visible_devices). Only CUDA can count parts of cards (MIG): all cards are returned.
     """
     everything = VisibleDevices(len(cards), tuple(range(len(cards))))
     text = environ.get("CUDA_VISIBLE_DEVICES")
@@ -77,8 +76,8 @@ def _with_number(word: str, order: Sequence[int]) -> int | None:
 def _ordered(cards: Sequence[Mapping[str, Any]], environ: Environ) -> bool:
     """Return whether CUDA numbers the cards by their places on the PCI bus.
 
-    Unless it is told to, it puts the fastest first, by a rule that is nowhere written. Among
-    cards of one kind there is none, and it matters little.
+    By default CUDA puts the fastest first, by an undocumented rule. Among cards of one kind the
+    order matters little.
     """
     return (
         environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"

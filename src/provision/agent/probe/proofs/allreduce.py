@@ -12,8 +12,8 @@ from pathlib import Path
 from ..model import Environ, JsonObject
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
-"""How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long
-messages each in another way (LL, LL128, Simple).
+"""Numbers of a sum: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long messages in
+different ways (LL, LL128, Simple).
 """
 STEPS = ("reached its card", "joined the others", "added up")
 """Steps of a rank in order; the last one that it noted shows where it hangs."""
@@ -30,7 +30,7 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ)
     device = f"cuda:{local}" if backend == "nccl" else "cpu"
     if backend == "nccl":
         torch.cuda.set_device(local)
-    # A card that does not answer is told from one that does not reach the others.
+    # The note distinguishes a card that does not answer from one that does not reach the others.
     torch.ones(1, device=device).item()
     _note(folder, rank, STEPS[0])
     distributed.init_process_group(backend, timeout=_PATIENCE)

@@ -160,7 +160,7 @@ class WorkerCounter:
 
 
 class WeightSnapshot:
-    """The weights of a model as they are now, to tell later which of them did not move."""
+    """The weights of a model as they are now, to find later which of them did not move."""
 
     def __init__(self, model: Any) -> None:
         self._before = {name: weight.detach().clone() for name, weight in model.named_parameters()}

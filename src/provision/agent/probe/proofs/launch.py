@@ -77,8 +77,8 @@ def launch_command(
 ) -> tuple[str, ...]:
     """The words that start `program`, as a person types them in the environment.
 
-    torchrun gets its own address, because it otherwise asks for the machine's name, which not
-    every machine can resolve.
+    torchrun gets an address, because it otherwise resolves the machine's name, which not every
+    machine can.
     """
     return (*_STARTERS[launch.effective_launcher], *_options(launch, configuration), *program)
 
@@ -210,8 +210,8 @@ _FSDP = {
     "fsdp_activation_checkpointing": False,
     "fsdp_state_dict_type": "SHARDED_STATE_DICT",
 }
-"""fully_shard; gradient checkpointing is left to the arguments of the run, because asking for it in
-both places is refused by transformers.
+"""fully_shard; gradient checkpointing is left to the arguments of the run, because transformers
+refuses it in both places.
 """
 _STARTERS = {
     "python": ("python",),

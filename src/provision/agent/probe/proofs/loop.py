@@ -170,8 +170,8 @@ class LoopRun:
             for step in range(start, self.recipe.steps)
         ]
         dataset: Any = SequenceDataset()
-        # A generator of its own: starting workers must not draw from the random state that the
-        # checkpoint carries.
+        # A separate generator: starting workers must not draw from the random state in the
+        # checkpoint.
         return DataLoader(
             dataset,
             batch_sampler=batches,

@@ -202,7 +202,7 @@ def weights_hash(tensors: Mapping[str, Any]) -> str:
 
 
 def scratch_folder(scratch: Path, name: str) -> Path:
-    """A folder of its own for one run."""
+    """Return a new folder for one run."""
     folder = scratch / name
     os.makedirs(folder, exist_ok=True)
     return folder

@@ -31,7 +31,7 @@ def _note(folder: str) -> None:
 
 
 def _cards(torch: Any) -> Any:
-    if not torch.cuda.is_initialized():  # asking whether there is a card would start the driver
+    if not torch.cuda.is_initialized():  # a query for cards would start the driver
         return []
     return [
         {
