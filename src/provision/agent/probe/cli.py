@@ -28,20 +28,20 @@ ERROR_EXIT = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 verified or simulated, 1 failed, 2 no verdict, 3 unverified, 128 + signal."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _interrupt)
     try:
-        code: int = asked.run(asked)
+        code: int = options.run(options)
     except ProbeError as error:
         return _say_error(str(error))
     except Interrupted as stopped:
         return 128 + stopped.signum
     except Exception as error:  # noqa: BLE001
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         return _say_error(
             f"fault of the probe itself: {type(error).__name__}: {error} "
-            f"({os.path.basename(place.filename)}:{place.lineno})"
+            f"({os.path.basename(frame.filename)}:{frame.lineno})"
         )
     return code
 
@@ -114,11 +114,11 @@ def _add_internal_verbs(verbs: Any) -> None:
     rank.set_defaults(run=_rank)
 
 
-def _verify(asked: argparse.Namespace) -> int:
+def _verify(options: argparse.Namespace) -> int:
     from .verify import verify
 
-    expected = load_expectations(asked.expectations)
-    only = frozenset(asked.only)
+    expected = load_expectations(options.expectations)
+    only = frozenset(options.only)
     strange = sorted(only - known_check_ids(expected))
     if strange:
         raise ProbeError(f"--only {strange[0]}: there is no check of that id")
@@ -127,53 +127,55 @@ def _verify(asked: argparse.Namespace) -> int:
             f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer "
             "verify.tier does"
         )
-    _require_writable(asked.out)
-    say = _say_event if asked.events else _say_line
-    document = verify(expected, asked.expectations, only, say, os.environ)
+    _require_writable(options.out)
+    say = _say_event if options.events else _say_line
+    document = verify(expected, options.expectations, only, say, os.environ)
 
     from .report import EXIT_CODES
     from .report_json import compact
 
     try:
-        write_atomically(asked.out, to_canonical_json(compact(document)) + "\n")
+        write_atomically(options.out, to_canonical_json(compact(document)) + "\n")
     except OSError as error:
-        raise ProbeError(f"cannot write the report {asked.out}: {error.strerror}") from None
+        raise ProbeError(f"cannot write the report {options.out}: {error.strerror}") from None
     verdict = document["verdict"]
     say({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
     return EXIT_CODES[Verdict(verdict["result"])]
 
 
-def _env(asked: argparse.Namespace) -> int:
+def _env(options: argparse.Namespace) -> int:
     from .machine_info import collect_machine_info
     from .machine_info_view import to_markdown, to_text
 
-    document = collect_machine_info(os.environ, with_torch=asked.torch)
-    if asked.output_format == "json":
+    document = collect_machine_info(os.environ, with_torch=options.torch)
+    if options.output_format == "json":
         _print(json.dumps(document, indent=1, sort_keys=True))
     else:
-        render = to_markdown if asked.output_format == "markdown" else to_text
+        render = to_markdown if options.output_format == "markdown" else to_text
         _print(render(document).rstrip("\n"))
     return 0
 
 
-def _torch(asked: argparse.Namespace) -> int:
+def _torch(options: argparse.Namespace) -> int:
     from .machine_info import inspect_torch
 
-    write_atomically(asked.out, to_canonical_json(inspect_torch()) + "\n")
+    write_atomically(options.out, to_canonical_json(inspect_torch()) + "\n")
     return 0
 
 
-def _stage(asked: argparse.Namespace) -> int:
+def _stage(options: argparse.Namespace) -> int:
     from .stage import redirect_output, run_stage
 
     die_with_parent()
-    if len(asked.out) != len(asked.names):
-        raise ProbeError(f"{len(asked.names)} stages need as many --out, {len(asked.out)} given")
-    expected = load_expectations(asked.expectations)
-    for place, (name, out) in enumerate(zip(asked.names, asked.out, strict=True)):
-        if place:
-            redirect_output(asked.scratch / f"{name}.log")
-        run_stage(name, expected, out, asked.scratch, asked.only)
+    if len(options.out) != len(options.names):
+        raise ProbeError(
+            f"{len(options.names)} stages need as many --out, {len(options.out)} given"
+        )
+    expected = load_expectations(options.expectations)
+    for position, (name, out) in enumerate(zip(options.names, options.out, strict=True)):
+        if position:
+            redirect_output(options.scratch / f"{name}.log")
+        run_stage(name, expected, out, options.scratch, options.only)
     # All is written. The exit functions run (multiprocessing removes its semaphores then), but
     # torch and its neighbours are not taken apart: on two busy cores that took 3 s of CPU in a
     # quick run, in which nothing is measured.
@@ -183,11 +185,11 @@ def _stage(asked: argparse.Namespace) -> int:
     os._exit(0)
 
 
-def _rank(asked: argparse.Namespace) -> int:
+def _rank(options: argparse.Namespace) -> int:
     from .proofs.allreduce import run_rank
 
     die_with_parent()
-    run_rank(asked.backend, asked.folder, asked.sizes, os.environ)
+    run_rank(options.backend, options.folder, options.sizes, os.environ)
     return 0
 
 

@@ -45,7 +45,9 @@ class Distribution:
 
 def find_distributions(entries: Iterable[str]) -> tuple[Distribution, ...]:
     """Return the distributions of these sys.path entries, in the order of Python's search."""
-    return tuple(one for entry in dict.fromkeys(entries) for one in _in_entry(entry))
+    return tuple(
+        distribution for entry in dict.fromkeys(entries) for distribution in _in_entry(entry)
+    )
 
 
 def active_distributions(dists: Sequence[Distribution]) -> dict[str, Distribution]:
@@ -90,8 +92,8 @@ def modules_to_import(dist: Distribution) -> tuple[str, ...]:
         name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES
     )
     alike = [name for name in public if normalize_name(name) == dist.name]
-    found = (_importable(name, files, dist.name) for name in alike or public)
-    return tuple(name for name in found if name)
+    modules = (_importable(name, files, dist.name) for name in alike or public)
+    return tuple(name for name in modules if name)
 
 
 def top_level_modules(entry: str) -> frozenset[str]:

@@ -101,7 +101,7 @@ def inspect_torch() -> Readings:
     except BaseException as error:  # noqa: BLE001
         return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
 
-    found: Readings = {}
+    readings: Readings = {}
     context = ObserverContext(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
     for name, observer in {
@@ -109,12 +109,12 @@ def inspect_torch() -> Readings:
         "gpu.name": _cards_by_torch,
     }.items():
         try:
-            found.update(observer(context))
+            readings.update(observer(context))
         except Exception as error:  # noqa: BLE001
-            found[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
+            readings[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
     cudnn = torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None
     return {
-        **{key: value for key, value in found.items() if not key.startswith("_")},
+        **{key: value for key, value in readings.items() if not key.startswith("_")},
         "torch.cudnn": cudnn,
         "torch.threads": torch.get_num_threads(),
     }
@@ -211,8 +211,8 @@ def _product(environ: Environ, root: Path) -> str | None:
 def _container(environ: Environ, root: Path) -> str | None:
     if "KUBERNETES_SERVICE_HOST" in environ:
         return "kubernetes"
-    found = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
-    return found or environ.get("container") or None
+    engine = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
+    return engine or environ.get("container") or None
 
 
 def _machine(root: Path) -> str | None:
@@ -238,10 +238,10 @@ def _cuda(environ: Environ, root: Path) -> Readings:
 
 
 def _packages() -> dict[str, str]:
-    found = active_distributions(find_distributions(sys.path))
+    distributions = active_distributions(find_distributions(sys.path))
     return {
         name: dist.version
-        for name, dist in sorted(found.items())
+        for name, dist in sorted(distributions.items())
         if name in REPORTED_PACKAGES or name.startswith("nvidia-")
     }
 

@@ -59,7 +59,7 @@ def make_report(
             "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "nonce": expected.nonce,
             "proof": expected.proof.value,
-            "simulated": [redactor.text(one) for one in expected.simulated],
+            "simulated": [redactor.text(check) for check in expected.simulated],
         },
         "spec": _select(expected.spec, "name", "digest"),
         "lock": _select(expected.lock, "digest", "environment_digest"),
@@ -68,7 +68,7 @@ def make_report(
             {"key": reading.key, "value": reading.value, "class": reading.reading_class.value}
             for reading in readings
         ],
-        "checks": [_check(one, redactor) for one in judged],
+        "checks": [_check(check, redactor) for check in judged],
         "stages": [run.to_json() for run in runs],
         "packages": _packages(expected, seen, redactor),
         "verdict": verdict_of(expected, judged, partial, redactor),
@@ -96,7 +96,7 @@ def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = Fa
 
     A required failure fails; a required unknown, or a partial run, is unverified.
     """
-    required = [one.judgement.status for one in judged if one.asked.required]
+    required = [check.judgement.status for check in judged if check.asked.required]
     if Status.FAIL in required:
         return Verdict.FAILED
     if Status.UNKNOWN in required or partial:
@@ -110,9 +110,10 @@ def verdict_of(
     """Return the verdict with its counts, first cause and sentence."""
     result = result_of(judged, partial, bool(expected.simulated))
     decisive = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
-    statuses = [one.judgement.status for one in judged]
+    statuses = [check.judgement.status for check in judged]
     first = next(
-        (one for one in judged if one.asked.required and one.judgement.status is decisive), None
+        (check for check in judged if check.asked.required and check.judgement.status is decisive),
+        None,
     )
     return {
         "result": result.value,
@@ -132,13 +133,16 @@ def _sentence(
     proof = _PROOFS[expected.proof]
     if expected.tier is Tier.INVENTORY:
         proof = "nothing was imported or run (tier: inventory)"
-    count = sum(one.judgement.status is Status.PASS for one in judged)
+    count = sum(check.judgement.status is Status.PASS for check in judged)
     if result is Verdict.VERIFIED:
         return f"This is the declared environment: {count} checks pass; {proof}."
     if result is Verdict.SIMULATED:
         return f"{count} checks pass; {proof}; not real here: {', '.join(expected.simulated)}."
     if result is Verdict.FAILED and first is not None:
-        more = sum(one.asked.required and one.judgement.status is Status.FAIL for one in judged) - 1
+        more = (
+            sum(check.asked.required and check.judgement.status is Status.FAIL for check in judged)
+            - 1
+        )
         others = f" (and {more} more)" if more else ""
         return (
             f"This is not the declared environment: {first.asked.id}: "
@@ -149,10 +153,10 @@ def _sentence(
             f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. "
             f"Proof asked for: {expected.proof.value}."
         )
-    asked = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
+    selected = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
     passing = f"{count} pass{'es' if count == 1 else ''}"
     return (
-        f"Only {asked} asked for, {passing}; the rest was not looked at. Proof of a whole "
+        f"Only {selected} asked for, {passing}; the rest was not looked at. Proof of a whole "
         f"run: {expected.proof.value}."
         if partial
         else ""
@@ -174,14 +178,14 @@ EXIT_CODES = {
 }
 
 
-def _check(one: JudgedCheck, redactor: Redactor) -> JsonObject:
-    judgement, check = one.judgement, one.asked.check
+def _check(judged: JudgedCheck, redactor: Redactor) -> JsonObject:
+    judgement, check = judged.judgement, judged.asked.check
     row = {
-        "id": one.asked.id,
+        "id": judged.asked.id,
         "group": check.group,
-        "title": one.asked.title,
+        "title": judged.asked.title,
         "status": judgement.status.value,
-        "required": one.asked.required,
+        "required": judged.asked.required,
         "expected": redactor.tree(judgement.expected),
         "observed": redactor.tree(judgement.observed),
         "threshold": asdict(judgement.threshold) if judgement.threshold else None,
@@ -189,7 +193,7 @@ def _check(one: JudgedCheck, redactor: Redactor) -> JsonObject:
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
         "causes": reported_causes(check, judgement.status),
-        "seconds": round(one.seconds, 2),
+        "seconds": round(judged.seconds, 2),
     }
     if judgement.status is not Status.SKIP:
         return row

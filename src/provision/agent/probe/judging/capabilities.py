@@ -56,9 +56,9 @@ def _libraries(given: JudgeInput) -> Judgement:
     )
 
 
-def _same(found: str | None, locked: str) -> bool:
+def _same(version: str | None, locked: str) -> bool:
     """Compare three numbers: the package around a library may have a fourth."""
-    return found is not None and _numbers(found) == _numbers(locked)
+    return version is not None and _numbers(version) == _numbers(locked)
 
 
 def _numbers(version: str) -> list[str]:

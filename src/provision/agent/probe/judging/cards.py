@@ -79,11 +79,11 @@ def _model(given: JudgeInput) -> Judgement:
         fits := [is_declared_gpu(name, required) for name in observed.split(" + ")]
     ):
         by_torch = given.get("_gpu.names")
-        if not by_torch and (any(fits) or any(_same_card(one, required) for one in pci)):
+        if not by_torch and (any(fits) or any(_same_card(device, required) for device in pci)):
             return _which(required, observed)
         observed, pci = " + ".join(by_torch or [observed]), []
     if not all(is_declared_gpu(name, required) for name in observed.split(" + ")) and not (
-        pci and all(_same_card(one, required) for one in pci)
+        pci and all(_same_card(device, required) for device in pci)
     ):
         return fails(
             f"the GPU is {observed}, {required} declared",
@@ -106,12 +106,12 @@ def _model(given: JudgeInput) -> Judgement:
     return passes(f"{observed}, compute capability {capability or 'not told'}", required, observed)
 
 
-def _which(expected: Any, found: str) -> Judgement:
+def _which(expected: Any, names: str) -> Judgement:
     """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
     return replace(
         unknown(
             f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: "
-            f"{found}",
+            f"{names}",
             expected,
         ),
         fix=_NAME_IT,
@@ -167,13 +167,13 @@ def _video_memory(given: JudgeInput) -> Judgement:
     return judged
 
 
-def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
+def _of_a_part(judged: Judgement, size: int, needed: int | None) -> Judgement:
     """Judge a part of a card by the spec's minimum: it may be smaller than the whole card."""
-    if needed is not None and found >= needed * VRAM_SHARE:
+    if needed is not None and size >= needed * VRAM_SHARE:
         return passes(
-            f"{format_bytes(found)} in a part of a card (MIG), {format_bytes(needed)} declared",
+            f"{format_bytes(size)} in a part of a card (MIG), {format_bytes(needed)} declared",
             needed,
-            found,
+            size,
         )
     return replace(
         judged,
@@ -185,54 +185,52 @@ def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
 def _by_torch(given: JudgeInput) -> int | None:
     """Return the memory of the smallest card that torch sees: that of a part if it is split."""
     sizes = [
-        one
-        for one in given.get(
+        size
+        for size in given.get(
             f"{PER_CARD_PREFIX}memory.total_bytes", [given.get("memory.total_bytes")]
         )
-        if one is not None
+        if size is not None
     ]
     return min(sizes, default=None)
 
 
-def _enough(given: JudgeInput, found: int, needed: int | None) -> Judgement:
+def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
     card = given.expected.card
-    if needed is not None and found < needed * VRAM_SHARE:
+    if needed is not None and size < needed * VRAM_SHARE:
         return fails(
-            f"the GPU has {format_bytes(found)}, {format_bytes(needed)} declared",
+            f"the GPU has {format_bytes(size)}, {format_bytes(needed)} declared",
             needed,
-            found,
+            size,
             "a smaller GPU, or a part of one (MIG)",
             "choose a GPU with more memory, or lower requires.vram",
         )
     return _as_the_card_has(
-        found, card.memory_bytes if card else None, needed, given.expected.gpu_type
+        size, card.memory_bytes if card else None, needed, given.expected.gpu_type
     )
 
 
 def _as_the_card_has(
-    found: int, listed_bytes: int | None, needed: int | None, name: str | None
+    size: int, listed_bytes: int | None, needed: int | None, name: str | None
 ) -> Judgement:
     if listed_bytes is None:
         return passes(
-            f"{format_bytes(found)} of GPU memory, {format_bytes(needed or 0)} declared",
+            f"{format_bytes(size)} of GPU memory, {format_bytes(needed or 0)} declared",
             needed,
-            found,
+            size,
         )
     least, most = memory_range(listed_bytes)
-    if least <= found <= most:
+    if least <= size <= most:
         return passes(
-            f"{format_bytes(found)} of GPU memory, as the facts say of {name}", listed_bytes, found
+            f"{format_bytes(size)} of GPU memory, as the facts say of {name}", listed_bytes, size
         )
     cause = (
-        "a part of a card (MIG, vGPU)"
-        if found < least
-        else "a variant of the card with more memory"
+        "a part of a card (MIG, vGPU)" if size < least else "a variant of the card with more memory"
     )
     return fails(
-        f"the GPU has {format_bytes(found)} of memory, {name} has {format_bytes(least)} to "
+        f"the GPU has {format_bytes(size)} of memory, {name} has {format_bytes(least)} to "
         f"{format_bytes(most)}",
         listed_bytes,
-        found,
+        size,
         f"another card, or {cause}",
         "choose the machine type of the declared GPU, or declare this one",
     )

@@ -69,11 +69,11 @@ def _opens(given: JudgeInput) -> Judgement:
         )
         return fails(message, required, None, cause, fix)
     observed, names = given["nvml.count"], ", ".join(given["nvml.names"])
-    there = given.get("nvml.count_all", observed)
+    count = given.get("nvml.count_all", observed)
     version, cuda = given["driver.version"], given["driver.cuda"]
-    if observed != max(given.expected.gpu_count, 1) and there > observed:
+    if observed != max(given.expected.gpu_count, 1) and count > observed:
         text = (
-            f"CUDA_VISIBLE_DEVICES shows {observed} of the {there} GPUs that the driver sees, "
+            f"CUDA_VISIBLE_DEVICES shows {observed} of the {count} GPUs that the driver sees, "
             f"{required} declared"
         )
         return fails(
@@ -93,7 +93,7 @@ def _opens(given: JudgeInput) -> Judgement:
             "change the machine type or gpu.count",
         )
     text = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
-    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {there} GPUs" if there > observed else ""
+    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {count} GPUs" if count > observed else ""
     return passes(f"driver {version}, {text}: {names}{hidden}", required, names)
 
 
@@ -105,7 +105,9 @@ def _version(given: JudgeInput) -> Judgement:
     if observed is None:
         return unknown("neither NVML nor nvidia-smi told a driver version", needed)
     try:
-        unfit = next((one for one in needs if not specifier_allows(one, observed)), None)
+        unfit = next(
+            (specifier for specifier in needs if not specifier_allows(specifier, observed)), None
+        )
     except UnreadableVersion as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
     if unfit is None:
@@ -218,10 +220,10 @@ def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
     kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
     return (
         "".join(
-            f", {words}"
-            for words in [
-                words
-                for keys, words in kinds
+            f", {text}"
+            for text in [
+                text
+                for keys, text in kinds
                 if any(value is not None for key in keys for value in seen[key])
             ]
         )
@@ -270,7 +272,7 @@ def _others(given: JudgeInput) -> Judgement:
         return skipped("these cards do not tell how much of their memory is used")
     used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
     if used > CARD_USED.value * total:
-        pids = sorted({pid for one in given.get("nvml.holders", []) for pid in one})
+        pids = sorted({pid for processes in given.get("nvml.holders", []) for pid in processes})
         return fails(
             f"{format_bytes(used)} of {format_bytes(total)} of the card's memory are used",
             0,

@@ -148,15 +148,15 @@ def _secrets(given: JudgeInput) -> Judgement:
     )
 
 
-def _odd(found: dict[str, str]) -> Judgement | None:
+def _odd(states: dict[str, str]) -> Judgement | None:
     """Return set variables that can hardly be meant; their values stay private."""
-    message = [f"{name} {_ODD[state]}" for name, state in found.items() if state in _ODD]
+    message = [f"{name} {_ODD[state]}" for name, state in states.items() if state in _ODD]
     if not message:
         return None
     return warns(
         format_list(message),
-        dict.fromkeys(found, "set"),
-        found,
+        dict.fromkeys(states, "set"),
+        states,
         "it was copied with the end of its line, or stands for one that was to be filled in",
         "store it again without the line break (printf, not echo), and give its variable the "
         "real value",

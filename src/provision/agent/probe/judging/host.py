@@ -178,7 +178,8 @@ def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
     The environment, or where a run writes if that is mounted read-only.
     """
     name = next(
-        (one for one in ("environment", "working", "hf_cache") if one in free), "environment"
+        (folder for folder in ("environment", "working", "hf_cache") if folder in free),
+        "environment",
     )
     return {name: free.get(name)}
 

@@ -86,9 +86,9 @@ def _place(given: JudgeInput) -> Judgement:
     place, container, machine = (given[f"host.{key}"] for key in ("place", "container", "machine"))
     message = (
         ", ".join(
-            one
-            for one in (place, f"in a container ({container})" if container else "", machine)
-            if one
+            part
+            for part in (place, f"in a container ({container})" if container else "", machine)
+            if part
         )
         or "nothing tells of a virtual machine"
     )

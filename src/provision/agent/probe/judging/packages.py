@@ -13,13 +13,13 @@ from .package_files import judge_files
 from .package_imports import judge_import, judge_libraries
 
 
-def version_differences(expected: Expectations, found: Mapping[str, str]) -> list[JsonObject]:
+def version_differences(expected: Expectations, installed: Mapping[str, str]) -> list[JsonObject]:
     """Return locked packages in another version; `observed` is None if one is not installed."""
-    return _differing(expected.packages, found)
+    return _differing(expected.packages, installed)
 
 
 def conda_version_differences(
-    expected: Expectations, brought: Mapping[str, str] | None, found: Mapping[str, str]
+    expected: Expectations, brought: Mapping[str, str] | None, installed: Mapping[str, str]
 ) -> list[JsonObject]:
     """Return the packages of locked conda files in another version than the file's."""
     return _differing(
@@ -28,15 +28,15 @@ def conda_version_differences(
             for name, version in (brought or {}).items()
             if name not in expected.packages
         },
-        found,
+        installed,
     )
 
 
-def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[JsonObject]:
+def _differing(expected: Mapping[str, str], installed: Mapping[str, str]) -> list[JsonObject]:
     return [
-        {"name": name, "expected": version, "observed": found.get(name)}
-        for name, version in sorted(wanted.items())
-        if name not in found or not is_same_version(version, found[name])
+        {"name": name, "expected": version, "observed": installed.get(name)}
+        for name, version in sorted(expected.items())
+        if name not in installed or not is_same_version(version, installed[name])
     ]
 
 
@@ -112,9 +112,9 @@ def _locked_set(given: JudgeInput) -> Judgement:
     damaged = given.get("_packages.damaged", {})
     if not wrong and (of_conda := conda_version_differences(given.expected, brought, observed)):
         message = [
-            f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, conda's "
-            f"locked file brought {one['expected']}"
-            for one in of_conda
+            f"{package['name']} {package['observed'] or _absent(package['name'], damaged)}, "
+            f"conda's locked file brought {package['expected']}"
+            for package in of_conda
         ]
         return fails(
             f"{len(of_conda)} packages of conda differ: {format_list(message)}",
@@ -130,9 +130,9 @@ def _locked_set(given: JudgeInput) -> Judgement:
             locked,
         )
     message = [
-        f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, lock says "
-        f"{one['expected']}"
-        for one in wrong
+        f"{package['name']} {package['observed'] or _absent(package['name'], damaged)}, lock says "
+        f"{package['expected']}"
+        for package in wrong
     ]
     return fails(
         f"{len(wrong)} of {locked} locked packages differ: {format_list(message)}",
@@ -159,7 +159,7 @@ def _absent(name: str, damaged: Mapping[str, str]) -> str:
 
 
 def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) -> tuple[str, str]:
-    if all(one["name"] in damaged for one in wrong):
+    if all(package["name"] in damaged for package in wrong):
         return (
             (
                 "an installation was interrupted, or the file was removed or may not be read "
@@ -167,7 +167,10 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
             ),
             "make the environment again from the lock",
         )
-    if any(one["observed"] and _same_public(one["expected"], one["observed"]) for one in wrong):
+    if any(
+        package["observed"] and _same_public(package["expected"], package["observed"])
+        for package in wrong
+    ):
         return (
             "the same release came from another index: its build (the part after +) differs",
             "make the environment again from the lock; do not add an extra index",
@@ -181,9 +184,9 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
     )
 
 
-def _same_public(one: str, other: str) -> bool:
+def _same_public(version: str, other: str) -> bool:
     try:
-        return read_version(one).public_key == read_version(other).public_key
+        return read_version(version).public_key == read_version(other).public_key
     except UnreadableVersion:
         return False
 

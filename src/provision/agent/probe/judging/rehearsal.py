@@ -45,13 +45,13 @@ def _peak(given: JudgeInput) -> Judgement:
             else "this system does not tell how much memory was taken"
         )
     logits = given["rehearsal.logits_bytes"]
-    said = (
+    message = (
         f"two steps took {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, and "
         f"{format_bytes(logits)} of logits that it leaves out"
     )
     if peak > PEAK_OVER_ESTIMATE.value * (estimate + logits) + OVERHEAD_BYTES:
         return fails(
-            said,
+            message,
             estimate,
             peak,
             "this model, or a library below it, keeps more than a transformer has to",
@@ -60,13 +60,13 @@ def _peak(given: JudgeInput) -> Judgement:
         )
     if peak < LEAST_OF_ESTIMATE * estimate:
         return warns(
-            said,
+            message,
             estimate,
             peak,
             "the estimate is too careful here",
             "a smaller card may do: reckon with what was measured",
         )
-    return passes(said, estimate, peak)
+    return passes(message, estimate, peak)
 
 
 def _fits(given: JudgeInput) -> Judgement:

@@ -88,9 +88,9 @@ def _device(given: JudgeInput) -> Judgement:
             "a CPU wheel was installed",
             "lock and install a CUDA build of torch",
         )
-    said = given.get("gpu.why")
+    reason = given.get("gpu.why")
     return fails(
-        f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}",
+        f"torch sees no GPU, {expected} declared{f': {reason}' if reason else ''}",
         expected,
         count,
         *_why_none(given),
@@ -110,7 +110,7 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
         f"torch sees {count} device(s), and {len(errors)} do not compute: "
-        f"{format_list([f'{name}: {said}' for name, said in errors.items()])}",
+        f"{format_list([f'{name}: {error}' for name, error in errors.items()])}",
         expected,
         count - len(errors),
         cause or "the card takes no work, although the driver counts it",
@@ -123,17 +123,17 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
 def _why_none(given: JudgeInput) -> tuple[str, str]:
     """Return cause and fix if a CUDA build of torch sees no card, the nearest cause first."""
     seen, code = given.seen, given.get("gpu.cuda_code")
-    shown, there, driver = (
+    shown, count, driver = (
         seen.get("env.CUDA_VISIBLE_DEVICES"),
         seen.get("nvml.count_all", seen.get("nvml.count")),
         seen.get("driver.version"),
     )
-    if shown is not None and there:
+    if shown is not None and count:
         return (
-            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees",
+            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {count} that the driver sees",
             "unset CUDA_VISIBLE_DEVICES, or give it the card's number",
         )
-    if seen.get("driver.error") is not None or there == 0:
+    if seen.get("driver.error") is not None or count == 0:
         return (
             "the driver does not answer, or sees no GPU (see D01)",
             "do what D01 says; choose a machine or runtime with a GPU",
@@ -145,7 +145,7 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
             f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
             "choose an image with a newer driver, or a torch build for an older CUDA",
         )
-    if there and code is None and "gpu.cuda_code" in seen:
+    if count and code is None and "gpu.cuda_code" in seen:
         return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", (
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install "
             "the driver's CUDA library"

@@ -12,7 +12,7 @@ _INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: 
 def _tools(given: JudgeInput) -> Judgement:
     compiler, headers = given["compile.compiler"], given["compile.headers"]
     missing = [
-        what for what, there in (("a compiler", compiler), ("Python.h", headers)) if not there
+        what for what, present in (("a compiler", compiler), ("Python.h", headers)) if not present
     ]
     if not missing:
         return passes(f"{compiler} and Python.h are there", None, compiler)

@@ -185,9 +185,9 @@ def _options(given: JudgeInput) -> Judgement:
     if not options:
         return skipped("no options declared")
     lost = [
-        f"{name} is {_said(found)}, declared {_said(declared)}"
-        for name, (declared, found) in sorted(options.items())
-        if not _equal(declared, found)
+        f"{name} is {_said(effective)}, declared {_said(declared)}"
+        for name, (declared, effective) in sorted(options.items())
+        if not _equal(declared, effective)
     ]
     declared = {name: pair[0] for name, pair in options.items()}
     if not lost:
@@ -210,17 +210,17 @@ def _said(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _equal(declared: Any, found: Any) -> bool:
-    if declared == found:
+def _equal(declared: Any, effective: Any) -> bool:
+    if declared == effective:
         return True
-    if isinstance(declared, list) and not isinstance(found, list):
+    if isinstance(declared, list) and not isinstance(effective, list):
         return False
-    if isinstance(declared, bool) or isinstance(found, bool):
-        return str(declared).lower() == str(found).lower()
+    if isinstance(declared, bool) or isinstance(effective, bool):
+        return str(declared).lower() == str(effective).lower()
     try:
-        return float(declared) == float(found)
+        return float(declared) == float(effective)
     except (TypeError, ValueError):
-        return str(declared).lower() == str(found).lower()
+        return str(declared).lower() == str(effective).lower()
 
 
 def _repeats(given: JudgeInput) -> Judgement:

@@ -70,6 +70,6 @@ class PeakUsage:
             card.add(seen)
 
 
-def max_known(one: int | None, other: int | None) -> int | None:
+def max_known(first: int | None, other: int | None) -> int | None:
     """The larger of two numbers that may be unknown."""
-    return max([number for number in (one, other) if number is not None], default=None)
+    return max([number for number in (first, other) if number is not None], default=None)

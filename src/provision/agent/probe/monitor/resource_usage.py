@@ -37,10 +37,10 @@ def process_tree_memory(pid: int, root: Path = Path("/")) -> list[int]:
 def shared_memory_usage(root: Path = Path("/")) -> tuple[int, int] | None:
     """Return the bytes used and in all of /dev/shm; None without it."""
     try:
-        found = os.statvfs(root / "dev/shm")
+        usage = os.statvfs(root / "dev/shm")
     except OSError:
         return None
-    return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_blocks * found.f_frsize
+    return (usage.f_blocks - usage.f_bfree) * usage.f_frsize, usage.f_blocks * usage.f_frsize
 
 
 def container_memory(root: Path = Path("/")) -> dict[str, int | None]:

@@ -39,17 +39,17 @@ _LONGEST = 6000
 
 def main() -> int:
     """Watch one program; nobody reads the exit code."""
-    words = _JsonLines()
-    about = words.wait()
+    messages = _JsonLines()
+    about = messages.wait()
     if about is None:
         return 2
     watch = _RunMonitor(about)
-    started = words.wait()
+    started = messages.wait()
     if started is None:
         return 2
     watch.pid = started["pid"]
     tick = time.monotonic()
-    while (ended := words.poll(max(0.0, tick - time.monotonic()))) is _NOTHING:
+    while (ended := messages.poll(max(0.0, tick - time.monotonic()))) is _NOTHING:
         if time.monotonic() >= tick:
             watch.take_sample()
             tick = max(tick + INTERVAL_S, time.monotonic())
@@ -83,8 +83,8 @@ class _JsonLines:
             if not part:
                 return None
             self._held += part
-        line, found, rest = self._held.partition(b"\n")
-        if not found:
+        line, separator, rest = self._held.partition(b"\n")
+        if not separator:
             return _NOTHING
         self._held = rest
         return json.loads(line)
@@ -188,10 +188,10 @@ def _ending(
     ended: JsonObject | None, before: dict[str, int | None], after: dict[str, int | None]
 ) -> JsonObject:
     kills = [count for count in (before["kills"], after["kills"]) if count is not None]
-    told = ended or {"code": None, "signal": None}
+    ending = ended or {"code": None, "signal": None}
     return {
-        "code": told["code"],
-        "signal": told["signal"],
+        "code": ending["code"],
+        "signal": ending["signal"],
         "memory_kills": kills[1] - kills[0] if len(kills) == 2 else None,
     }
 
@@ -202,24 +202,24 @@ def _risen(before: int | None, after: int | None) -> int | None:
 
 
 def _flat(cards: list[JsonObject]) -> JsonObject:
-    told: JsonObject = {}
-    for place, card in enumerate(cards):
+    readings: JsonObject = {}
+    for index, card in enumerate(cards):
         reasons = card["reasons"]
-        told |= {
-            f"card{place}_{name}": card[name]
+        readings |= {
+            f"card{index}_{name}": card[name]
             for name in ("used_bytes", "busy_percent", "temperature_c")
         }
-        told[f"card{place}_power_w"] = (
+        readings[f"card{index}_power_w"] = (
             None if card["power_mw"] is None else card["power_mw"] // 1000
         )
-        told[f"card{place}_throttled"] = (
+        readings[f"card{index}_throttled"] = (
             None if reasons is None else int(bool(slowdown_faults([reasons])))
         )
-    return told
+    return readings
 
 
 def _notes(folder: Path, redactor: Redactor) -> list[JsonObject]:
-    told = []
+    notes = []
     for file in sorted(folder.glob("torch-*.json")):
         try:
             note = json.loads(file.read_text(encoding="utf-8"))
@@ -227,8 +227,8 @@ def _notes(folder: Path, redactor: Redactor) -> list[JsonObject]:
             continue
         if isinstance(note, dict) and len(to_canonical_json(note)) < 16 * _LONGEST:
             note.pop("pid", None)
-            told.append(redactor.tree(note))
-    return told[:8]
+            notes.append(redactor.tree(note))
+    return notes[:8]
 
 
 if __name__ == "__main__":

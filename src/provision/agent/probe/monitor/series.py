@@ -30,7 +30,7 @@ class Series:
             self._open = {}
         if len(self._kept) >= 2 * self._most:
             self._kept = [
-                _larger(*self._kept[place : place + 2]) for place in range(0, len(self._kept), 2)
+                _larger(*self._kept[index : index + 2]) for index in range(0, len(self._kept), 2)
             ]
             self._each *= 2
 
@@ -41,8 +41,8 @@ class Series:
         return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _larger(one: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
-    both = {**one}
+def _larger(first: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
+    both = {**first}
     for name, value in other.items():
         known = both.get(name)
         both[name] = (

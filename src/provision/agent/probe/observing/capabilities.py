@@ -45,13 +45,13 @@ def _libraries(context: ObserverContext) -> Readings:
     import torch
 
     nccl = torch.cuda.nccl.version() if hasattr(torch._C, "_nccl_version") else None
-    found = {
+    versions = {
         "cudnn": format_cudnn_version(torch.backends.cudnn.version()),
         "nccl": ".".join(str(part) for part in nccl) if nccl else None,
     }
     if "triton" in context.expected.packages:
-        found["triton"] = str(import_module("triton").__version__)
-    return {"torch.libraries": {name: version for name, version in found.items() if version}}
+        versions["triton"] = str(import_module("triton").__version__)
+    return {"torch.libraries": {name: version for name, version in versions.items() if version}}
 
 
 def format_cudnn_version(version: int | None) -> str | None:
@@ -75,14 +75,14 @@ def _formats_here() -> list[str] | None:
     capability = min(
         torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())
     )
-    asked = torch.cuda.is_bf16_supported
+    supports_bf16 = torch.cuda.is_bf16_supported
     # Without this argument it is true of cards that emulate bf16, which is many times slower.
     exact = (
         {"including_emulation": False}
-        if "including_emulation" in inspect.signature(asked).parameters
+        if "including_emulation" in inspect.signature(supports_bf16).parameters
         else {}
     )
-    return native_formats(capability, capability >= _BF16 and asked(**exact))
+    return native_formats(capability, capability >= _BF16 and supports_bf16(**exact))
 
 
 def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
@@ -122,8 +122,8 @@ def _attended(context: ObserverContext) -> dict[str, list[float]]:
         context.memo["attention"] = attention_errors(
             dtype_of(context.expected.training.precision, device), device
         )
-    found: dict[str, list[float]] = context.memo["attention"]
-    return found
+    errors: dict[str, list[float]] = context.memo["attention"]
+    return errors
 
 
 def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
@@ -140,12 +140,12 @@ def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
         "efficient": "EFFICIENT_ATTENTION",
         "cudnn": "CUDNN_ATTENTION",
     }
-    found = {
+    errors_by_backend = {
         name: _errors(getattr(SDPBackend, constant), kind, device)
         for name, constant in backends.items()
         if hasattr(SDPBackend, constant)
     }
-    return {name: errors for name, errors in found.items() if errors}
+    return {name: errors for name, errors in errors_by_backend.items() if errors}
 
 
 def _errors(backend: Any, kind: Any, device: str) -> list[float]:
@@ -160,7 +160,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
         operands = [normal_tensor((2, 4, 128, head), generator).to(kind) for _ in range(3)]
         with sdpa_kernel([SDPBackend.MATH]):
             truth = scaled_dot_product_attention(
-                *(one.double() for one in operands), is_causal=True
+                *(operand.double() for operand in operands), is_causal=True
             )
         try:
             # torch explains in warnings why a backend cannot run; that it cannot is all that counts
@@ -170,7 +170,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
                 pairs.append(
                     relative_errors(
                         scaled_dot_product_attention(
-                            *(one.to(device) for one in operands), is_causal=True
+                            *(operand.to(device) for operand in operands), is_causal=True
                         ),
                         truth,
                     )

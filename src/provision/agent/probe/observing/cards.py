@@ -74,12 +74,12 @@ def measure_each_card(
 
     `report` is called with the card, so that a card that hangs can be named.
     """
-    found = []
+    results = []
     for card in cards:
         report(card.name)
-        found.append(_on(card, measure))
+        results.append(_on(card, measure))
     report("")
-    return found
+    return results
 
 
 def measure_all_cards(
@@ -102,21 +102,21 @@ def measure_all_cards(
 
 def readings_of_worst(
     cards: Sequence[ComputeDevice],
-    found: Sequence[Mapping[str, Any]],
+    measured: Sequence[Mapping[str, Any]],
     rank: Callable[[Mapping[str, Any]], float],
 ) -> Readings:
     """Return the readings of the card with the lowest rank, and of several cards also each one's.
 
     NaN is the lowest rank.
     """
-    ranks = [-math.inf if math.isnan(number) else number for number in map(rank, found)]
-    worst = dict(found[ranks.index(min(ranks))])
+    ranks = [-math.inf if math.isnan(number) else number for number in map(rank, measured)]
+    worst = dict(measured[ranks.index(min(ranks))])
     if len(cards) < 2:
         return worst
     return {
         **worst,
         CARD_NAMES_KEY: [card.name for card in cards],
-        **{f"{PER_CARD_PREFIX}{key}": [one[key] for one in found] for key in worst},
+        **{f"{PER_CARD_PREFIX}{key}": [readings[key] for readings in measured] for key in worst},
     }
 
 

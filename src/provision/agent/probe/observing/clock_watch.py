@@ -57,12 +57,12 @@ class ClockWatch:
     def _look(self) -> None:
         try:
             with Nvml() as library:
-                places = find_visible_devices(library.identities(), self._environ).indices
+                shown = find_visible_devices(library.identities(), self._environ).indices
                 while True:
                     masks = [
                         mask
-                        for place, mask in enumerate(library.clock_reasons())
-                        if places is None or place in places
+                        for index, mask in enumerate(library.clock_reasons())
+                        if shown is None or index in shown
                     ]
                     if any(mask is not None for mask in masks):
                         self._asked += 1

@@ -88,10 +88,10 @@ def fill_memory(
 
 def _share_held(readings: ObservedValues) -> float:
     """Rank a card with less than was free below one of which less is free."""
-    total, free, required, held = (
+    total, free, required, filled = (
         readings[f"memory.{name}_bytes"] for name in ("total", "free", "wanted", "held")
     )
-    return float(free / total - 10 * (required - held) / total)
+    return float(free / total - 10 * (required - filled) / total)
 
 
 def _written(context: ObserverContext) -> Readings:
@@ -275,7 +275,9 @@ def _live_values(library: Nvml | None, address: str) -> list[Readings]:
         cards = list(zip(library.addresses(), library.live_values(), strict=False))
     except NvmlError:
         return []
-    return [card for place, card in cards if place == address] or [card for _, card in cards]
+    return [card for card_address, card in cards if card_address == address] or [
+        card for _, card in cards
+    ]
 
 
 OBSERVERS = {

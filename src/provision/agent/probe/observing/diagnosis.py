@@ -65,24 +65,24 @@ def _told(output: str, errors: str) -> Readings:
 
 def _results(part: Any, test: str) -> Iterator[tuple[str, str, str]]:
     if isinstance(part, list):
-        for one in part:
-            yield from _results(one, test)
+        for value in part:
+            yield from _results(value, test)
     elif isinstance(part, dict):
         test = str(part.get("name") or test)
         if isinstance(part.get("status"), str) and test:
             yield test, part["status"], _reason(part.get("warnings") or part.get("info"))
-        for key, one in part.items():
+        for key, value in part.items():
             # The summary repeats the results of the test, without the reason.
             if key != "test_summary":
-                yield from _results(one, test)
+                yield from _results(value, test)
 
 
-def _reason(told: Any) -> str:
-    if isinstance(told, list):
-        return "; ".join(filter(None, (_reason(one) for one in told)))
-    if isinstance(told, dict):
-        return str(told.get("warning") or "")
-    return str(told) if told else ""
+def _reason(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(filter(None, (_reason(item) for item in value)))
+    if isinstance(value, dict):
+        return str(value.get("warning") or "")
+    return str(value) if value else ""
 
 
 OBSERVERS = {"D10": _diagnosis}

@@ -99,13 +99,13 @@ def _survey(context: ObserverContext) -> Readings:
     return survey
 
 
-def _visible(found: Readings, environ: Environ) -> Readings:
+def _visible(survey: Readings, environ: Environ) -> Readings:
     """Return the cards that CUDA shows with these variables; all if that is unknown."""
-    cards = found["cards"]
+    cards = survey["cards"]
     visible = find_visible_devices(cards, environ)
-    kept = cards if visible.indices is None else [cards[place] for place in visible.indices]
+    kept = cards if visible.indices is None else [cards[index] for index in visible.indices]
     return {
-        **found,
+        **survey,
         "cards": kept,
         "shown": visible.count,
         "there": len(cards),

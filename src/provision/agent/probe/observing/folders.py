@@ -51,14 +51,15 @@ def observe_folders(context: ObserverContext) -> Readings:
 
 def describe_writability(folder: Path) -> str:
     """Return "writable", "can be made" (in the nearest existing folder), or why not."""
-    there = next(
-        (one for one in (folder, *folder.parents) if describe_path(one) != "absent"), folder
+    existing = next(
+        (parent for parent in (folder, *folder.parents) if describe_path(parent) != "absent"),
+        folder,
     )
-    if (found := describe_path(there)) != "folder":
-        return found
+    if (state := describe_path(existing)) != "folder":
+        return state
     try:
-        with tempfile.TemporaryFile(dir=there):
-            return "writable" if there == folder else "can be made"
+        with tempfile.TemporaryFile(dir=existing):
+            return "writable" if existing == folder else "can be made"
     except OSError as error:
         return f"not writable: {error.strerror}"
 
@@ -66,12 +67,12 @@ def describe_writability(folder: Path) -> str:
 def describe_path(path: Path) -> str:
     """Return "folder", "not a folder", "absent", or "not reachable: WHY"."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except OSError as error:
         return f"not reachable: {error.strerror}"
-    return "folder" if stat.S_ISDIR(found.st_mode) else "not a folder"
+    return "folder" if stat.S_ISDIR(status.st_mode) else "not a folder"
 
 
 def _runs_programs(folder: Path) -> bool | None:

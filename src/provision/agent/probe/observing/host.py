@@ -160,7 +160,7 @@ def _person(context: ObserverContext) -> Readings:
         "user.caches_in_home": [
             name
             for name, variables in _CACHES.items()
-            if not any(context.environ.get(one) for one in variables)
+            if not any(context.environ.get(variable) for variable in variables)
         ],
         "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
         "user.umask": f"{umask:04o}",
@@ -189,8 +189,8 @@ def _declared_paths(context: ObserverContext) -> Readings:
 
 
 def _path_state(path: Path, nonce: str) -> str:
-    if (found := folders.describe_path(path)) != "folder":
-        return found
+    if (state := folders.describe_path(path)) != "folder":
+        return state
     first = path / f".provision-probe-{nonce[:12]}-{os.getpid()}"
     second = first.with_name(first.name + "-renamed")
     try:
@@ -220,12 +220,12 @@ def _filesystem(root: Path, path: Path) -> str | None:
 
 
 def _harmful_variables(context: ObserverContext) -> Readings:
-    found = {}
+    readings = {}
     for name in HARMFUL_VARIABLES:
         value = harmful_part(name, context.environ.get(name, ""), context.root)
         if value and name not in context.expected.env:
-            found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
-    return found
+            readings[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
+    return readings
 
 
 def _declared_variables(context: ObserverContext) -> Readings:

@@ -83,7 +83,7 @@ def _place(context: ObserverContext) -> Readings:
         "host.container": next(
             (kind for kind, marker in _CONTAINERS if os.path.exists(context.root / marker)), None
         ),
-        "host.machine": next((name for name, words in _VENDORS if words in vendor), None)
+        "host.machine": next((name for name, text in _VENDORS if text in vendor), None)
         or _hypervisor(context.root),
     }
 
@@ -154,10 +154,10 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
             check=False,
             cwd="/",
         )
-        found: dict[str, str] = json.loads(answer.stdout.rpartition(_MARK)[2])
+        variables: dict[str, str] = json.loads(answer.stdout.rpartition(_MARK)[2])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return found
+    return variables
 
 
 def _offline(context: ObserverContext) -> Readings:

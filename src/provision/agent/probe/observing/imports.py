@@ -62,7 +62,7 @@ def _live(dist: Distribution, module: ModuleType) -> list[str] | None:
         )
     except UnreadableVersion:
         return None
-    releases = {(*one.release, 0, 0)[:3] for one in pair}
+    releases = {(*version.release, 0, 0)[:3] for version in pair}
     return [str(reported), dist.version] if len(releases) > 1 else None
 
 

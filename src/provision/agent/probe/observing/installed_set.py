@@ -31,22 +31,22 @@ def read_conda_packages(context: ObserverContext) -> dict[str, CondaProvidedPack
     packages = read_install_result(context.expected.provenance_file).get("packages")
     reported = packages if isinstance(packages, dict) else {}
     of_conda = {
-        name: one
-        for name, one in reported.items()
-        if isinstance(one, dict) and str(one.get("conda")) in context.expected.conda
+        name: package
+        for name, package in reported.items()
+        if isinstance(package, dict) and str(package.get("conda")) in context.expected.conda
     }
-    found = {}
-    for name, one in of_conda.items():
-        remade, version = one.get("remade"), one.get("version")
+    provided = {}
+    for name, package in of_conda.items():
+        remade, version = package.get("remade"), package.get("version")
         paths = (
             [path for path in remade if isinstance(path, str)] if isinstance(remade, list) else []
         )
         if isinstance(version, str):
-            found[str(name)] = CondaProvidedPackage(
+            provided[str(name)] = CondaProvidedPackage(
                 version,
                 frozenset(os.path.normpath(os.path.join(sys.prefix, path)) for path in paths),
             )
-    return found or None
+    return provided or None
 
 
 def read_install_result(path: str) -> Readings:

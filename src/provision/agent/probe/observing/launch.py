@@ -46,11 +46,11 @@ def _strategy(context: ObserverContext) -> Readings:
     module = "trainer" if context.expected.proof is Proof.HF_TRAINER else "loop"
     recipe = shared_recipe(Recipe.of(context.expected), launch)
     folder = scratch_folder(context.scratch, "launch")
-    found = launch_readings(run_launcher(launch, recipe, module, folder, _environment(context)))
+    readings = launch_readings(run_launcher(launch, recipe, module, folder, _environment(context)))
     if launch.strategy == "ddp":
-        found["launch.weights_error"] = _error(context, folder, recipe, module)
+        readings["launch.weights_error"] = _error(context, folder, recipe, module)
     return {
-        **found,
+        **readings,
         "launch.by": launch.effective_launcher,
         "launch.run_s": time.perf_counter() - began,
     }
@@ -87,11 +87,11 @@ def run_launcher(
             timeout=PATIENCE_S + 30,
             check=False,
         )
-    said = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
+    notes = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
     if stuck := stuck_frames(folder):
         raise TimeoutError(f"the processes did not end within {PATIENCE_S} s: {'; '.join(stuck)}")
-    errors = [rank["error"] for rank in said if "error" in rank]
-    if errors or ended.returncode or not said:
+    errors = [rank["error"] for rank in notes if "error" in rank]
+    if errors or ended.returncode or not notes:
         # The first to fail has the reason; the others only lost it.
         raise RuntimeError(
             errors[0]
@@ -99,7 +99,7 @@ def run_launcher(
             else f"{launch.effective_launcher} ended with {ended.returncode}: "
             f"{_last_words(folder / 'launch.log')}"
         )
-    return said
+    return notes
 
 
 def launch_readings(ranks: list[Readings]) -> Readings:

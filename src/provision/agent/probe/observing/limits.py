@@ -20,12 +20,12 @@ def observe_limits(context: ObserverContext) -> Readings:
         import resource
     except ImportError:
         return {**dict.fromkeys(_LIMITS), "host.pids": None}
-    found = {
+    values = {
         key: resource.getrlimit(getattr(resource, name))[0]
         for key, name in _LIMITS.items()
         if hasattr(resource, name)
     }
     limits = {
-        key: None if value == resource.RLIM_INFINITY else value for key, value in found.items()
+        key: None if value == resource.RLIM_INFINITY else value for key, value in values.items()
     }
     return {**dict.fromkeys(_LIMITS), **limits, "host.pids": process_limit(context.root)}

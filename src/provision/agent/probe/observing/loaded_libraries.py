@@ -71,7 +71,7 @@ def _libraries(context: ObserverContext) -> Readings:
 def _folders() -> list[str]:
     prefix = os.path.realpath(sys.prefix)
     return [
-        *(os.path.realpath(one) for one in _site_packages()),
+        *(os.path.realpath(folder) for folder in _site_packages()),
         *([prefix] if prefix not in _OF_SYSTEMS else []),
     ]
 
@@ -94,13 +94,13 @@ def _is_inside(path: str, folders: Iterable[str]) -> bool:
         return True
     # An installer may link each file into its cache; the kernel then names the file there.
     name = escape(os.path.basename(path))
-    places = (
-        one
+    matches = (
+        match
         for folder in folders
         for depth in ("*", "*/*", "*/*/*")
-        for one in glob(f"{escape(folder)}/{depth}/{name}")
+        for match in glob(f"{escape(folder)}/{depth}/{name}")
     )
-    return any(Path(one).resolve() == Path(path) for one in places)
+    return any(Path(match).resolve() == Path(path) for match in matches)
 
 
 OBSERVERS = {"P08": _libraries}

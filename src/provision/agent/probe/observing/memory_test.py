@@ -29,12 +29,12 @@ def allocate_blocks(device: str, most: int, block: int) -> list[Any]:
 
 def count_wrong_words(blocks: Sequence[Any]) -> int:
     """Return how many 8-byte words differ: all blocks are written before the first is read."""
-    found = 0
+    wrong = 0
     for pattern in PATTERNS:
         fill_blocks(blocks, pattern)
-        found += count_differing_words(blocks, pattern)
+        wrong += count_differing_words(blocks, pattern)
     write_addresses(blocks)
-    return found + count_misplaced_words(blocks)
+    return wrong + count_misplaced_words(blocks)
 
 
 def fill_blocks(blocks: Sequence[Any], pattern: int) -> None:
@@ -52,22 +52,22 @@ def write_addresses(blocks: Sequence[Any]) -> None:
     """Write into each word its own number, which finds two addresses that lead to one cell."""
     import torch
 
-    for place, block in enumerate(blocks):
-        torch.arange(place * len(block), (place + 1) * len(block), out=block)
+    for position, block in enumerate(blocks):
+        torch.arange(position * len(block), (position + 1) * len(block), out=block)
 
 
 def count_misplaced_words(blocks: Sequence[Any]) -> int:
     """Return how many words do not hold their own number."""
     import torch
 
-    found = 0
-    for place, block in enumerate(blocks):
+    wrong = 0
+    for position, block in enumerate(blocks):
         # An eighth at a time: the numbers to compare with need memory, and most of it is in use.
         step = max(1, len(block) // 8)
         for start in range(0, len(block), step):
             part = block[start : start + step]
-            first = place * len(block) + start
-            found += int(
+            first = position * len(block) + start
+            wrong += int(
                 (part != torch.arange(first, first + len(part), device=block.device)).sum()
             )
-    return found
+    return wrong

@@ -17,7 +17,7 @@ def available_bytes(root: Path) -> int | None:
     free = _field(root / "proc/meminfo", "MemAvailable")
     limit, used = memory_limit(root), memory_used(root)
     left = max(0, limit - used) if limit is not None and used is not None else None
-    return min([one for one in (free, left) if one is not None], default=None)
+    return min([count for count in (free, left) if count is not None], default=None)
 
 
 class ProcessMemoryPeak:

@@ -50,7 +50,7 @@ def _sums(context: ObserverContext) -> Readings:
 def _bandwidth(context: ObserverContext) -> Readings:
     run = _ran(context, "bandwidth", _MESSAGES)
     best = (
-        min((max(one["bus_gb_s"]) for one in run.rank_reports), default=None)
+        min((max(report["bus_gb_s"]) for report in run.rank_reports), default=None)
         if run and len(run.rank_reports) == context.expected.gpu_count
         else None
     )
@@ -75,9 +75,9 @@ def readings_of(name: str, run: ProcessGroupRun | None) -> Readings:
     if run is None:
         return {f"several.{name}_wrong": None}
     return {
-        f"several.{name}_wrong": sum(one["wrong"] for one in run.rank_reports),
+        f"several.{name}_wrong": sum(report["wrong"] for report in run.rank_reports),
         f"several.{name}_wrong_ranks": [
-            rank for rank, one in enumerate(run.rank_reports) if one["wrong"]
+            rank for rank, report in enumerate(run.rank_reports) if report["wrong"]
         ],
         f"several.{name}_ranks": len(run.rank_reports),
         f"several.{name}_exit": run.code,

@@ -74,10 +74,10 @@ def _default_endpoint() -> str | None:
             )
         except OSError:
             continue
-        found = re.search(
+        match = re.search(
             r"^_?(?:HF_)?DEFAULT_ENDPOINT\s*=\s*[\"'](https?://[^\"']+)", text, re.MULTILINE
         )
-        return found[1] if found else None
+        return match[1] if match else None
     return None
 
 
@@ -172,12 +172,12 @@ def _within(seconds: float, ask: Callable[[], _T]) -> _T:
 
     The system's look-up of names has no limit, so it is left in a thread that may hang.
     """
-    found: list[_T] = []
+    results: list[_T] = []
     raised: list[BaseException] = []
 
     def look() -> None:
         try:
-            found.append(ask())
+            results.append(ask())
         except BaseException as error:  # noqa: BLE001
             raised.append(error)
 
@@ -186,6 +186,6 @@ def _within(seconds: float, ask: Callable[[], _T]) -> _T:
     thread.join(seconds)
     if raised:
         raise raised[0]
-    if not found:
+    if not results:
         raise TimeoutError
-    return found[0]
+    return results[0]

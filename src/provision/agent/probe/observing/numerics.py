@@ -81,15 +81,15 @@ def _errors_of_products(context: ObserverContext) -> Readings:
         **({"fp16": torch.float16} if cards else {}),
     }
     sizes = {"": (_SHAPE, 1), **({"_large": (_LARGE, _EVERY)} if cards else {})}
-    found: list[Readings] = [{} for _ in cards or [CPU]]
+    measured: list[Readings] = [{} for _ in cards or [CPU]]
     for name, kind in kinds.items():
         for size, (shape, every) in sizes.items():
-            for one, (error, outside) in zip(
-                found,
+            for readings, (error, outside) in zip(
+                measured,
                 product_errors(name, kind, cards or [CPU], shape, every, context.report_progress),
                 strict=True,
             ):
-                one.update(
+                readings.update(
                     {
                         f"numerics.{name}{size}_error": error,
                         f"numerics.{name}{size}_outside": outside,
@@ -97,7 +97,7 @@ def _errors_of_products(context: ObserverContext) -> Readings:
                 )
     return {
         "numerics.device": "cuda" if cards else "cpu",
-        **readings_of_worst(cards, found, lambda one: -float(sum(one.values()))),
+        **readings_of_worst(cards, measured, lambda readings: -float(sum(readings.values()))),
     }
 
 
@@ -161,14 +161,14 @@ def _convolutions(context: ObserverContext) -> Readings:
     import torch
 
     device = device_of(context)
-    found = {"numerics.device": device, "numerics.conv_error": convolution_error(device)}
+    readings = {"numerics.device": device, "numerics.conv_error": convolution_error(device)}
     if device == "cuda":
         torch.backends.cudnn.enabled = False
         try:
-            found["numerics.conv_plain_error"] = convolution_error(device)
+            readings["numerics.conv_plain_error"] = convolution_error(device)
         finally:
             torch.backends.cudnn.enabled = True
-    return found
+    return readings
 
 
 def convolution_error(device: str) -> list[float]:
@@ -191,10 +191,10 @@ def _convolved(
     generator = seeded_generator()
     operands = [normal_tensor(inputs, generator), normal_tensor(weights, generator)]
     sides = []
-    for kind, place in ((torch.float64, "cpu"), (torch.float32, device)):
-        leaves = [one.to(place, kind).requires_grad_() for one in operands]
+    for kind, device_name in ((torch.float64, "cpu"), (torch.float32, device)):
+        leaves = [operand.to(device_name, kind).requires_grad_() for operand in operands]
         result = convolve(*leaves, padding=1)
-        upstream = normal_tensor(result.shape, seeded_generator(SEED + 1)).to(place, kind)
+        upstream = normal_tensor(result.shape, seeded_generator(SEED + 1)).to(device_name, kind)
         result.backward(upstream)
         sides.append([result, *(leaf.grad for leaf in leaves)])
     for truth, computed in zip(*sides, strict=True):
@@ -225,12 +225,12 @@ def fp8_error(device: str) -> list[float]:
 
     generator = seeded_generator()
     left, right = normal_tensor((256, 512), generator), normal_tensor((256, 512), generator)
-    left, right = (one.to(torch.float8_e4m3fn).to(device) for one in (left, right))
+    left, right = (matrix.to(torch.float8_e4m3fn).to(device) for matrix in (left, right))
     result = scaled_product(left, right.t(), torch.tensor(1.0, device=device))
     return list(relative_errors(result, left.cpu().double() @ right.cpu().double().t()))
 
 
-def scaled_product(left: Any, right: Any, one: Any) -> Any:
+def scaled_product(left: Any, right: Any, scale: Any) -> Any:
     """Multiply two fp8 matrices into bf16, both scaled; by the public function if torch has it."""
     import torch
 
@@ -238,9 +238,9 @@ def scaled_product(left: Any, right: Any, one: Any) -> Any:
     if hasattr(functional, "scaled_mm"):
         whole = functional.ScalingType.TensorWise
         return functional.scaled_mm(
-            left, right, one, whole, one, whole, output_dtype=torch.bfloat16
+            left, right, scale, whole, scale, whole, output_dtype=torch.bfloat16
         )
-    return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    return torch._scaled_mm(left, right, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)
 
 
 def _twice(context: ObserverContext) -> Readings:
@@ -248,12 +248,12 @@ def _twice(context: ObserverContext) -> Readings:
     here = is_repeatable(CPU.device)
     if not cards:
         return {"numerics.repeats": here}
-    found = measure_each_card(
+    measured = measure_each_card(
         cards,
         lambda card: {"numerics.repeats": here and is_repeatable(card.device)},
         context.report_progress,
     )
-    return readings_of_worst(cards, found, lambda one: float(one["numerics.repeats"]))
+    return readings_of_worst(cards, measured, lambda one: float(one["numerics.repeats"]))
 
 
 def is_repeatable(device: str) -> bool:
@@ -289,12 +289,12 @@ def compute_into_nan_memory(kind: Any, device: str) -> list[Any]:
     def empty() -> Any:
         return torch.full((64, 256), math.nan, dtype=kind, device=device)
 
-    one = normal_tensor((64, 256), seeded_generator()).to(kind).to(device)
+    operand = normal_tensor((64, 256), seeded_generator()).to(kind).to(device)
     outs = [empty() for _ in range(4)]
-    torch.add(one, one, out=outs[0])
-    torch.tanh(one, out=outs[1])
-    torch.mul(one, one, out=outs[2])
-    torch.softmax(one, -1, out=outs[3])
+    torch.add(operand, operand, out=outs[0])
+    torch.tanh(operand, out=outs[1])
+    torch.mul(operand, operand, out=outs[2])
+    torch.softmax(operand, -1, out=outs[3])
     return outs
 
 

@@ -48,7 +48,9 @@ def query_nvidia_smi() -> Readings | None:
     for fields in _MORE:
         _, more = _query(program, fields)
         if len(more) == len(rows):
-            rows = [{**row, **one} for row, one in zip(rows, more, strict=True)]
+            rows = [
+                {**row, **fields_of_card} for row, fields_of_card in zip(rows, more, strict=True)
+            ]
     return {
         "error": None,
         "driver": rows[0]["driver_version"],

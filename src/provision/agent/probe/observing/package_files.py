@@ -53,28 +53,29 @@ def observe_files(context: ObserverContext) -> Readings:
         for name in locked
     }
     fine = find_matching_files(
-        {file for one in compared.values() for file in one.flaws},
+        {file for comparison in compared.values() for file in comparison.flaws},
         records.values(),
-        hashed=any(one.hashed for one in compared.values()),
+        hashed=any(comparison.hashed for comparison in compared.values()),
     )
-    found: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
-    for name, one in compared.items():
+    flaws_by_kind: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
+    for name, comparison in compared.items():
         remade = brought[name].rebuilt_files if name in brought else frozenset()
-        kind = _kind_of_flaws(records[winners[name].metadata], noted[name], one)
-        found[kind] += [
+        kind = _kind_of_flaws(records[winners[name].metadata], noted[name], comparison)
+        flaws_by_kind[kind] += [
             f"{name}: {flaw}"
-            for file, flaw in one.flaws.items()
+            for file, flaw in comparison.flaws.items()
             if file not in fine and file not in remade
         ]
     stray_pth, stray = _stray(dists, records, own=is_own_environment(context))
     return {
-        "packages.files": sum(one.files for one in compared.values()),
-        **{f"packages.{kind}": flaws[:MAX_NAMED] for kind, flaws in found.items()},
+        "packages.files": sum(comparison.files for comparison in compared.values()),
+        **{f"packages.{kind}": flaws[:MAX_NAMED] for kind, flaws in flaws_by_kind.items()},
         "packages.stray_pth": stray_pth[:MAX_NAMED],
         "packages.stray": stray[:MAX_NAMED],
-        "_packages.altered_count": len(found["altered"]),
-        "_packages.hashed": sum(one.hashed for one in compared.values()),
-        "_packages.since_installed": bool(noted) and all(one.snapshot for one in noted.values()),
+        "_packages.altered_count": len(flaws_by_kind["altered"]),
+        "_packages.hashed": sum(comparison.hashed for comparison in compared.values()),
+        "_packages.since_installed": bool(noted)
+        and all(comparison.snapshot for comparison in noted.values()),
         "_packages.own": is_own_environment(context),
     }
 
@@ -100,7 +101,9 @@ def _stray(
     prefix = os.path.realpath(sys.prefix)
     pth: list[str] = []
     others: list[str] = []
-    for folder in dict.fromkeys(os.path.realpath(one) for one in site.getsitepackages()):
+    for folder in dict.fromkeys(
+        os.path.realpath(folder_name) for folder_name in site.getsitepackages()
+    ):
         if is_below(folder, prefix) or not own:
             more_pth, more = find_unlisted_files(
                 folder,

@@ -79,17 +79,17 @@ def _judged_python(dist: Distribution) -> tuple[bool, str]:
 
 
 def _judged(
-    dist: Distribution, requirement: Requirement, found: Distribution | None
+    dist: Distribution, requirement: Requirement, installed: Distribution | None
 ) -> tuple[bool, str]:
     """Return whether a requirement is unmet, and what is wrong with it ("" for nothing)."""
     needs = f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}"
-    if found is None:
+    if installed is None:
         return True, f"{needs}, which is not installed"
     try:
         return (
             (False, "")
-            if specifier_allows(requirement.specifier, found.version)
-            else (True, f"{needs}, installed is {found.version}")
+            if specifier_allows(requirement.specifier, installed.version)
+            else (True, f"{needs}, installed is {installed.version}")
         )
     except UnreadableVersion as error:
         return False, f"{dist.name}: {error}"
@@ -100,7 +100,7 @@ def _active_requirements(
 ) -> list[tuple[Distribution, Requirement | None, str]]:
     """All requirements in force, with those of the extras that other requirements ask for."""
     pending = [(dist, "") for dist in winners.values()]
-    asked = {(dist.name, "") for dist, _ in pending}
+    known = {(dist.name, "") for dist, _ in pending}
     active: list[tuple[Distribution, Requirement | None, str]] = []
     while pending:
         dist, extra = pending.pop()
@@ -119,8 +119,8 @@ def _active_requirements(
                 fresh = [
                     (target, name)
                     for name in requirement.extras
-                    if target is not None and (target.name, name) not in asked
+                    if target is not None and (target.name, name) not in known
                 ]
                 pending += [(dist, name) for dist, name in fresh if dist is not None]
-                asked |= {(requirement.name, name) for _, name in fresh}
+                known |= {(requirement.name, name) for _, name in fresh}
     return active

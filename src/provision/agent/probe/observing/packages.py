@@ -61,35 +61,37 @@ def _made_with() -> str | None:
             }
     except (OSError, UnicodeDecodeError):
         return None
-    found = re.match(
+    version = re.match(
         r"\d+\.\d+\.\d+", reported.get("version_info") or reported.get("version") or ""
     )
-    return found[0] if found else None
+    return version[0] if version else None
 
 
 def _locked_set(context: ObserverContext) -> Readings:
-    found = {name: dist.version for name, dist in active_distributions(inventory(context)).items()}
+    installed = {
+        name: dist.version for name, dist in active_distributions(inventory(context)).items()
+    }
     brought = read_conda_packages(context)
     shown = set(context.expected.direct) | ({"torch"} & set(context.expected.packages))
     return {
-        "_packages.installed": found,
-        "_packages.brought": {name: one.version for name, one in brought.items()}
+        "_packages.installed": installed,
+        "_packages.brought": {name: package.version for name, package in brought.items()}
         if brought is not None
         else None,
         "_packages.damaged": find_damaged_distributions(inventory(context), package_entries()),
-        "packages.count": len(found),
-        "packages.digest": canonical_digest(_compared(context, found)),
+        "packages.count": len(installed),
+        "packages.digest": canonical_digest(_compared(context, installed)),
         "packages.provenance": _provenance(context.expected.provenance_file),
-        **{f"package.{name}": found.get(name) for name in sorted(shown)},
+        **{f"package.{name}": installed.get(name) for name in sorted(shown)},
     }
 
 
-def _compared(context: ObserverContext, found: dict[str, str]) -> dict[str, str]:
+def _compared(context: ObserverContext, installed: dict[str, str]) -> dict[str, str]:
     """Return the packages that identify an environment, without those of its image or conda."""
     locked, besides = context.expected.packages, _besides(context)
     return {
         name: version
-        for name, version in found.items()
+        for name, version in installed.items()
         if name in locked or not (context.expected.shared or name in besides)
     }
 
@@ -178,7 +180,7 @@ def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
         )
         | sys.stdlib_module_names
     )
-    found = []
+    shadowed = []
     for entry in foreign:
         for name in sorted(top_level_modules(entry) & own):
             spec = PathFinder.find_spec(name)
@@ -191,8 +193,8 @@ def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
                     for kind in ("stdlib", "platstdlib")
                 )
             ):
-                found.append(f"{name} from {origin}")
-    return found
+                shadowed.append(f"{name} from {origin}")
+    return shadowed
 
 
 OBSERVERS = {

@@ -140,15 +140,15 @@ def _two_steps(context: ObserverContext) -> Readings:
     if plan.device == "cpu" and available is not None:
         limit_process_memory(available)
     peak = TorchMemoryPeak() if plan.device == "cuda" else ProcessMemoryPeak()
-    error, found = _tried(context, plan)
+    error, result = _tried(context, plan)
     return {
         **reported,
         "rehearsal.out_of_memory": error,
-        "rehearsal.parameters": found.parameters if found else None,
-        "rehearsal.trained": found.trained if found else None,
-        "rehearsal.steps": len(found.losses) if found else 0,
-        "rehearsal.finite": found.finite if found else None,
-        "rehearsal.step_s": found.steps_s[-1] if found and found.steps_s else None,
+        "rehearsal.parameters": result.parameters if result else None,
+        "rehearsal.trained": result.trained if result else None,
+        "rehearsal.steps": len(result.losses) if result else 0,
+        "rehearsal.finite": result.finite if result else None,
+        "rehearsal.step_s": result.steps_s[-1] if result and result.steps_s else None,
         "rehearsal.peak_bytes": peak.bytes(),
         "rehearsal.memory_bytes": _card_bytes() if plan.device == "cuda" else available,
     }
@@ -190,11 +190,11 @@ def _rate() -> float:
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # Two threads of one core gain nothing, and are far slower next to another program.
     torch.set_num_threads(max(1, cpus // 2))
-    one = torch.randn(_SIDE, _SIDE)
+    matrix = torch.randn(_SIDE, _SIDE)
     took = []
     for _ in range(_TRIES):
         began = time.perf_counter()
-        one @ one
+        matrix @ matrix
         took.append(time.perf_counter() - began)
     return float(2 * _SIDE**3 / min(took))
 

@@ -27,10 +27,10 @@ def _build(_bench: ObserverContext) -> Readings:
     }
 
 
-def _mkl(told: str) -> str | None:
+def _mkl(configuration: str) -> str | None:
     """Return the version of MKL in torch's build: results on a CPU depend on it."""
-    found = re.search(r"Math Kernel Library Version (\S+)", told)
-    return found[1] if found else None
+    match = re.search(r"Math Kernel Library Version (\S+)", configuration)
+    return match[1] if match else None
 
 
 def _device(context: ObserverContext) -> Readings:
@@ -55,19 +55,19 @@ def _errors(context: ObserverContext) -> dict[str, str]:
 
     Empty where no card is declared: then none is woken.
     """
-    found = {}
+    errors = {}
     for card in torch_cards(context):
         name = card.name or "cuda:0"
         context.report_progress(name)
         try:
             with card.current():
-                said = _added(card.device)
+                problem = _added(card.device)
         except Exception as error:  # noqa: BLE001
-            said = f"{type(error).__name__}: {_first_line(error)}"
-        if said:
-            found[name] = said
+            problem = f"{type(error).__name__}: {_first_line(error)}"
+        if problem:
+            errors[name] = problem
     context.report_progress("")
-    return found
+    return errors
 
 
 def _added(device: str) -> str:
@@ -87,10 +87,10 @@ def _why_none() -> Readings:
 
     try:
         torch.cuda.init()
-        said = None
+        reason = None
     except (RuntimeError, AssertionError) as error:
-        said = _first_line(error)
-    return {"gpu.why": said, "gpu.cuda_code": init_code()}
+        reason = _first_line(error)
+    return {"gpu.why": reason, "gpu.cuda_code": init_code()}
 
 
 def init_code() -> int | None:

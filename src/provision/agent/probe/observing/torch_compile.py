@@ -26,17 +26,24 @@ def _tools(context: ObserverContext) -> Readings:
         context.environ.get(name, "").partition(" ")[0]
         for name in (("CC", "CXX") if card else ("CXX",))
     ]
-    words = [word for word in named if word] + list(CUDA_COMPILERS if card else CPU_COMPILERS)
+    commands = [command for command in named if command] + list(
+        CUDA_COMPILERS if card else CPU_COMPILERS
+    )
     compiler, headers = find_compiler(
-        words, context.environ.get("PATH"), sysconfig.get_path("include")
+        commands, context.environ.get("PATH"), sysconfig.get_path("include")
     )
     return {"compile.compiler": compiler, "compile.headers": headers}
 
 
-def find_compiler(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
+def find_compiler(
+    commands: Sequence[str], path: str | None, include: str
+) -> tuple[str | None, bool]:
     """Return the first compiler found, None for none, and whether Python.h is in `include`."""
-    found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
-    return found, os.path.exists(os.path.join(include, "Python.h"))
+    compiler = next(
+        (os.path.basename(command) for command in commands if shutil.which(command, path=path)),
+        None,
+    )
+    return compiler, os.path.exists(os.path.join(include, "Python.h"))
 
 
 def _compiled(context: ObserverContext) -> Readings:

@@ -61,8 +61,8 @@ def _precision(context: ObserverContext) -> Readings:
 
 
 def _placement(context: ObserverContext) -> Readings:
-    found: Readings = context.memo["built"].placement()
-    return found
+    readings: Readings = context.memo["built"].placement()
+    return readings
 
 
 def _checkpoint(context: ObserverContext) -> Readings:
@@ -124,12 +124,12 @@ def _adapter(context: ObserverContext) -> Readings:
 
     if context.expected.training.method == "qlora" and context.memo["recipe"].device != "cuda":
         return {}
-    found = train_adapter(
+    results = train_adapter(
         context.memo["recipe"],
         scratch_folder(context.scratch, "adapter"),
         quantized=context.expected.training.method == "qlora",
     )
-    return {f"train.adapter_{name}": value for name, value in found.items()}
+    return {f"train.adapter_{name}": value for name, value in results.items()}
 
 
 def _proof_module(context: ObserverContext) -> Any:

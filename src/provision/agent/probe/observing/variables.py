@@ -118,7 +118,9 @@ def harmful_part(name: str, value: str, root: Path) -> str:
         return ""
     if name != _PATH_OF_LIBRARIES:
         return value
-    return ":".join(one for one in re.split("[:;]", value) if one and not _holds_driver(one, root))
+    return ":".join(
+        folder for folder in re.split("[:;]", value) if folder and not _holds_driver(folder, root)
+    )
 
 
 def describe_harm(name: str, value: str) -> str:

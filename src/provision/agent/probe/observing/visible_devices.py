@@ -29,43 +29,43 @@ def find_visible_devices(cards: Sequence[Mapping[str, Any]], environ: Environ) -
     """
     everything = VisibleDevices(len(cards), tuple(range(len(cards))))
     text = environ.get("CUDA_VISIBLE_DEVICES")
-    words = [word.strip() for word in (text or "").split(",")]
-    by_uuid = [word for word in words if word.startswith("GPU-")]
+    names = [name.strip() for name in (text or "").split(",")]
+    by_uuid = [name for name in names if name.startswith("GPU-")]
     if (
         text is None
-        or any(word.startswith("MIG-") for word in words)
+        or any(name.startswith("MIG-") for name in names)
         or any(card["mig"] for card in cards)
     ):
         return everything
     if by_uuid and not all(card["uuid"] for card in cards):
         return VisibleDevices(len(cards), None) if len(cards) > 1 else everything
-    places = _named(words, cards)
+    indices = _named(names, cards)
     if (
-        not places
-        or len(places) == len(cards)
-        or len(by_uuid) == len(words)
+        not indices
+        or len(indices) == len(cards)
+        or len(by_uuid) == len(names)
         or _ordered(cards, environ)
     ):
-        return VisibleDevices(len(places), tuple(sorted(places)))
-    return VisibleDevices(len(places), None)
+        return VisibleDevices(len(indices), tuple(sorted(indices)))
+    return VisibleDevices(len(indices), None)
 
 
-def _named(words: Sequence[str], cards: Sequence[Mapping[str, Any]]) -> list[int]:
-    order = sorted(range(len(cards)), key=lambda place: str(cards[place]["address"] or ""))
-    places: list[int] = []
-    for word in words:
-        place = _with_uuid(word, cards) if word.startswith("GPU-") else _with_number(word, order)
-        if place is None:
+def _named(names: Sequence[str], cards: Sequence[Mapping[str, Any]]) -> list[int]:
+    order = sorted(range(len(cards)), key=lambda index: str(cards[index]["address"] or ""))
+    indices: list[int] = []
+    for name in names:
+        index = _with_uuid(name, cards) if name.startswith("GPU-") else _with_number(name, order)
+        if index is None:
             break
-        if place in places:
+        if index in indices:
             return []
-        places.append(place)
-    return places
+        indices.append(index)
+    return indices
 
 
 def _with_uuid(beginning: str, cards: Sequence[Mapping[str, Any]]) -> int | None:
-    found = [place for place, card in enumerate(cards) if card["uuid"].startswith(beginning)]
-    return found[0] if len(found) == 1 else None
+    indices = [index for index, card in enumerate(cards) if card["uuid"].startswith(beginning)]
+    return indices[0] if len(indices) == 1 else None
 
 
 def _with_number(word: str, order: Sequence[int]) -> int | None:

@@ -38,12 +38,12 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ)
     _note(folder, rank, STEPS[1])
     wrong = count_wrong_sums(rank, ranks, device)
     _note(folder, rank, STEPS[2])
-    found = {
+    results = {
         "wrong": wrong,
         "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes],
     }
     distributed.destroy_process_group()
-    (folder / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    (folder / f"{rank}.json").write_text(json.dumps(results), encoding="utf-8")
 
 
 def count_wrong_sums(rank: int, ranks: int, device: str) -> int:

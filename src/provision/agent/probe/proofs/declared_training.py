@@ -71,7 +71,8 @@ class RandomTokens:
 
     def __getitem__(self, index: int) -> dict[str, list[int]]:
         symbols = [
-            (index * 7919 + place * 104729) % self._vocabulary for place in range(self._length)
+            (index * 7919 + position * 104729) % self._vocabulary
+            for position in range(self._length)
         ]
         return {"input_ids": symbols, "labels": symbols}
 

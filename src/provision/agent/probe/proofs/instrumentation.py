@@ -97,18 +97,18 @@ def built_optimizer(name: str, optimizer: Any) -> str:
     inner = getattr(optimizer, "optimizer", optimizer)
     # The layerwise ones of transformers have one for each weight, behind one that does nothing.
     inner = next(iter((getattr(inner, "optimizer_dict", None) or {}).values()), inner)
-    words, found = name.lower().split("_"), f"{type(inner).__module__}.{type(inner).__name__}"
-    package = found.partition(".")[0]
+    words, class_name = name.lower().split("_"), f"{type(inner).__module__}.{type(inner).__name__}"
+    package = class_name.partition(".")[0]
     # apex calls its AdamW FusedAdam.
     if not ("apex" in words or _is_called(type(inner).__name__, words)) or any(
         package not in _OF_OTHERS[word] for word in words if word in _OF_OTHERS
     ):
-        return found
+        return class_name
     if "fused" in words and package == "torch" and not inner.defaults.get("fused"):
-        return f"{found}, not fused"
+        return f"{class_name}, not fused"
     bits = getattr(getattr(inner, "args", None), "optim_bits", None)
     wanted = next((_BITS[word] for word in words if word in _BITS), bits)
-    return name if bits in (None, wanted) else f"{found} of {bits} bits"
+    return name if bits in (None, wanted) else f"{class_name} of {bits} bits"
 
 
 def _is_called(kind: str, words: list[str]) -> bool:

@@ -72,15 +72,20 @@ def main(task: str) -> None:
 
     die_with_parent()
     folder, rank = Path(task).parent, int(os.environ.get("RANK", "0"))
-    said, asked = folder / f"rank-{rank}.json", json.loads(Path(task).read_text(encoding="utf-8"))
+    note_file, task_document = (
+        folder / f"rank-{rank}.json",
+        json.loads(Path(task).read_text(encoding="utf-8")),
+    )
     # Two processes that wait for each other end themselves, and say where they waited; their
     # launcher then ends too.
     stuck = open(folder / f"rank-{rank}.stack", "w", encoding="utf-8")  # noqa: SIM115
-    faulthandler.dump_traceback_later(asked["patience_s"], exit=True, file=stuck)
+    faulthandler.dump_traceback_later(task_document["patience_s"], exit=True, file=stuck)
     try:
-        _train(asked, folder, rank, said)
+        _train(task_document, folder, rank, note_file)
     except BaseException as error:
-        said.write_text(json.dumps({"error": f"{type(error).__name__}: {error}"}), encoding="utf-8")
+        note_file.write_text(
+            json.dumps({"error": f"{type(error).__name__}: {error}"}), encoding="utf-8"
+        )
         raise
 
 
@@ -97,7 +102,7 @@ def stuck_frames(folder: Path) -> list[str]:
     ]
 
 
-def _train(task: JsonObject, folder: Path, rank: int, said: Path) -> None:
+def _train(task: JsonObject, folder: Path, rank: int, note_file: Path) -> None:
     import torch
     import torch.distributed as group
 
@@ -114,7 +119,7 @@ def _train(task: JsonObject, folder: Path, rank: int, said: Path) -> None:
             {name: tensor.detach().cpu() for name, tensor in built.model.state_dict().items()},
             folder / WEIGHTS,
         )
-    found = {
+    note = {
         "rank": rank,
         "world": group.get_world_size() if group.is_initialized() else 1,
         "backend": group.get_backend() if group.is_initialized() else "",
@@ -129,7 +134,7 @@ def _train(task: JsonObject, folder: Path, rank: int, said: Path) -> None:
     }
     if group.is_initialized():
         group.barrier()
-    said.write_text(json.dumps(found), encoding="utf-8")
+    note_file.write_text(json.dumps(note), encoding="utf-8")
     # Not by returning: taking a process group apart was seen to hang in about one of four runs on a
     # busy machine (gloo, torch 2.13.0), with all work done.
     sys.stdout.flush()
