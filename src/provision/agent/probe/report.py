@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 
 from .expectations import Expectations
-from .judging.packages import conda_version_differences, version_differences
+from .judging.packages import packages_of_conda, version_differences
 from .model import (
     Check,
     JsonObject,
@@ -220,8 +220,9 @@ def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) 
     if installed is None:
         return {"locked": count, "matching": None, "differences": []}
     required_by = seen.get("_packages.required_by", {})
-    locked = version_differences(expected, installed)
-    of_conda = conda_version_differences(expected, seen.get("_packages.brought"), installed)
+    locked = version_differences(expected.packages, installed)
+    provided = packages_of_conda(expected, seen.get("_packages.brought"))
+    of_conda = version_differences(provided, installed)
     differences = [*locked, *of_conda][:_MOST_DIFFERENCES]
     for position, row in enumerate(differences):
         row["observed"] = redactor.tree(row["observed"])

@@ -13,31 +13,21 @@ from .package_files import judge_files
 from .package_imports import judge_import, judge_libraries
 
 
-def version_differences(expected: Expectations, installed: Mapping[str, str]) -> list[JsonObject]:
-    """Return locked packages in another version; `observed` is None if one is not installed."""
-    return _differing(expected.packages, installed)
-
-
-def conda_version_differences(
-    expected: Expectations, brought: Mapping[str, str] | None, installed: Mapping[str, str]
+def version_differences(
+    expected: Mapping[str, str], installed: Mapping[str, str]
 ) -> list[JsonObject]:
-    """Return the packages of locked conda files in another version than the file's."""
-    return _differing(
-        {
-            name: version
-            for name, version in (brought or {}).items()
-            if name not in expected.packages
-        },
-        installed,
-    )
-
-
-def _differing(expected: Mapping[str, str], installed: Mapping[str, str]) -> list[JsonObject]:
+    """Return packages in another version; `observed` is None if one is not installed."""
     return [
         {"name": name, "expected": version, "observed": installed.get(name)}
         for name, version in sorted(expected.items())
         if name not in installed or not is_same_version(version, installed[name])
     ]
+
+
+def packages_of_conda(expected: Expectations, provided: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the packages of locked conda files that are not locked themselves."""
+    provided = provided or {}
+    return {name: provided[name] for name in provided.keys() - expected.packages.keys()}
 
 
 def _interpreter(given: JudgeInput) -> Judgement:
@@ -107,47 +97,33 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
 
 
 def _locked_set(given: JudgeInput) -> Judgement:
-    observed, brought = given["_packages.installed"], given.get("_packages.brought", {})
-    locked, wrong = len(given.expected.packages), version_differences(given.expected, observed)
-    damaged = given.get("_packages.damaged", {})
-    if not wrong and (of_conda := conda_version_differences(given.expected, brought, observed)):
+    observed, provided = given["_packages.installed"], given.get("_packages.brought", {})
+    damaged, locked = given.get("_packages.damaged", {}), len(given.expected.packages)
+    wrong = version_differences(given.expected.packages, observed)
+    summary, origin = f"{len(wrong)} of {locked} locked packages differ", "lock says"
+    matching = locked - len(wrong)
+    of_conda = packages_of_conda(given.expected, provided)
+    if not wrong:
+        wrong = version_differences(of_conda, observed)
+        summary, origin = f"{len(wrong)} packages of conda differ", "conda's locked file brought"
+    if wrong:
         message = [
             f"{package['name']} {package['observed'] or _absent(package['name'], damaged)}, "
-            f"conda's locked file brought {package['expected']}"
-            for package in of_conda
+            f"{origin} {package['expected']}"
+            for package in wrong
         ]
         return fails(
-            f"{len(of_conda)} packages of conda differ: {format_list(message)}",
+            f"{summary}: {format_list(message)}",
             locked,
-            locked,
-            *_why_versions_differ(of_conda, damaged),
+            matching,
+            *_why_versions_differ(wrong, damaged),
         )
-    if not wrong:
-        return passes(
-            f"all {locked} locked packages have their locked "
-            f"version{_of_conda(given.expected, brought)}",
-            locked,
-            locked,
-        )
-    message = [
-        f"{package['name']} {package['observed'] or _absent(package['name'], damaged)}, lock says "
-        f"{package['expected']}"
-        for package in wrong
-    ]
-    return fails(
-        f"{len(wrong)} of {locked} locked packages differ: {format_list(message)}",
-        locked,
-        locked - len(wrong),
-        *_why_versions_differ(wrong, damaged),
-    )
-
-
-def _of_conda(expected: Expectations, brought: Mapping[str, str] | None) -> str:
-    """Return the note on conda's Python packages; None stands for packages that were not noted."""
-    if brought is None:
-        return "; what conda brought besides was not noted, and is not compared"
-    others = len(brought.keys() - expected.packages.keys())
-    return f"; {others} more of conda have the version of their locked file" if others else ""
+    note = ""
+    if provided is None:
+        note = "; what conda brought besides was not noted, and is not compared"
+    elif of_conda:
+        note = f"; {len(of_conda)} more of conda have the version of their locked file"
+    return passes(f"all {locked} locked packages have their locked version{note}", locked, locked)
 
 
 def _absent(name: str, damaged: Mapping[str, str]) -> str:
@@ -192,72 +168,69 @@ def _same_public(version: str, other: str) -> bool:
 
 
 def _in_the_way(given: JudgeInput) -> Judgement:
-    shadowed, away = given["packages.shadowed"], given["packages.elsewhere"]
-    if shadowed:
-        return fails(
-            "modules outside the environment are imported instead of its own: "
-            f"{format_list(shadowed)}",
-            [],
-            shadowed,
+    again = "make the environment again from the lock"
+    duplicates, shared = given["packages.duplicates"], given.expected.shared
+    rows = [
+        (
+            fails,
+            given["packages.shadowed"],
+            "modules outside the environment are imported instead of its own",
             "PYTHONPATH or the user's site-packages comes first on sys.path",
             "unset PYTHONPATH, set PYTHONNOUSERSITE=1, or rename the files",
+        ),
+        (
+            fails,
+            given["packages.elsewhere"],
+            "locked packages are not in the environment",
+            "they are installed for the user, in another environment, or editable",
+            again,
+        ),
+    ]
+    if shared:
+        rows.append(
+            (
+                warns,
+                duplicates,
+                "locked packages are installed more than once",
+                "the image brings a package in two places; the first on sys.path is used",
+                "nothing, while the first is the locked one",
+            )
         )
-    if away:
-        cause = "they are installed for the user, in another environment, or editable"
-        return fails(
-            f"locked packages are not in the environment: {format_list(away)}",
-            [],
-            away,
-            cause,
-            "make the environment again from the lock",
-        )
-    duplicates, unlocked = given["packages.duplicates"], given["packages.unlocked"]
-    if given.expected.shared:
-        return _beside_others(duplicates, given["_packages.others"])
-    if hidden := given.get("packages.hidden_by_working_folder"):
-        cause = "Python looks first in the folder of the script or notebook that it runs"
-        return warns(
-            "a script in the working folder imports these from there instead of the installed "
-            f"ones: {format_list(hidden)}",
-            [],
-            hidden,
-            cause,
-            "rename the files or folders of these names",
-        )
-    if duplicates:
-        cause = "an install was interrupted, or two installers wrote into one environment"
-        return warns(
-            f"installed more than once: {format_list(duplicates)}",
-            [],
-            duplicates,
-            cause,
-            "make the environment again from the lock",
-        )
-    if unlocked:
-        cause = "installed by hand, or brought by the image"
-        return warns(
-            f"installed but not locked: {format_list(unlocked)}",
-            [],
-            unlocked,
-            cause,
-            "add them to packages: and lock again, or remove them",
-        )
-    return passes("nothing outside the lock is installed or imported", "none", "none")
-
-
-def _beside_others(duplicates: list[str], others: int) -> Judgement:
-    """Judge duplicates in an image's interpreter, whose other packages the lock does not cover."""
-    if duplicates:
-        return warns(
-            f"locked packages are installed more than once: {format_list(duplicates)}",
-            [],
-            duplicates,
-            "the image brings a package in two places; the first on sys.path is used",
-            "nothing, while the first is the locked one",
-        )
+    else:
+        rows += [
+            (
+                warns,
+                given.get("packages.hidden_by_working_folder"),
+                (
+                    "a script in the working folder imports these from there instead of the "
+                    "installed ones"
+                ),
+                "Python looks first in the folder of the script or notebook that it runs",
+                "rename the files or folders of these names",
+            ),
+            (
+                warns,
+                duplicates,
+                "installed more than once",
+                "an install was interrupted, or two installers wrote into one environment",
+                again,
+            ),
+            (
+                warns,
+                given["packages.unlocked"],
+                "installed but not locked",
+                "installed by hand, or brought by the image",
+                "add them to packages: and lock again, or remove them",
+            ),
+        ]
+    for judge, names, message, cause, fix in rows:
+        if names:
+            return judge(f"{message}: {format_list(names)}", [], names, cause, fix)
+    if not shared:
+        return passes("nothing outside the lock is installed or imported", "none", "none")
     return passes(
-        f"nothing is imported instead of a locked package; {others} other packages of the "
-        "image stay as they are",
+        f"nothing is imported instead of a locked package; {given['_packages.others']} other "
+        "packages of the image stay as they are",
         "none",
         "none",
     )

@@ -40,16 +40,10 @@ def _by_fork(_bench: ObserverContext) -> Readings:
     return _loaded("fork") if sys.platform.startswith("linux") else {"loaders.fork_sum": None}
 
 
-def _by_spawn(_bench: ObserverContext) -> Readings:
-    return _loaded("spawn")
-
-
 def _by_forkserver(_bench: ObserverContext) -> Readings:
-    return (
-        _loaded("forkserver")
-        if "forkserver" in multiprocessing.get_all_start_methods()
-        else {"loaders.forkserver_sum": None}
-    )
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        return _loaded("forkserver")
+    return {"loaders.forkserver_sum": None}
 
 
 def prefetched_bytes(workers: int, batch: int | None, length: int | None) -> int:
@@ -79,24 +73,15 @@ class LargeItemDataset:
 
 
 def _large(context: ObserverContext) -> Readings:
-    from torch.utils.data import DataLoader
-
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
     training = context.expected.training
     count = prefetched_bytes(
         training.dataloader_workers, training.batch_size, training.sequence_length
     )
-    dataset: Any = LargeItemDataset(count)
     # In a batch, even of one, the worker allocates the shared memory itself, as in a training, and
     # reports a failure.
-    loader = DataLoader(
-        dataset,
-        batch_size=1,
-        num_workers=1,
-        multiprocessing_context=multiprocessing.get_context("fork"),
-        timeout=_PATIENCE_S,
-    )
+    loader = _loader(LargeItemDataset(count), "fork", batch_size=1, num_workers=1)
     try:
         return {
             "loaders.large_right": [
@@ -114,22 +99,20 @@ def _large(context: ObserverContext) -> Readings:
 
 
 def _loaded(method: str) -> Readings:
+    loader = _loader(BlockDataset(), method, batch_size=_BATCH, num_workers=_WORKERS)
+    return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
+
+
+def _loader(dataset: Any, method: str, **sizes: int) -> Any:
     from torch.utils.data import DataLoader
 
-    dataset: Any = BlockDataset()
-    loader = DataLoader(
-        dataset,
-        batch_size=_BATCH,
-        num_workers=_WORKERS,
-        multiprocessing_context=multiprocessing.get_context(method),
-        timeout=_PATIENCE_S,
-    )
-    return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
+    start_method = multiprocessing.get_context(method)
+    return DataLoader(dataset, multiprocessing_context=start_method, timeout=_PATIENCE_S, **sizes)
 
 
 OBSERVERS = {
     "L01": _by_fork,
-    "L02": _by_spawn,
+    "L02": lambda _: _loaded("spawn"),
     "L03": _by_forkserver,
     "L04": _large,
 }

@@ -8,7 +8,7 @@ import re
 import site
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
 
 from ..context import ObserverContext
@@ -161,25 +161,17 @@ def _hidden_here(context: ObserverContext) -> list[str]:
         os.path.realpath(entry) == os.path.realpath(here) for entry in package_entries()
     ):
         return []
-    own = (
-        frozenset().union(*(top_level_modules(entry) for entry in package_entries()))
-        | sys.stdlib_module_names
-    )
-    return sorted((top_level_modules(here) & own) - NOT_PACKAGES)
+    return sorted((top_level_modules(here) & _modules(package_entries())) - NOT_PACKAGES)
+
+
+def _modules(entries: Iterable[str]) -> frozenset[str]:
+    """Return the modules of these entries and of the standard library."""
+    return sys.stdlib_module_names.union(*map(top_level_modules, entries))
 
 
 def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
     """Return modules imported from a foreign folder although the environment has them."""
-    own = (
-        frozenset().union(
-            *(
-                top_level_modules(entry)
-                for entry in entries
-                if os.path.abspath(entry) not in foreign
-            )
-        )
-        | sys.stdlib_module_names
-    )
+    own = _modules(entry for entry in entries if os.path.abspath(entry) not in foreign)
     shadowed = []
     for entry in foreign:
         for name in sorted(top_level_modules(entry) & own):
