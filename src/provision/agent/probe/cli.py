@@ -10,15 +10,14 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from ..core.files import write_atomically
 from ..core.process import die_with_parent
-from .catalogue import STAGES, known_check_ids
-from .catalogue import select_checks as asked_checks
+from .catalogue import STAGES, known_check_ids, select_checks
 from .expectations import load_expectations
 from .model import Interrupted, JsonObject, ProbeError, Verdict
 from .report_json import to_canonical_json
@@ -34,12 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except ProbeError as error:
-        return _say_error(str(error))
+        return _print_error(str(error))
     except Interrupted as stopped:
         return 128 + stopped.signum
     except Exception as error:  # noqa: BLE001
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        return _say_error(
+        return _print_error(
             f"fault of the probe itself: {type(error).__name__}: {error} "
             f"({os.path.basename(frame.filename)}:{frame.lineno})"
         )
@@ -53,48 +52,47 @@ def _parser() -> argparse.ArgumentParser:
         "training works in it.",
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    whole = verbs.add_parser(
+
+    def add_verb(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
+        verb = verbs.add_parser(name, help=summary)
+        verb.set_defaults(run=run)
+        return verb
+
+    verb = add_verb(
         "verify",
-        help="observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 "
-        "unverified",
+        _verify,
+        "observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 unverified",
     )
-    whole.add_argument(
+    verb.add_argument(
         "--expectations", type=Path, required=True, help="expectations.json, made from the lock"
     )
-    whole.add_argument("--out", type=Path, required=True, help="where report.json goes")
-    whole.add_argument(
+    verb.add_argument("--out", type=Path, required=True, help="where report.json goes")
+    verb.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="ID",
         help="this check only (repeatable); never ends as verified",
     )
-    whole.add_argument("--events", action="store_true", help="progress as one JSON object a line")
-    whole.set_defaults(run=_verify)
-    bare = verbs.add_parser(
+    verb.add_argument("--events", action="store_true", help="progress as one JSON object a line")
+    verb = add_verb(
         "env",
-        help="say what this machine and this Python are, with nothing declared; nothing is "
-        "imported or written",
+        _env,
+        "say what this machine and this Python are, with nothing declared; nothing is imported or "
+        "written",
     )
-    bare.add_argument(
+    verb.add_argument(
         "--torch",
         action="store_true",
         help="import torch in a process of its own, and tell its view too",
     )
-    bare.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
-    bare.set_defaults(run=_env)
-    _add_internal_verbs(verbs)
-    return parser
-
-
-def _add_internal_verbs(verbs: Any) -> None:
-    view = verbs.add_parser("torch", help="import torch and tell its view (internal)")
-    view.add_argument("--out", type=Path, required=True)
-    view.set_defaults(run=_torch)
-    part = verbs.add_parser("stage", help="observe stages in this process (internal)")
-    part.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
-    part.add_argument("--expectations", type=Path, required=True)
-    part.add_argument(
+    verb.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
+    verb = add_verb("torch", _torch, "import torch and tell its view (internal)")
+    verb.add_argument("--out", type=Path, required=True)
+    verb = add_verb("stage", _stage, "observe stages in this process (internal)")
+    verb.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
+    verb.add_argument("--expectations", type=Path, required=True)
+    verb.add_argument(
         "--out",
         type=Path,
         required=True,
@@ -102,16 +100,15 @@ def _add_internal_verbs(verbs: Any) -> None:
         metavar="FRAGMENT",
         help="one for each NAME, in their order",
     )
-    part.add_argument("--scratch", type=Path, required=True)
-    part.add_argument("--only", action="append", default=[], metavar="ID")
-    part.set_defaults(run=_stage)
-    rank = verbs.add_parser(
-        "rank", help="compute as one of several processes that torchrun started (internal)"
+    verb.add_argument("--scratch", type=Path, required=True)
+    verb.add_argument("--only", action="append", default=[], metavar="ID")
+    verb = add_verb(
+        "rank", _rank, "compute as one of several processes that torchrun started (internal)"
     )
-    rank.add_argument("backend", choices=["nccl", "gloo"])
-    rank.add_argument("folder", type=Path)
-    rank.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
-    rank.set_defaults(run=_rank)
+    verb.add_argument("backend", choices=["nccl", "gloo"])
+    verb.add_argument("folder", type=Path)
+    verb.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
+    return parser
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -119,17 +116,16 @@ def _verify(options: argparse.Namespace) -> int:
 
     expected = load_expectations(options.expectations)
     only = frozenset(options.only)
-    strange = sorted(only - known_check_ids(expected))
-    if strange:
-        raise ProbeError(f"--only {strange[0]}: there is no check of that id")
-    if only and not asked_checks(expected, only):
+    for name in sorted(only - known_check_ids(expected)):
+        raise ProbeError(f"--only {name}: there is no check of that id")
+    if only and not select_checks(expected, only):
         raise ProbeError(
             f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer "
             "verify.tier does"
         )
     _require_writable(options.out)
-    say = _say_event if options.events else _say_line
-    document = verify(expected, options.expectations, only, say, os.environ)
+    report_event = _print_event if options.events else _print_line
+    document = verify(expected, options.expectations, only, report_event, os.environ)
 
     from .report import EXIT_CODES
     from .report_json import compact
@@ -139,7 +135,7 @@ def _verify(options: argparse.Namespace) -> int:
     except OSError as error:
         raise ProbeError(f"cannot write the report {options.out}: {error.strerror}") from None
     verdict = document["verdict"]
-    say({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
+    report_event({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
     return EXIT_CODES[Verdict(verdict["result"])]
 
 
@@ -207,24 +203,21 @@ def _interrupt(signum: int, _frame: FrameType | None) -> None:
     raise Interrupted(signum)
 
 
-def _say_error(text: str) -> int:
+def _print_error(text: str) -> int:
     print(f"probe: {text}", file=sys.stderr)
     return ERROR_EXIT
 
 
-def _say_event(event: JsonObject) -> None:
+def _print_event(event: JsonObject) -> None:
     _print(json.dumps(event, sort_keys=True))
 
 
-def _say_line(event: JsonObject) -> None:
+def _print_line(event: JsonObject) -> None:
     if event["event"] == "verdict":
         _print(f"{event['result']}: {event['sentence']}")
     elif event["status"] == "finished":
-        _print(
-            f"{event['title']}: "
-            f"{'ok' if not event['failed'] else str(event['failed']) + ' failed'} "
-            f"({event['seconds']:.1f} s)"
-        )
+        result = f"{event['failed']} failed" if event["failed"] else "ok"
+        _print(f"{event['title']}: {result} ({event['seconds']:.1f} s)")
 
 
 def _print(text: str) -> None:

@@ -102,15 +102,10 @@ def _why_not(check: SelectedCheck, expected: Expectations) -> str:
 
 
 def _earlier(check: SelectedCheck, log: ObservationLog) -> str:
-    broken = next(
-        (before for before in check.check.after if before not in log.done or before in log.raised),
-        None,
-    )
-    return (
-        f"not observed, because {broken} did not succeed"
-        if broken
-        else "not observed: the stage ended before it"
-    )
+    for before in check.check.after:
+        if before not in log.done or before in log.raised:
+            return f"not observed, because {before} did not succeed"
+    return "not observed: the stage ended before it"
 
 
 def _dead(check: SelectedCheck, how: str) -> Judgement:

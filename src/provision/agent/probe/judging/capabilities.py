@@ -35,15 +35,12 @@ def _libraries(given: JudgeInput) -> Judgement:
     wrong = [
         f"{name} {observed.get(name, 'is not there')}, locked {version}"
         for name, version in sorted(locked.items())
-        if not _same(observed.get(name), version)
+        if _numbers(observed.get(name, "")) != _numbers(version)
     ]
     if wrong:
-        first = given.get("env.LD_LIBRARY_PATH")
-        way = (
-            describe_unset({"LD_LIBRARY_PATH": first})
-            if first
-            else "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
-        )
+        way = "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
+        if first := given.get("env.LD_LIBRARY_PATH"):
+            way = describe_unset({"LD_LIBRARY_PATH": first})
         return fails(
             "; ".join(wrong),
             locked,
@@ -56,12 +53,8 @@ def _libraries(given: JudgeInput) -> Judgement:
     )
 
 
-def _same(version: str | None, locked: str) -> bool:
-    """Compare three numbers: the package around a library may have a fourth."""
-    return version is not None and _numbers(version) == _numbers(locked)
-
-
 def _numbers(version: str) -> list[str]:
+    """Return three numbers: the package around a library may have a fourth."""
     return version.partition("+")[0].split(".")[:3]
 
 

@@ -34,10 +34,8 @@ TORCH_FLAGS = {
 """Flags below torch.backends and what they are in a fresh process (torch 2.13). The older
 `allow_tf32` is never read: torch raises where both are used.
 """
-_BF16, _TF32, _FP8 = (8, 0), (8, 0), (8, 9)
-"""The first compute capability with each format. Source: CUDA C++ programming guide, compute
-capabilities.
-"""
+FORMATS = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
+"""The first compute capability with each format. Source: CUDA C++ programming guide."""
 _HEADS = (64, 128)
 
 
@@ -82,17 +80,13 @@ def _formats_here() -> list[str] | None:
         if "including_emulation" in inspect.signature(supports_bf16).parameters
         else {}
     )
-    return native_formats(capability, capability >= _BF16 and supports_bf16(**exact))
+    return native_formats(capability, capability >= FORMATS["bf16"] and supports_bf16(**exact))
 
 
 def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
     """Return the short formats that a card of this compute capability has itself."""
-    return [
-        "fp16",
-        *(["bf16"] if bf16 else []),
-        *(["tf32"] if capability >= _TF32 else []),
-        *(["fp8"] if capability >= _FP8 else []),
-    ]
+    formats = [name for name, least in FORMATS.items() if name == "fp16" or capability >= least]
+    return [name for name in formats if name != "bf16" or bf16]
 
 
 def _flags(_bench: ObserverContext) -> Readings:

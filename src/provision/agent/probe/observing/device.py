@@ -11,6 +11,7 @@ from typing import Any
 
 from ..context import ObserverContext
 from ..model import ObservedValues, Readings
+from .capabilities import FORMATS
 from .cards import (
     ComputeDevice,
     measure_all_cards,
@@ -21,7 +22,6 @@ from .cards import (
 from .memory_test import allocate_blocks, count_wrong_words
 from .nvml import Nvml, NvmlError
 from .speed import (
-    FORMATS,
     copied_gb_s,
     link_gb_s,
     make_product,

@@ -49,10 +49,6 @@ def _opens(context: ObserverContext) -> Readings:
     }
 
 
-def _version(context: ObserverContext) -> Readings:
-    return {"driver.version": _survey(context)["driver"]}
-
-
 def _model(context: ObserverContext) -> Readings:
     """Return names and identity of the cards; of several capabilities, the lowest counts."""
     cards = _survey(context)["cards"]
@@ -80,10 +76,6 @@ def _memory(context: ObserverContext) -> Readings:
 def _clocks(context: ObserverContext) -> Readings:
     readings = _readings(context, "reasons")
     return {**readings, "nvml.slowed": slowdown_faults(readings["nvml.reasons"])}
-
-
-def _kernel_log(context: ObserverContext) -> Readings:
-    return {"nvml.xids": read_xids(context.root)}
 
 
 def _told_apart(context: ObserverContext) -> Readings:
@@ -130,7 +122,7 @@ def _query_driver() -> Readings:
 
 OBSERVERS = {
     "D01": _opens,
-    "D02": _version,
+    "D02": lambda context: {"driver.version": _survey(context)["driver"]},
     "D03": _model,
     "D04": _memory,
     "D05": _of_cards("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending"),
@@ -138,5 +130,5 @@ OBSERVERS = {
     "D07": _of_cards("recovery", "fabric"),
     "D08": _of_cards("used_bytes", "total_bytes", "holders"),
     "D09": _of_cards(*_SETTINGS),
-    "D11": _kernel_log,
+    "D11": lambda context: {"nvml.xids": read_xids(context.root)},
 }

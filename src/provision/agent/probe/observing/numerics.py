@@ -341,10 +341,6 @@ def random_digest(device: str, seed: int) -> str:
     )[:16]
 
 
-def _steps(context: ObserverContext) -> Readings:
-    return {"numerics.steps_error": steps_error(device_of(context))}
-
-
 def steps_error(device: str) -> float:
     """Return the worst relative error of fp32 softmax, layer norm and three AdamW steps."""
     import torch
@@ -379,5 +375,5 @@ OBSERVERS = {
     "N06": _twice,
     "N07": _finite,
     "N08": _random,
-    "N09": _steps,
+    "N09": lambda context: {"numerics.steps_error": steps_error(device_of(context))},
 }

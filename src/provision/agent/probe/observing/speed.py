@@ -12,10 +12,6 @@ from typing import Any
 from .numerics import scaled_product
 from .tensors import seeded_generator
 
-FORMATS = {"fp16": (7, 0), "tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}
-"""The formats that products are timed in, each with the first compute capability that has it.
-Source: CUDA C++ programming guide.
-"""
 _WARM, _ROUNDS, _COPIES, _MOVES = 3, 10, 20, 5
 _GB = 1e9
 _ENCODING = 128 / 130
