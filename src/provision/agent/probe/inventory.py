@@ -63,15 +63,11 @@ def find_damaged_distributions(
 ) -> dict[str, str]:
     """Return distributions with an unreadable METADATA: name to metadata folder."""
     whole = {dist.metadata for dist in dists}
-    folders = (
-        os.path.join(entry, name)
+    return {
+        normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name
         for entry in dict.fromkeys(entries)
         for name in _listed(entry)
-        if name.endswith(".dist-info")
-    )
-    broken = (os.path.basename(folder) for folder in folders if folder not in whole)
-    return {
-        normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken
+        if name.endswith(".dist-info") and os.path.join(entry, name) not in whole
     }
 
 
@@ -98,12 +94,8 @@ def modules_to_import(dist: Distribution) -> tuple[str, ...]:
 
 def top_level_modules(entry: str) -> frozenset[str]:
     """The top-level module names that one sys.path entry offers."""
-    try:
-        names = os.listdir(entry)
-    except OSError:
-        return frozenset()
     offered = set()
-    for name in names:
+    for name in _listed(entry):
         stem, dot, _ = name.partition(".")
         if name.endswith(_SUFFIXES) or (
             not dot
@@ -151,33 +143,28 @@ def _read(metadata: str, entry: str, folder: str) -> Distribution | None:
                     python = value.strip()
     except OSError:
         return None
-    return (
-        Distribution(
-            normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python
-        )
-        if name
-        else None
+    if not name:
+        return None
+    return Distribution(
+        normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python
     )
 
 
 def _editable(folder: str) -> bool:
     try:
-        document = json.loads(Path(folder, "direct_url.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = json.loads(read_text(Path(folder, "direct_url.json")))
+    except ValueError:
         return False
-    info = document.get("dir_info") if isinstance(document, dict) else None
-    return isinstance(info, dict) and bool(info.get("editable"))
+    match document:
+        case {"dir_info": {"editable": editable}}:
+            return bool(editable)
+    return False
 
 
 def _recorded(dist: Distribution) -> list[str]:
-    for name in ("RECORD", "SOURCES.txt"):
-        text = read_text(Path(dist.metadata, name))
-        if text:
-            return [
-                line.rsplit(",", 2)[0].strip('"') if name == "RECORD" else line
-                for line in text.splitlines()
-            ]
-    return []
+    if record := read_text(Path(dist.metadata, "RECORD")):
+        return [line.rsplit(",", 2)[0].strip('"') for line in record.splitlines()]
+    return read_text(Path(dist.metadata, "SOURCES.txt")).splitlines()
 
 
 def _top_level(file: str) -> str:
@@ -188,19 +175,12 @@ def _top_level(file: str) -> str:
 
 
 def _importable(name: str, files: Sequence[str], dist: str) -> str:
-    if (
-        "." in name
-        or f"{name}/__init__.py" in files
-        or not any(file.startswith(f"{name}/") for file in files)
-    ):
+    inside = [file for file in files if file.startswith(f"{name}/")]
+    if "." in name or not inside or f"{name}/__init__.py" in inside:
         return name
     packages = sorted(
-        (
-            file[: -len("/__init__.py")]
-            for file in files
-            if file.startswith(f"{name}/") and file.endswith("/__init__.py")
-        ),
-        key=lambda p: (p.count("/"), p),
+        (file.removesuffix("/__init__.py") for file in inside if file.endswith("/__init__.py")),
+        key=lambda package: (package.count("/"), package),
     )
     alike = [package for package in packages if normalize_name(package.replace("/", "-")) == dist]
     return (alike or packages or [name])[0].replace("/", ".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
@@ -181,32 +182,29 @@ def _precision(given: JudgeInput) -> Judgement:
 
 
 def _options(given: JudgeInput) -> Judgement:
-    options: dict[str, list[Any]] = given["train.options"]
+    options = sorted(given["train.options"].items())
     if not options:
         return skipped("no options declared")
     lost = [
-        f"{name} is {_said(effective)}, declared {_said(declared)}"
-        for name, (declared, effective) in sorted(options.items())
+        f"{name} is {_as_json(effective)}, declared {_as_json(declared)}"
+        for name, (declared, effective) in options
         if not _equal(declared, effective)
     ]
-    declared = {name: pair[0] for name, pair in options.items()}
+    declared = {name: pair[0] for name, pair in options}
+    observed = {name: pair[1] for name, pair in options}
     if not lost:
-        return passes(
-            "declared options are in effect",
-            declared,
-            {name: pair[1] for name, pair in options.items()},
-        )
+        return passes("declared options are in effect", declared, observed)
     return fails(
         format_list(lost),
         declared,
-        {name: pair[1] for name, pair in options.items()},
+        observed,
         "the installed version ignores or rewrites the option",
         "use the name and value that the locked version knows",
     )
 
 
-def _said(value: Any) -> str:
-    """A value of an option as it stands in JSON and in a spec."""
+def _as_json(value: Any) -> str:
+    """Return a value of an option as in JSON and in a spec."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -215,12 +213,10 @@ def _equal(declared: Any, effective: Any) -> bool:
         return True
     if isinstance(declared, list) and not isinstance(effective, list):
         return False
-    if isinstance(declared, bool) or isinstance(effective, bool):
-        return str(declared).lower() == str(effective).lower()
-    try:
-        return float(declared) == float(effective)
-    except (TypeError, ValueError):
-        return str(declared).lower() == str(effective).lower()
+    if not isinstance(declared, bool) and not isinstance(effective, bool):
+        with suppress(TypeError, ValueError):
+            return float(declared) == float(effective)
+    return str(declared).lower() == str(effective).lower()
 
 
 def _repeats(given: JudgeInput) -> Judgement:

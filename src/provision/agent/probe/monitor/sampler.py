@@ -102,22 +102,16 @@ class _RunMonitor:
         self._cards = CardSampler()
         self._before = container_memory()
         self._shm = shared_memory_usage()
-        before = self._cards.sample()
-        self._peaks = PeakUsage(
-            cards=[
-                CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before
-            ]
-        )
+        names = ("name", "total_bytes", "used_bytes")
+        cards = [CardPeak(*(card[name] for name in names)) for card in self._cards.sample()]
+        self._peaks = PeakUsage(cards=cards)
         self._series = Series()
         self._looks = 0
 
     def take_sample(self) -> None:
         """Take one sample; each half minute the record is written, in case the machine dies."""
-        members, shm, cards = (
-            process_tree_memory(self.pid),
-            shared_memory_usage(),
-            self._cards.sample(),
-        )
+        members, shm = process_tree_memory(self.pid), shared_memory_usage()
+        cards = self._cards.sample()
         used = max(0, shm[0] - self._shm[0]) if shm and self._shm else None
         self._peaks.add(members, used, cards)
         self._series.add(
@@ -157,7 +151,7 @@ class _RunMonitor:
             "subject": self.about["subject"],
             "program": self._redactor.tree(self.about["program"]),
             "ended": {
-                **_ending(ended, self._before, after),
+                **_ending(ended, self._before["kills"], after["kills"]),
                 "seconds": round((ended or {}).get("seconds") or time.monotonic() - self._began, 2),
             },
             "limits": {
@@ -184,16 +178,11 @@ class _RunMonitor:
         }
 
 
-def _ending(
-    ended: JsonObject | None, before: dict[str, int | None], after: dict[str, int | None]
-) -> JsonObject:
-    kills = [count for count in (before["kills"], after["kills"]) if count is not None]
+def _ending(ended: JsonObject | None, before: int | None, after: int | None) -> JsonObject:
+    """Return exit code, signal, and the processes that were killed for memory in the meantime."""
     ending = ended or {"code": None, "signal": None}
-    return {
-        "code": ending["code"],
-        "signal": ending["signal"],
-        "memory_kills": kills[1] - kills[0] if len(kills) == 2 else None,
-    }
+    kills = None if before is None or after is None else after - before
+    return {"code": ending["code"], "signal": ending["signal"], "memory_kills": kills}
 
 
 def _risen(before: int | None, after: int | None) -> int | None:

@@ -26,6 +26,7 @@ from ..proofs.launch import (
 )
 from ..proofs.rank_worker import PATIENCE_S, WEIGHTS, shared_recipe, stuck_frames, write_task
 from ..proofs.recipe import Recipe, prepare_environment, scratch_folder
+from ..text_files import read_text
 
 _PACKAGE = __name__.removesuffix(".observing.launch")
 _STARTER = """import sys
@@ -97,7 +98,7 @@ def run_launcher(
             errors[0]
             if errors
             else f"{launch.effective_launcher} ended with {ended.returncode}: "
-            f"{_last_words(folder / 'launch.log')}"
+            f"{_last_error(folder / 'launch.log')}"
         )
     return notes
 
@@ -152,12 +153,8 @@ def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) 
     )
 
 
-def _last_words(log: Path) -> str:
-    lines = [
-        line.strip()
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-        if line.strip()
-    ]
+def _last_error(log: Path) -> str:
+    lines = [line.strip() for line in read_text(log).splitlines() if line.strip()]
     errors = [
         line
         for line in lines

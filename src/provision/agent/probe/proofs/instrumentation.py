@@ -14,7 +14,7 @@ _OF_OTHERS = {
 }
 """Words in the name of an optimizer, and the packages that it may come from."""
 _BITS = {"4bit": 4, "8bit": 8, "32bit": 32}
-_BESIDE = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise")
+_QUALIFIERS = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise")
 """Words that say how an optimizer is made, not which it is."""
 
 
@@ -114,11 +114,11 @@ def built_optimizer(name: str, optimizer: Any) -> str:
 def _is_called(kind: str, words: list[str]) -> bool:
     """Return whether a class name has the words of an optimizer: AdamWScheduleFree has AdamW."""
     left = kind.lower()
-    for word in sorted((word for word in words if word not in _BESIDE), key=len, reverse=True):
+    for word in sorted(set(words) - set(_QUALIFIERS), key=len, reverse=True):
         if word not in left:
             return False
         left = left.replace(word, "", 1)
-    for word in _BESIDE:
+    for word in _QUALIFIERS:
         left = left.replace(word, "")
     return not left
 

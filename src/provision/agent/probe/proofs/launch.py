@@ -182,13 +182,10 @@ def _options(launch: Launch, configuration: str) -> tuple[str, ...]:
 
 
 def _deepspeed_of_accelerate(launch: Launch) -> JsonObject:
-    offload = {
+    return {
         "zero_stage": launch.zero_stage,
         "offload_optimizer_device": "none",
         "offload_param_device": "none",
-    }
-    return {
-        **offload,
         "zero3_init_flag": launch.zero_stage == 3,
         "zero3_save_16bit_model": launch.zero_stage == 3,
     }
