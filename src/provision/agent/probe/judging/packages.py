@@ -9,8 +9,7 @@ from ...core.versions import UnreadableVersion, is_same_version, read_version
 from ..expectations import Expectations
 from ..model import JsonObject, Judgement
 from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
-from .package_files import judge_files
-from .package_imports import judge_import, judge_libraries
+from .package_contents import judge_files, judge_import, judge_libraries
 
 
 def version_differences(

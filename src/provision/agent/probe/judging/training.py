@@ -1,4 +1,4 @@
-"""Judges the training run: that it starts, learns, keeps its promises, repeats and resumes."""
+"""Judges the training run: it starts, learns, repeats, resumes, and its options are in effect."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
-from ..model import Judgement
+from ..model import Judgement, Proof
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
-from .checkpoints import judge_checkpoint, judge_resume
 from .judgement import (
     JudgeInput,
     fails,
@@ -318,13 +317,71 @@ def _adapter(given: JudgeInput) -> Judgement:
     )
 
 
+def _checkpoint(given: JudgeInput) -> Judgement:
+    missing, broken = (
+        given["train.checkpoint_missing"],
+        given["train.checkpoint_broken"],
+    )
+    if not missing and not broken:
+        return passes("the checkpoint has all its files and they load", "complete", "complete")
+    message = [f"{name} is missing" for name in missing] + broken
+    return fails(
+        f"the checkpoint is not complete: {format_list(message)}",
+        [],
+        message,
+        "the disk filled up, or a version no longer writes the file",
+        "free disk space; lock transformers, accelerate and safetensors together",
+    )
+
+
+def _resume(given: JudgeInput) -> Judgement:
+    straight, resumed, steps = (
+        given["train.weights_sha"],
+        given["resume.weights_sha"],
+        given["resume.steps"],
+    )
+    made, left = given["resume.made"], _RECIPE.steps - _RECIPE.save_at
+    if resumed == straight and steps == _RECIPE.steps and made == left:
+        return passes(
+            f"{given.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "
+            "fresh process reaches the same weights",
+            straight,
+            resumed,
+        )
+    if made != left:
+        return fails(
+            f"the resumed run made {made} steps of its own: from the checkpoint at step "
+            f"{_RECIPE.save_at} there were {left} to make",
+            left,
+            made,
+            "the checkpoint was not used, or its trainer_state.json was not: the run would "
+            "begin again without an error",
+            "lock transformers and accelerate together; take out what changes them at "
+            "their import (sitecustomize, .pth files)",
+        )
+    files = (
+        "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
+        if (given.expected.proof is Proof.HF_TRAINER)
+        else "model.pt, optimizer.pt or rng_state.pt"
+    )
+    return fails(
+        f"a resumed run ends at other weights than the straight one (step {steps})",
+        straight,
+        resumed,
+        f"a part of the state was not saved or not restored ({files}); the run would go on "
+        "without an error",
+        "check that the whole checkpoint folder is kept, and lock transformers and "
+        "accelerate together",
+    )
+
+
 JUDGES = {
     "R01": _arguments,
     "R02": _learns,
     "R03": _precision,
     "R04": _repeats,
-    "R05": judge_resume,
-    "R06": judge_checkpoint,
+    "R05": _resume,
+    "R06": _checkpoint,
     "R07": _options,
     "R10": _data,
     "R11": _placement,

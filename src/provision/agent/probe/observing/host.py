@@ -1,4 +1,4 @@
-"""Looks at the host: system, CPU, memory, disk, limits, declared paths, variables and secrets."""
+"""Observes the host: system, CPU, memory, disk, limits, declared paths and variables."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from ..context import ObserverContext
 from ..model import Readings
 from ..text_files import find_number, read_text
-from . import credentials, folders, host_context, limits
-from .cgroups import cpu_quota, memory_limit
+from . import credentials, folders, host_context
+from .cgroups import cpu_quota, memory_limit, process_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
 
 _ISA_FLAGS = (
@@ -236,6 +236,31 @@ def _declared_variables(context: ObserverContext) -> Readings:
     }
 
 
+_LIMITS = {
+    "host.address_space_bytes": "RLIMIT_AS",
+    "host.file_size_bytes": "RLIMIT_FSIZE",
+    "host.cpu_time_s": "RLIMIT_CPU",
+    "host.nproc": "RLIMIT_NPROC",
+}
+
+
+def _limits(context: ObserverContext) -> Readings:
+    """Return each soft limit, None for unlimited, and the processes left in the control group."""
+    try:
+        import resource
+    except ImportError:
+        return {**dict.fromkeys(_LIMITS), "host.pids": None}
+    values = {
+        key: resource.getrlimit(getattr(resource, name))[0]
+        for key, name in _LIMITS.items()
+        if hasattr(resource, name)
+    }
+    limits = {
+        key: None if value == resource.RLIM_INFINITY else value for key, value in values.items()
+    }
+    return {**dict.fromkeys(_LIMITS), **limits, "host.pids": process_limit(context.root)}
+
+
 OBSERVERS = {
     "H01": _system,
     "H02": _libc,
@@ -245,7 +270,7 @@ OBSERVERS = {
     "H07": _shared_memory,
     "H08": _open_files,
     "H10": _person,
-    "H12": limits.observe_limits,
+    "H12": _limits,
     "W01": _declared_paths,
     "W03": folders.observe_folders,
     "E01": _harmful_variables,
