@@ -135,11 +135,14 @@ def _video_memory(given: JudgeInput) -> Judgement:
         return skipped("no GPU memory declared, and the facts do not know the card", observed)
     split, by_torch = any(given.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
-        message = (
-            "the card is split into partitions (MIG), and the driver tells the memory of the "
-            "whole card"
+        return replace(
+            unknown(
+                "the card is split into partitions (MIG), and the driver tells the memory of the "
+                "whole card",
+                needed,
+            ),
+            fix=_ASK_TORCH,
         )
-        return replace(unknown(message, needed), fix=_ASK_TORCH)
     # Only torch reports a part of a card that the driver does not report.
     if by_torch is not None and (
         split
@@ -262,14 +265,13 @@ def _recovery(given: JudgeInput) -> Judgement:
         )
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
-        fix = "start nvidia-fabricmanager, or restart the machine"
         return warns(
             f"the card's place in the NVLink fabric: {', '.join(unready)}",
             "completed",
             unready,
             "the fabric manager has not set the NVLink switches up, so CUDA may not start "
             "(error 802)",
-            fix,
+            "start nvidia-fabricmanager, or restart the machine",
         )
     if required is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")

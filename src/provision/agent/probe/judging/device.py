@@ -62,21 +62,19 @@ def _held(given: JudgeInput) -> Judgement:
         return _no_card(given, "so no memory could be held")
     free, required, filled = (given[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
     if filled < required:
-        cause = "another program takes memory meanwhile, or the card has less than it says"
         return fails(
             f"only {format_bytes(filled)} of {format_bytes(required)} could be held",
             required,
             filled,
-            cause,
+            "another program takes memory meanwhile, or the card has less than it says",
             "end other programs (nvidia-smi names them)",
         )
     if free < FREE_SHARE.value * total:
-        cause = "another program or notebook holds it"
         return warns(
             f"{format_bytes(free)} of {format_bytes(total)} are free",
             total,
             free,
-            cause,
+            "another program or notebook holds it",
             "end the other kernel or program: nvidia-smi names it",
             FREE_SHARE,
         )

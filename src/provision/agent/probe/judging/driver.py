@@ -84,12 +84,11 @@ def _opens(given: JudgeInput) -> Judgement:
             "name as many GPUs there, or unset it",
         )
     if observed != max(given.expected.gpu_count, 1):
-        cause = "the machine has another number of GPUs than the spec declares"
         return fails(
             f"the driver sees {observed} {'GPU' if observed == 1 else 'GPUs'}, {required} declared",
             required,
             names,
-            cause,
+            "the machine has another number of GPUs than the spec declares",
             "change the machine type or gpu.count",
         )
     text = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
@@ -152,28 +151,27 @@ _DELIVERED_WITHOUT = re.compile(r"RTX|Quadro|GeForce|TITAN")
 def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
     """Return why the memory of a card cannot be used as it is."""
     errors = max((count or 0 for count in seen["uncorrected"]), default=0)
-    if any(seen["remap_failed"]) or errors:
-        what = f"{errors} uncorrected errors since boot"
-        if any(seen["remap_failed"]):
-            what = "rows could not be remapped"
+    fault = f"{errors} uncorrected errors since boot" if errors else ""
+    if any(seen["remap_failed"]):
+        fault = "rows could not be remapped"
+    if fault:
         return fails(
-            f"the card's memory is faulty: {what}",
+            f"the card's memory is faulty: {fault}",
             0,
             seen["uncorrected"],
             "the memory of the card wears out",
             "take another machine: delete this one and make it anew",
         )
-    waiting = {
-        "remap_pending": ("a faulty row", "to be replaced", "replaced"),
-        "retired_pending": ("a faulty page", "to be retired", "retired"),
-    }
-    for key, (part, purpose, done) in waiting.items():
+    for key, part, repaired in (
+        ("remap_pending", "row", "replaced"),
+        ("retired_pending", "page", "retired"),
+    ):
         if any(seen[key]):
             return fails(
-                f"{part} of the card's memory waits {purpose}",
+                f"a faulty {part} of the card's memory waits to be {repaired}",
                 False,
                 True,
-                f"it is {done} at the next start",
+                f"it is {repaired} at the next start",
                 "restart the machine",
             )
     return None
@@ -186,15 +184,12 @@ def _memory_errors(given: JudgeInput) -> Judgement:
     if damaged := _damaged_memory(seen):
         return damaged
     if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(given.get("gpu.name"))):
-        cause = (
-            "someone has switched it off to gain memory or speed; errors are then neither "
-            "corrected nor counted, and no check sees them"
-        )
         return warns(
             "error correction (ECC) of the card's memory is off",
             True,
             False,
-            cause,
+            "someone has switched it off to gain memory or speed; errors are then neither "
+            "corrected nor counted, and no check sees them",
             "ask who runs the machine to switch it on, or take another one",
         )
     uncounted = sum(
@@ -203,13 +198,12 @@ def _memory_errors(given: JudgeInput) -> Judgement:
     )
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
-        cause = "a virtual GPU (vGPU), whose host alone may ask, or an old driver"
         return warns(
             f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
             "driver does not tell how many errors there were",
             0,
             seen["uncorrected"],
-            cause,
+            "a virtual GPU (vGPU), whose host alone may ask, or an old driver",
             "ask who runs the host for nvidia-smi -q -d ECC; M02 of the tier quick tests "
             "the memory itself",
         )
@@ -217,18 +211,11 @@ def _memory_errors(given: JudgeInput) -> Judgement:
 
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
-    kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
-    return (
-        "".join(
-            f", {text}"
-            for text in [
-                text
-                for keys, text in kinds
-                if any(value is not None for key in keys for value in seen[key])
-            ]
-        )
-        or "; of faulty rows and pages the driver tells nothing"
-    )
+    text = ""
+    for keys, repair in ((_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")):
+        if any(value is not None for key in keys for value in seen[key]):
+            text += f", {repair}"
+    return text or "; of faulty rows and pages the driver tells nothing"
 
 
 def _clocks(given: JudgeInput) -> Judgement:
@@ -243,12 +230,8 @@ def _clocks(given: JudgeInput) -> Judgement:
     idle = slowdown_faults(masks)
     observed = sorted({*idle, *(name for names in busy.values() for name in names)})
     if observed:
-        when = (
-            ""
-            if idle
-            else " while it works "
-            f"({', '.join(sorted(stage for stage, names in busy.items() if names))})"
-        )
+        stages = ", ".join(sorted(stage for stage, names in busy.items() if names))
+        when = "" if idle else f" while it works ({stages})"
         return fails(
             f"the card slows itself down{when}: {', '.join(observed)}",
             "none",
@@ -296,7 +279,29 @@ def _settings(given: JudgeInput) -> Judgement:
         for value in given[f"nvml.{key}"]
     ):
         return skipped("these cards do not tell how they are set up")
-    wrong = [word for word, observed in _unusual(given) if observed]
+    modes = given["nvml.compute_mode"]
+    wrong = [
+        text
+        for text, is_so in (
+            ("the card is split into partitions (MIG)", any(given["nvml.mig"])),
+            ("only one program at a time may compute", _EXCLUSIVE in modes),
+            ("no program may compute", _PROHIBITED in modes),
+        )
+        if is_so
+    ]
+    wrong += [
+        f"power is limited to {limit // 1000} W of {default // 1000} W"
+        for limit, default in _lowered(given, "power_limit_mw", "power_default_mw")
+    ]
+    wrong += [
+        f"its PCIe link has {now} of {most} lanes"
+        for now, most in _lowered(given, "lanes", "lanes_most")
+    ]
+    # Idle links fall to a lower generation by themselves, so only what the slot allows counts.
+    wrong += [
+        f"its slot is of PCIe {most}, the card of PCIe {own}"
+        for most, own in _lowered(given, "pcie_most", "pcie_of_card")
+    ]
     if wrong:
         return fails(
             "; ".join(wrong),
@@ -312,43 +317,10 @@ def _settings(given: JudgeInput) -> Judgement:
     )
 
 
-def _unusual(given: JudgeInput) -> list[tuple[str, Any]]:
-    limits = zip(given["nvml.power_limit_mw"], given["nvml.power_default_mw"], strict=True)
-    lowered = [
-        f"power is limited to {limit // 1000} W of {default // 1000} W"
-        for limit, default in limits
-        if limit and default and limit < default
-    ]
-    modes = given["nvml.compute_mode"]
-    return [
-        ("the card is split into partitions (MIG)", any(given["nvml.mig"])),
-        ("only one program at a time may compute", _EXCLUSIVE in modes),
-        ("no program may compute", _PROHIBITED in modes),
-        *((word, True) for word in lowered),
-        *((word, True) for word in _narrow(given)),
-    ]
-
-
-def _narrow(given: JudgeInput) -> list[str]:
-    """Return links that are narrower or slower than their card.
-
-    Idle links fall to a lower generation by themselves, so only what the slot allows counts.
-    """
-    lanes = zip(given.get("nvml.lanes", []), given.get("nvml.lanes_most", []), strict=False)
-    speeds = zip(
-        given.get("nvml.pcie_most", []),
-        given.get("nvml.pcie_of_card", []),
-        strict=False,
-    )
-    return [
-        f"its PCIe link has {now} of {most} lanes"
-        for now, most in lanes
-        if now and most and now < most
-    ] + [
-        f"its slot is of PCIe {most}, the card of PCIe {own}"
-        for most, own in speeds
-        if most and own and most < own
-    ]
+def _lowered(given: JudgeInput, key: str, full: str) -> list[tuple[int, int]]:
+    """Return values of cards that are below their full value."""
+    pairs = zip(given.get(f"nvml.{key}", []), given.get(f"nvml.{full}", []), strict=False)
+    return [(value, most) for value, most in pairs if value and most and value < most]
 
 
 JUDGES = {

@@ -89,34 +89,31 @@ def _cpu(given: JudgeInput) -> Judgement:
 
 
 def _memory(given: JudgeInput) -> Judgement:
-    total, limit, needed = (
-        given["host.ram_bytes"],
-        given["host.cgroup_ram_bytes"],
-        given.expected.requires.ram_bytes,
-    )
-    available = total if limit is None else min(total, limit)
+    total, limit = given["host.ram_bytes"], given["host.cgroup_ram_bytes"]
+    needed = given.expected.requires.ram_bytes
+    contained = limit is not None and limit < total
+    available = limit if contained else total
     if needed is None:
         return skipped(f"nothing declared; {format_bytes(available)} here", available)
-    contained = limit is not None and limit < total
-    floor = needed if contained else needed * RAM_SHARE.value
-    if available >= floor:
+    if available >= needed * (1 if contained else RAM_SHARE.value):
         return passes(
             f"{format_bytes(available)} of memory, {format_bytes(needed)} declared",
             needed,
             available,
         )
+    holder = "the machine has"
+    cause = "the machine is smaller than declared"
+    fix = "take a machine type with more memory, or lower requires.ram"
+    if contained:
+        holder = "the container may use"
+        cause = "a memory limit of the container: beyond it the process is killed"
+        fix = "raise the container's memory limit"
     return fails(
-        f"{format_bytes(needed)} of memory declared, "
-        f"{'the container may use' if contained else 'the machine has'} "
-        f"{format_bytes(available)}",
+        f"{format_bytes(needed)} of memory declared, {holder} {format_bytes(available)}",
         needed,
         available,
-        "a memory limit of the container: beyond it the process is killed"
-        if contained
-        else "the machine is smaller than declared",
-        "raise the container's memory limit"
-        if contained
-        else "take a machine type with more memory, or lower requires.ram",
+        cause,
+        fix,
     )
 
 
@@ -125,12 +122,15 @@ def _disk(given: JudgeInput) -> Judgement:
     free = {
         key.removeprefix("disk.").removesuffix(".free_bytes"): value
         for key, value in given.seen.items()
-        if key.endswith(".free_bytes")
+        if key.startswith("disk.") and key.endswith(".free_bytes")
     }
-    free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in given.seen}
-    declared = {
-        name: value for name, value in free.items() if name.startswith("path.")
-    } or _undeclared_place(free)
+    declared = {name: value for name, value in free.items() if name.startswith("path.")}
+    if not declared:
+        # A size without declared paths is about the environment, or about where a run writes if
+        # that is mounted read-only.
+        folders = ("environment", "working", "hf_cache")
+        folder = next((name for name in folders if name in free), "environment")
+        declared = {folder: free.get(folder)}
     # Installed packages take no further file; without another place, a run writes there too.
     if "environment" not in declared:
         free.pop("environment", None)
@@ -172,36 +172,16 @@ def _disk(given: JudgeInput) -> Judgement:
     )
 
 
-def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
-    """Return the folder that a size without declared paths is about.
-
-    The environment, or where a run writes if that is mounted read-only.
-    """
-    name = next(
-        (folder for folder in ("environment", "working", "hf_cache") if folder in free),
-        "environment",
-    )
-    return {name: free.get(name)}
-
-
 def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgement:
     """Judge free space without a declared size: a checkpoint fits, and a little is left."""
     message = {name: format_bytes(value) for name, value in free.items() if value is not None}
-    model, where = (
-        given.expected.training.model,
-        "path.output" if "path.output" in free else "working",
-    )
-    left, checkpoint = (
-        free.get(where),
-        int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value),
-    )
+    model = given.expected.training.model
+    left = free.get("path.output" if "path.output" in free else "working")
+    checkpoint = int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
-        said = (
-            f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
-            f"model takes {format_bytes(checkpoint)}"
-        )
         return warns(
-            said,
+            f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
+            f"model takes {format_bytes(checkpoint)}",
             checkpoint,
             left,
             "the disk is too small for the model, or full",
@@ -214,12 +194,8 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
         if value is not None and value < DISK_FLOOR.value
     }
     if low:
-        said = (
-            "little disk is left: "
-            f"{', '.join(f'{name} {format_bytes(value)}' for name, value in low.items())}"
-        )
         return warns(
-            said,
+            f"little disk is left: {', '.join(f'{name} {message[name]}' for name in low)}",
             DISK_FLOOR.value,
             low,
             "the disk is full, or these folders lie on a small one",
@@ -243,26 +219,22 @@ def _shared_memory(given: JudgeInput) -> Judgement:
         given.get("host.shm_free_bytes", observed),
     )
     if state != "writable":
-        cause = (
-            "it is not mounted here, is mounted read-only, or its permissions are not 1777; "
-            "workers and locks of multiprocessing need it"
-        )
         return fails(
             f"/dev/shm is {state}",
             "writable",
             state,
-            cause,
+            "it is not mounted here, is mounted read-only, or its permissions are not 1777; "
+            "workers and locks of multiprocessing need it",
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the "
             "container with --shm-size",
         )
     if observed >= floor and left < floor * SHM_FREE.value:
-        cause = "another program uses it, or files of programs that were killed are left there"
         return fails(
             f"/dev/shm has {format_bytes(observed)}, of which {format_bytes(left)} are free; "
             f"{format_bytes(floor)} needed",
             floor,
             left,
-            cause,
+            "another program uses it, or files of programs that were killed are left there",
             "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)",
             SHM_FREE,
         )
@@ -341,13 +313,12 @@ def _limits(given: JudgeInput) -> Judgement:
 def _person(given: JudgeInput) -> Judgement:
     encoding, writable = given["locale.encoding"], given["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
-        fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
         return fails(
             f"text files are read as {encoding}",
             "utf-8",
             encoding,
             "the locale is not UTF-8, so data sets decode differently or fail",
-            fix,
+            "set LANG=C.UTF-8 or PYTHONUTF8=1",
         )
     if not writable:
         caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
@@ -357,16 +328,13 @@ def _person(given: JudgeInput) -> Judgement:
                 "utf-8",
                 encoding,
             )
-        fix = (
-            "set HOME to a folder of this user, or name such a folder in "
-            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}"
-        )
         return fails(
             "the home folder cannot be written",
             "writable",
             "not writable",
             f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}",
-            fix,
+            "set HOME to a folder of this user, or name such a folder in "
+            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}",
         )
     return passes("UTF-8 and a writable home folder", "utf-8", encoding)
 

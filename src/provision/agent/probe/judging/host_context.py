@@ -20,24 +20,20 @@ def _kernel(given: JudgeInput) -> Judgement:
     if kind == "linux" and numbers and (int(numbers[1]), int(numbers[2])) >= (5, 5):
         return passes(f"Linux {release}", f">={KERNEL_FLOOR.value:g}", release)
     if kind == "gvisor":
-        cause = (
-            "gVisor runs programs in place of the host's kernel, and calls itself 4.4.0 on "
-            "every host"
-        )
         return warns(
             f"the kernel is gVisor ({release})",
             f">={KERNEL_FLOOR.value:g}",
             release,
-            cause,
+            "gVisor runs programs in place of the host's kernel, and calls itself 4.4.0 on "
+            "every host",
             "nothing, while training runs; the kernel's log and profilers of the card (ncu) do "
             "not work here",
         )
-    cause = "the machine's system is older than what accelerate is tested with, and a run can hang"
     return fails(
         f"Linux {release} is older than {KERNEL_FLOOR.value:g}",
         f">={KERNEL_FLOOR.value:g}",
         release,
-        cause,
+        "the machine's system is older than what accelerate is tested with, and a run can hang",
         "use a newer image",
     )
 
@@ -46,27 +42,21 @@ def _clock(given: JudgeInput) -> Judgement:
     skew, ahead = given.get("net.skew_s"), given["_clock.ahead_s"]
     fix = "set the clock (timedatectl set-ntp true), or restart the machine"
     if given["clock.behind"]:
-        cause = (
-            "the machine was started or woken with a wrong clock; certificates are then not "
-            "yet valid, and downloads fail"
-        )
         return fails(
             f"the clock stands before the time of {given['_clock.file']}, by {ahead:.0f} s",
             "not in the past",
             round(ahead),
-            cause,
+            "the machine was started or woken with a wrong clock; certificates are then not "
+            "yet valid, and downloads fail",
             fix,
         )
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
-        cause = (
-            "the clock is not kept by the network's time; certificates and signed requests are "
-            "refused"
-        )
         return fails(
             f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the hub's",
             0,
             skew,
-            cause,
+            "the clock is not kept by the network's time; certificates and signed requests are "
+            "refused",
             fix,
         )
     if ahead is None and skew is None:

@@ -23,29 +23,23 @@ def judge_import(given: JudgeInput) -> Judgement:
     if not modules:
         return skipped(f"{given.subject} ships no Python module")
     if elsewhere:
-        cause = (
-            "a file or folder of that name comes first on sys.path (PYTHONPATH, a .pth file, "
-            "an editable install)"
-        )
         return fails(
             f"{given.subject} is imported from {format_list(elsewhere)}, which is not where "
             "it is installed",
             None,
             elsewhere,
-            cause,
+            "a file or folder of that name comes first on sys.path (PYTHONPATH, a .pth file, "
+            "an editable install)",
             "rename it, unset PYTHONPATH, or make the environment again from the lock",
         )
     if live:
-        cause = (
-            "files of another version were copied over this one's, or an installation was "
-            "interrupted"
-        )
         return warns(
             f"{given.subject} calls itself {live[0]} once it is imported, and {live[1]} in its "
             "metadata",
             live[1],
             live[0],
-            cause,
+            "files of another version were copied over this one's, or an installation was "
+            "interrupted",
             "look at P07; make the environment again from the lock",
         )
     return passes(f"import {', '.join(modules)}", "no exception", "no exception")
@@ -58,18 +52,15 @@ def judge_libraries(given: JudgeInput) -> Judgement:
         return skipped("this system does not tell which libraries a process has loaded")
     if outside:
         variables = given["_libraries.variables"]
-        cause = (
-            f"{' and '.join(variables)} put them before those that the wheels bring"
-            if variables
-            else "the loader finds them before those of the wheels"
-        )
         # The lock does not cover what an image installs next to its Python.
         say = warns if given.expected.shared else fails
         return say(
             f"torch uses libraries from outside the environment: {format_list(outside)}",
             [],
             outside,
-            cause,
+            f"{' and '.join(variables)} put them before those that the wheels bring"
+            if variables
+            else "the loader finds them before those of the wheels",
             describe_unset(variables)
             if variables
             else "remove them from the loader's path (ldconfig), or make the environment again "
@@ -80,15 +71,12 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             "torch does not import (see T01), and what it has loaded before is from the environment"
         )
     if len(openmp) > 1:
-        cause = (
-            "two packages bring an OpenMP runtime each: their threads compete, and some pairs "
-            "stop the program"
-        )
         return warns(
             f"more than one OpenMP runtime is loaded: {format_list(openmp)}",
             1,
             openmp,
-            cause,
+            "two packages bring an OpenMP runtime each: their threads compete, and some pairs "
+            "stop the program",
             "set OMP_NUM_THREADS, or leave one of the packages out",
         )
     count = given["_libraries.count"]
@@ -156,31 +144,25 @@ def _as_listed(given: JudgeInput) -> str:
 def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
-        cause = (
-            "the wheel itself lists other files than it holds, so a later change cannot be "
-            "told from that"
-        )
         return warns(
             "files do not fit their RECORD, and did not when they were installed: "
             f"{format_list(unfit)}",
             [],
             unfit,
-            cause,
+            "the wheel itself lists other files than it holds, so a later change cannot be "
+            "told from that",
             "tell the package's makers",
         )
     if (
         stray := [*seen["packages.stray_pth"], *seen["packages.stray"]]
     ) and not given.expected.shared:
-        cause = (
-            "put there by hand or by a program"
-            if seen["_packages.own"]
-            else "put there by hand, by a program, or brought by the image"
-        )
         return warns(
             f"{_as_listed(given)}; no package lists {format_list(stray)}",
             [],
             stray,
-            cause,
+            "put there by hand or by a program"
+            if seen["_packages.own"]
+            else "put there by hand, by a program, or brought by the image",
             "remove what you do not know from site-packages",
         )
     return None

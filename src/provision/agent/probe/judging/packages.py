@@ -36,24 +36,22 @@ def _interpreter(given: JudgeInput) -> Judgement:
         f"{given['python.version']} under {given['_python.prefix']}",
     )
     if minor != ".".join(required.split(".")[:2]):
-        cause = "the environment was made with another interpreter"
         return fails(
             f"Python {given['python.version']} runs, the lock is for {required}",
             expected,
             observed,
-            cause,
+            "the environment was made with another interpreter",
             f"make the environment again with Python {required}",
         )
     if not given["python.prefix_matches"] and given["_python.executable"].startswith(
         given.expected.python_prefix.rstrip("/") + "/"
     ):
-        cause = "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set"
         return fails(
             f"{given['_python.executable']} runs and takes its packages from "
             f"{given['_python.prefix']}, not from its own environment",
             expected,
             observed,
-            cause,
+            "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set",
             "unset PYTHONHOME; else make the environment again from the lock",
         )
     if not given["python.prefix_matches"]:
@@ -70,27 +68,22 @@ def _interpreter(given: JudgeInput) -> Judgement:
 def _as_it_was_made(given: JudgeInput) -> Judgement | None:
     live, made = given["python.version"], given.get("python.made_with")
     if given.get("python.implementation", "cpython") != "cpython":
-        cause = (
-            "the environment was made with another kind of Python; wheels with code of their "
-            "own are for CPython"
-        )
         return fails(
             f"{given['python.implementation']} runs, the lock is for CPython",
             "cpython",
             given["python.implementation"],
-            cause,
+            "the environment was made with another kind of Python; wheels with code of their "
+            "own are for CPython",
             "use CPython",
         )
     if made is None or re.sub(r"[^\d.].*", "", live) == made:
         return None
-    cause = (
-        "the Python beneath the environment was upgraded or replaced after the environment was made"
-    )
     return warns(
         f"Python {live} runs in an environment that was made with {made}",
         made,
         live,
-        cause,
+        "the Python beneath the environment was upgraded or replaced after the environment was "
+        "made",
         "make the environment again from the lock",
     )
 
