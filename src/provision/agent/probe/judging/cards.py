@@ -65,26 +65,22 @@ _XIDS = {
 
 
 def _model(given: JudgeInput) -> Judgement:
-    observed, required, needed = (
-        given["gpu.name"],
-        given.expected.gpu_type or "",
-        given.expected.requires.compute_capability,
-    )
+    observed, required = given["gpu.name"], given.expected.gpu_type or ""
+    needed = given.expected.requires.compute_capability
     if required == "mps":
         return skipped("Apple GPUs are not told apart")
     if observed is None:
         return unknown("no GPU could be asked for its name", required)
-    pci = given["nvml.pci"]
-    if given.get("nvml.told_apart") is False and not all(
-        fits := [is_declared_gpu(name, required) for name in observed.split(" + ")]
-    ):
+    by_name = [is_declared_gpu(name, required) for name in observed.split(" + ")]
+    by_pci = [is_declared_gpu(_PCI_IDS.get(pci, ""), required) for pci in given["nvml.pci"]]
+    if given.get("nvml.told_apart") is False and not all(by_name):
         by_torch = given.get("_gpu.names")
-        if not by_torch and (any(fits) or any(_same_card(device, required) for device in pci)):
+        if not by_torch and any(by_name + by_pci):
             return _which(required, observed)
-        observed, pci = " + ".join(by_torch or [observed]), []
-    if not all(is_declared_gpu(name, required) for name in observed.split(" + ")) and not (
-        pci and all(_same_card(device, required) for device in pci)
-    ):
+        names = by_torch or [observed]
+        observed, by_pci = " + ".join(names), []
+        by_name = [is_declared_gpu(name, required) for name in observed.split(" + ")]
+    if not all(by_name) and not (by_pci and all(by_pci)):
         return fails(
             f"the GPU is {observed}, {required} declared",
             required,
@@ -108,19 +104,11 @@ def _model(given: JudgeInput) -> Judgement:
 
 def _which(expected: Any, names: str) -> Judgement:
     """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
-    return replace(
-        unknown(
-            f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: "
-            f"{names}",
-            expected,
-        ),
-        fix=_NAME_IT,
+    return unknown(
+        f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {names}",
+        expected,
+        _NAME_IT,
     )
-
-
-def _same_card(pci: str, wanted: str) -> bool:
-    known = _PCI_IDS.get(pci)
-    return known is not None and is_declared_gpu(known, wanted)
 
 
 def _video_memory(given: JudgeInput) -> Judgement:
@@ -135,13 +123,11 @@ def _video_memory(given: JudgeInput) -> Judgement:
         return skipped("no GPU memory declared, and the facts do not know the card", observed)
     split, by_torch = any(given.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
-        return replace(
-            unknown(
-                "the card is split into partitions (MIG), and the driver tells the memory of the "
-                "whole card",
-                needed,
-            ),
-            fix=_ASK_TORCH,
+        return unknown(
+            "the card is split into partitions (MIG), and the driver tells the memory of the "
+            "whole card",
+            needed,
+            _ASK_TORCH,
         )
     # Only torch reports a part of a card that the driver does not report.
     if by_torch is not None and (
@@ -153,11 +139,7 @@ def _video_memory(given: JudgeInput) -> Judgement:
         observed = by_torch
     if observed is None:
         message = "no GPU could be asked for its memory"
-        return (
-            replace(unknown(message, needed), fix=_ASK_TORCH)
-            if needed is not None
-            else skipped(message)
-        )
+        return skipped(message) if needed is None else unknown(message, needed, _ASK_TORCH)
     judged = _enough(given, observed, needed)
     if split and judged.status is Status.FAIL:
         return _of_a_part(judged, observed, needed)
@@ -187,18 +169,12 @@ def _of_a_part(judged: Judgement, size: int, needed: int | None) -> Judgement:
 
 def _by_torch(given: JudgeInput) -> int | None:
     """Return the memory of the smallest card that torch sees: that of a part if it is split."""
-    sizes = [
-        size
-        for size in given.get(
-            f"{PER_CARD_PREFIX}memory.total_bytes", [given.get("memory.total_bytes")]
-        )
-        if size is not None
-    ]
-    return min(sizes, default=None)
+    sizes = given.get(f"{PER_CARD_PREFIX}memory.total_bytes", [given.get("memory.total_bytes")])
+    return min((size for size in sizes if size is not None), default=None)
 
 
 def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
-    card = given.expected.card
+    card, name = given.expected.card, given.expected.gpu_type
     if needed is not None and size < needed * VRAM_SHARE:
         return fails(
             f"the GPU has {format_bytes(size)}, {format_bytes(needed)} declared",
@@ -207,34 +183,26 @@ def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
             "a smaller GPU, or a part of one (MIG)",
             "choose a GPU with more memory, or lower requires.vram",
         )
-    return _as_the_card_has(
-        size, card.memory_bytes if card else None, needed, given.expected.gpu_type
-    )
-
-
-def _as_the_card_has(
-    size: int, listed_bytes: int | None, needed: int | None, name: str | None
-) -> Judgement:
-    if listed_bytes is None:
+    if card is None:
         return passes(
             f"{format_bytes(size)} of GPU memory, {format_bytes(needed or 0)} declared",
             needed,
             size,
         )
-    least, most = memory_range(listed_bytes)
+    least, most = memory_range(card.memory_bytes)
     if least <= size <= most:
         return passes(
-            f"{format_bytes(size)} of GPU memory, as the facts say of {name}", listed_bytes, size
+            f"{format_bytes(size)} of GPU memory, as the facts say of {name}",
+            card.memory_bytes,
+            size,
         )
-    cause = (
-        "a part of a card (MIG, vGPU)" if size < least else "a variant of the card with more memory"
-    )
+    part = "a part of a card (MIG, vGPU)"
     return fails(
         f"the GPU has {format_bytes(size)} of memory, {name} has {format_bytes(least)} to "
         f"{format_bytes(most)}",
-        listed_bytes,
+        card.memory_bytes,
         size,
-        f"another card, or {cause}",
+        f"another card, or {part if size < least else 'a variant of the card with more memory'}",
         "choose the machine type of the declared GPU, or declare this one",
     )
 

@@ -67,9 +67,9 @@ def skipped(reason: str, observed: Any = None) -> Judgement:
     return Judgement(Status.SKIP, reason, None, observed)
 
 
-def unknown(reason: str, expected: Any = None) -> Judgement:
+def unknown(reason: str, expected: Any = None, fix: str | None = None) -> Judgement:
     """It could not be observed, and why; for a required check this is never green."""
-    return Judgement(Status.UNKNOWN, reason, expected, None)
+    return Judgement(Status.UNKNOWN, reason, expected, None, fix=fix)
 
 
 def format_bytes(count: float) -> str:

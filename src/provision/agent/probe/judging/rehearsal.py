@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..checks.rehearsal import (
     LEAST_OF_ESTIMATE,
     MEMORY_SHARE,
@@ -25,7 +23,7 @@ def _steps(given: JudgeInput) -> Judgement:
         return (
             skipped(why)
             if given.expected.training.model is None
-            else replace(unknown(f"not rehearsed: {why}"), fix=_instead(given))
+            else unknown(f"not rehearsed: {why}", fix=_instead(given))
         )
     if given["rehearsal.out_of_memory"] is not None:
         return _ran_out(given)
