@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from ..checks.device import (
@@ -82,13 +83,10 @@ def _held(given: JudgeInput) -> Judgement:
 
 
 def _written(given: JudgeInput) -> Judgement:
-    if given["memory.total_bytes"] is None:
+    total = given["memory.total_bytes"]
+    if total is None:
         return _no_card(given, "so no memory could be tested")
-    wrong, filled, total = (
-        given["memory.wrong_words"],
-        given["memory.held_bytes"],
-        given["memory.total_bytes"],
-    )
+    wrong, filled = given["memory.wrong_words"], given["memory.held_bytes"]
     if wrong:
         message = (
             "1 word of the card's memory does"
@@ -157,16 +155,8 @@ def _multiplied(given: JudgeInput) -> Judgement:
 
 
 def _softer(judgement: Judgement) -> Judgement:
-    if judgement.cause is None:
-        return judgement
-    return warns(
-        judgement.message,
-        judgement.expected,
-        judgement.observed,
-        judgement.cause,
-        judgement.fix or "",
-        judgement.threshold,
-    )
+    """Return a warning in place of a failure."""
+    return judgement if judgement.cause is None else replace(judgement, status=Status.WARN)
 
 
 def _peak(given: JudgeInput, name: str) -> float | None:
@@ -271,15 +261,9 @@ def _burnt(given: JudgeInput) -> Judgement:
 
 def _heat(given: JudgeInput) -> str:
     heat, power = given["burn.temperature_c"], given["burn.power_w"]
-    message = [
-        text
-        for text in (
-            f"{heat} °C" if heat is not None else "",
-            f"{power:.0f} W" if power is not None else "",
-        )
-        if text
-    ]
-    return f"; at most {' and '.join(message)}" if message else ""
+    parts = [f"{heat} °C"] if heat is not None else []
+    parts += [f"{power:.0f} W"] if power is not None else []
+    return f"; at most {' and '.join(parts)}" if parts else ""
 
 
 def _beside_others(key: str, unit: str, judge: Judge) -> Judge:

@@ -14,24 +14,25 @@ def _kernel(given: JudgeInput) -> Judgement:
     release, kind = given["host.kernel"], given["host.kernel_kind"]
     if kind not in ("linux", "gvisor"):
         return skipped(f"the bound is of Linux; this is {kind} {release}", release)
-    numbers = re.match(r"(\d+)\.(\d+)", release)
-    if kind == "linux" and numbers is None:
-        return unknown(f"the kernel's release is {release!r}, which tells no number")
-    if kind == "linux" and numbers and (int(numbers[1]), int(numbers[2])) >= (5, 5):
-        return passes(f"Linux {release}", f">={KERNEL_FLOOR.value:g}", release)
+    floor = f">={KERNEL_FLOOR.value:g}"
     if kind == "gvisor":
         return warns(
             f"the kernel is gVisor ({release})",
-            f">={KERNEL_FLOOR.value:g}",
+            floor,
             release,
             "gVisor runs programs in place of the host's kernel, and calls itself 4.4.0 on "
             "every host",
             "nothing, while training runs; the kernel's log and profilers of the card (ncu) do "
             "not work here",
         )
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    if numbers is None:
+        return unknown(f"the kernel's release is {release!r}, which tells no number")
+    if (int(numbers[1]), int(numbers[2])) >= (5, 5):
+        return passes(f"Linux {release}", floor, release)
     return fails(
         f"Linux {release} is older than {KERNEL_FLOOR.value:g}",
-        f">={KERNEL_FLOOR.value:g}",
+        floor,
         release,
         "the machine's system is older than what accelerate is tested with, and a run can hang",
         "use a newer image",
@@ -61,27 +62,16 @@ def _clock(given: JudgeInput) -> Judgement:
         )
     if ahead is None and skew is None:
         return unknown("no file of the environment tells a time to compare the clock with")
+    message = "the clock is not behind the files of the environment"
     if skew is None:
-        return passes(
-            "the clock is not behind the files of the environment",
-            "not in the past",
-            "not in the past",
-        )
-    return passes(
-        "the clock is not behind the files of the environment, and fits the hub's", 0, skew
-    )
+        return passes(message, "not in the past", "not in the past")
+    return passes(f"{message}, and fits the hub's", 0, skew)
 
 
 def _place(given: JudgeInput) -> Judgement:
     place, container, machine = (given[f"host.{key}"] for key in ("place", "container", "machine"))
-    message = (
-        ", ".join(
-            part
-            for part in (place, f"in a container ({container})" if container else "", machine)
-            if part
-        )
-        or "nothing tells of a virtual machine"
-    )
+    parts = (place, f"in a container ({container})" if container else "", machine)
+    message = ", ".join(filter(None, parts)) or "nothing tells of a virtual machine"
     required = given.expected.target.get("kind", "")
     wrong = (required == "colab" and place != "colab") or (
         required == "workbench" and place != "workbench" and machine != "Google Compute Engine"
@@ -170,11 +160,7 @@ def _way(given: JudgeInput) -> Judgement:
 
 
 def _answer(given: JudgeInput) -> Judgement:
-    reached, status, hub = (
-        given["net.reached"],
-        given["net.status"],
-        given["net.hub"],
-    )
+    reached, status, hub = (given[f"net.{key}"] for key in ("reached", "status", "hub"))
     if reached != "answer":
         return skipped("the hub was not asked, or not reached")
     if status is not None and status < 400:

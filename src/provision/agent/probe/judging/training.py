@@ -91,12 +91,9 @@ def _arguments(given: JudgeInput) -> Judgement:
 
 
 def _learns(given: JudgeInput) -> Judgement:
-    first, last, steps = (
-        given["train.loss_first"],
-        given["train.loss_last"],
-        given["train.steps"],
+    first, last, steps, still = (
+        given[f"train.{name}"] for name in ("loss_first", "loss_last", "steps", "still")
     )
-    still: list[str] = given["train.still"]
     observed = {"first": first, "last": last, "steps": steps, "still": still}
     numbers = is_number(first) and is_number(last)
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
@@ -232,9 +229,8 @@ def _repeats(given: JudgeInput) -> Judgement:
 
 
 def _data(given: JudgeInput) -> Judgement:
-    observed = {
-        name: given[f"train.{name}"] for name in ("texts", "rows") if f"train.{name}" in given.seen
-    }
+    readings = {name: given.get(f"train.{name}") for name in ("texts", "rows")}
+    observed = {name: same for name, same in readings.items() if same is not None}
     if not observed:
         return skipped("neither tokenizers nor datasets is locked")
     if all(observed.values()):
