@@ -1,4 +1,4 @@
-"""The registry is whole: every check has an observer, a judge and causes that are really published."""  # noqa: E501
+"""The registry is whole: every check has an observer, a judge and published causes."""
 
 from __future__ import annotations
 

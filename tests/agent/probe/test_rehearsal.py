@@ -374,9 +374,11 @@ from provision_probe.probe.observing.rehearsal import (measure_throughput)
 from provision_probe.probe.proofs.declared_training import (RehearsalPlan)
 from provision_probe.probe.proofs.model_shape import (choose_shape)
 began = time.perf_counter()
-told = measure_throughput(RehearsalPlan(choose_shape(500_000, None, None), "full", "fp32", "adamw_torch", False, 2, 32, "cpu", 8))
+shape = choose_shape(500_000, None, None)
+plan = RehearsalPlan(shape, "full", "fp32", "adamw_torch", False, 2, 32, "cpu", 8)
+told = measure_throughput(plan)
 print(json.dumps([told, time.perf_counter() - began]))
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.long
@@ -400,12 +402,16 @@ def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) 
 MADE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from provision_probe.probe.proofs.declared_training import (RehearsalPlan, build_decoder, build_llama)
+from provision_probe.probe.proofs.declared_training import (
+    RehearsalPlan, build_decoder, build_llama)
 from provision_probe.probe.proofs.model_shape import (choose_shape)
-# 70 billion numbers have room on no machine of these tests: a model that is made on the CPU first would not arrive.
-plan = RehearsalPlan(choose_shape(70_000_000_000, 8192, 80), "lora", "bf16", "adamw_torch", False, 1, 32, "meta")
-print(json.dumps([sorted({f"{one.device} {one.dtype}" for one in make(plan).parameters()}) for make in (build_decoder, build_llama)]))
-"""  # noqa: E501
+# 70 billion numbers fit on no machine of these tests: a model made on the CPU first would fail.
+shape = choose_shape(70_000_000_000, 8192, 80)
+plan = RehearsalPlan(shape, "lora", "bf16", "adamw_torch", False, 1, 32, "meta")
+print(json.dumps([
+    sorted({f"{weight.device} {weight.dtype}" for weight in make(plan).parameters()})
+    for make in (build_decoder, build_llama)]))
+"""
 
 
 @pytest.mark.long
