@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from provision.adapters import RealSystem
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
 from provision.agent.probe.catalogue import select_checks
-from provision.agent.probe.compact import compact
-from provision.agent.probe.compact import expand as whole_report
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import ObservationLog, judge
 from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, make_report
+from provision.agent.probe.report_json import canonical_digest, compact, to_canonical_json
+from provision.agent.probe.report_json import expand as whole_report
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.lock_file import read_lock
 from provision.commands.shared.report_import import ImportedReport, import_report

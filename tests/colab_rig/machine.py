@@ -12,7 +12,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from tests.colab_rig import image, smi
 
 _NETWORK = (

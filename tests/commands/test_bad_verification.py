@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from tests.agent.probe.bench import Environment, checks
 from tests.agent.probe.conftest import build_probe, document
 from tests.rig import Bench, make_index, make_wheel, small_spec

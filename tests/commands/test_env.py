@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe import machine_info_text
+from provision.agent.probe import machine_info_view
 from provision.agent.probe.machine_info import collect_machine_info
 from tests import fork_server
 from tests.agent.probe.bench import write_package
@@ -68,7 +68,7 @@ def test_free_bytes_are_told_and_no_count_of_files() -> None:
         "disk.gone.free_bytes": None,
     }
     seen = {**free, "disk.tmp.free_files": 9, "disk.cache.free_files": 0}
-    told = machine_info_text.to_text(
+    told = machine_info_view.to_text(
         {
             "readings": {
                 **collect_machine_info({})["readings"],
@@ -257,10 +257,10 @@ def test_foreign_text_is_harmless_in_every_form() -> None:
         "torch": {"error": "```\x1b[2J"},
         "unread": [],
     }
-    assert "\x1b" not in machine_info_text.to_text(document) + machine_info_text.to_markdown(
+    assert "\x1b" not in machine_info_view.to_text(document) + machine_info_view.to_markdown(
         document
     )
-    assert machine_info_text.to_markdown(document).count("```") == 2
+    assert machine_info_view.to_markdown(document).count("```") == 2
 
 
 def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost() -> None:
@@ -277,7 +277,7 @@ def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost
         "unread": [],
         "tool": {"name": "provision", "version": "9.9"},
     }
-    wide, narrow = machine_info_text.to_text(document), machine_info_text.to_text(document, 40)
+    wide, narrow = machine_info_view.to_text(document), machine_info_view.to_text(document, 40)
     assert narrow.split() == wide.split()
     assert all(len(row) <= 40 or path in row for row in narrow.splitlines())
     assert all(row.startswith(" " * 12) for row in narrow.splitlines() if row[0] == " ")
@@ -364,9 +364,9 @@ def test_limits_of_control_groups_are_told(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     document = collect_machine_info({}, tmp_path)
     assert document["readings"]["host.cgroup_ram_bytes"] == 2**31
-    assert "limited to 2 GiB" in machine_info_text.to_text(document)
-    assert "a quota of 1.5" in machine_info_text.to_text(document)
-    assert "no /dev/shm" in machine_info_text.to_text(document)
+    assert "limited to 2 GiB" in machine_info_view.to_text(document)
+    assert "a quota of 1.5" in machine_info_view.to_text(document)
+    assert "no /dev/shm" in machine_info_view.to_text(document)
 
 
 def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 
 

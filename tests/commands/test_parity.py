@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from provision.verification import Report, read_report
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (

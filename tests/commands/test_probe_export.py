@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
-from provision.agent.probe.compact import compact, expand
+from provision.agent.probe.report_json import canonical_digest, compact, expand, to_canonical_json
 from tests.rig import MINOR, Bench, make_index, make_wheel, small_spec
 
 TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"

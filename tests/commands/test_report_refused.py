@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import to_canonical_json
+from provision.agent.probe.report_json import to_canonical_json
 from provision.verification.report import MAX_REPORT_BYTES
 from tests.notebook_rig import (
     Change,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from provision.adapters import RealSystem
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from provision.cli.run import print_run_summary
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec

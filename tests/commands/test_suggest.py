@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel

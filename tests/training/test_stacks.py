@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from tests import fork_server
 from tests.support import make_once
 

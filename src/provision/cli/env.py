@@ -33,7 +33,7 @@ from provision.cli.options import OUTPUT_FORMAT_WITH_MARKDOWN, examples
 def env(*, python: Path | None, torch: bool, output_format: str) -> int:
     """Say what this machine is: no spec is needed, nothing is changed."""
     from provision.adapters.zipapp_runner import run_zipapp
-    from provision.agent.probe import machine_info_text as view
+    from provision.agent.probe import machine_info_view as view
     from provision.cli import console
     from provision.commands import env as command
 

@@ -23,7 +23,7 @@ class FactTables:
     flavoured = names("torch.flavoured")
     """Packages with one build per CUDA flavour, which their version names (+cu128)."""
     index_pattern = Table(lambda compiled: str(compiled.value("torch.index")))
-    compile_pythons = keyed("torch.compile", schema_torch.CompileSupport)
+    compile_pythons = keyed("torch.compile", schema_torch.TorchCompilePython)
     """By Python; torch.compile works with every torch on a Python without a row."""
     builds = keyed("builds", schema_torch.TorchBuild.from_columns)
     """By "release:flavour:platform", such as "2.11.0:cu128:linux-x86_64"."""

@@ -185,7 +185,7 @@ class Card(NamedTuple):
     lacks: tuple[str, ...] = ()
 
 
-class CompileSupport(NamedTuple):
+class TorchCompilePython(NamedTuple):
     """The first release of torch whose torch.compile runs on a Python ("3.12")."""
 
     python: str

@@ -13,14 +13,21 @@ from typing import Any
 
 from provision.agent.core.redact import REDACTED
 from provision.agent.core.versions import UnreadableVersion, is_same_version
-from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.catalogue import select_checks
 from provision.agent.probe.expectations import Expectations, parse_expectations
-from provision.agent.probe.judging import ObservationLog, judge
-from provision.agent.probe.model import Judgement, ReadingClass, SelectedCheck, Status, Verdict
+from provision.agent.probe.judging import judge
+from provision.agent.probe.model import (
+    Judgement,
+    ObservationLog,
+    ReadingClass,
+    SelectedCheck,
+    Status,
+    Verdict,
+)
 from provision.agent.probe.readings import class_of_reading
 from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, reported_causes, verdict_of
+from provision.agent.probe.report_json import canonical_digest
 from provision.sanitize import escape_line
 
 _PLACEHOLDERS = (REDACTED, "<email>", "<user>", "<host>", "~")
@@ -222,7 +229,7 @@ def _judgements(
 ) -> Iterator[str]:
     """Judge the published readings again and compare the statuses."""
     readings = _PublishedReadings(values)
-    log = ObservationLog(frozenset(check.id for check in selected))
+    log = ObservationLog({check.id for check in selected})
     for check, row in zip(selected, rows, strict=True):
         status = Status(row["status"])
         if status not in _JUDGED_STATUSES and not (check.required and status is Status.WARN):

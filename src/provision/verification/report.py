@@ -9,9 +9,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
-from provision.agent.probe.canonical_json import canonical_digest
-from provision.agent.probe.compact import compact, expand
 from provision.agent.probe.model import Status, Threshold, Verdict
+from provision.agent.probe.report_json import canonical_digest, compact, expand
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 

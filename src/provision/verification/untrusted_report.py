@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
-from provision.agent.probe.compact import compact, expand
 from provision.agent.probe.model import Status
+from provision.agent.probe.report_json import canonical_digest, compact, expand, to_canonical_json
 from provision.errors import Refused
 from provision.sanitize import escape_line
 from provision.verification.report import EXIT_CODES, MAX_REPORT_BYTES, SCHEMA, Report

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.agent.core.zip_files import zip_files
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp
 from tests.agent.install.bench import UV, sha256
 from tests.agent.probe.conftest import document as expectations

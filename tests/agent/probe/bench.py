@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from tests.support import require
 
 
@@ -104,7 +104,7 @@ def without_rights() -> tuple[str, ...]:
 
 
 def in_namespace(script: str) -> tuple[str, ...]:
-    """What starts a program behind a shell script in mounts of its own; `exec "$@"` is added to it."""  # noqa: E501
+    """Return what starts a program behind a shell script in new mounts; `exec "$@"` is added."""
     require(
         "root",
         os.geteuid() == 0 and shutil.which("unshare") is not None,

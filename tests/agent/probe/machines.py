@@ -42,7 +42,10 @@ T4 = {
     },
 }
 TWO_L4 = {**L4, "gpu": {"type": "L4", "count": 2}}
-T4_TOLD = "capability=75;retired_pending=0;remap_pending=-3;total_mib=15360;used_mib=300;pci=515379422;power_limit_mw=70000;power_default_mw=70000"  # noqa: E501
+T4_TOLD = (
+    "capability=75;retired_pending=0;remap_pending=-3;total_mib=15360;used_mib=300;pci=515379422;"
+    "power_limit_mw=70000;power_default_mw=70000"
+)
 """515379422 is 0x1eb810de: device 1eb8 of vendor 10de."""
 BESIDE = "count=2;capability@0=75;total_mib@0=4096;pci@0=531763422;ecc@0=-3;reasons@0=64"
 """A small card in the first slot that is too hot; 531763422 is 0x1fb210de: device 1fb2 of vendor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json, to_json_value
 from provision.agent.probe.checks import CHECKS
-from provision.agent.probe.compact import compact, expand
 from provision.agent.probe.model import Status
+from provision.agent.probe.report_json import (
+    canonical_digest,
+    compact,
+    expand,
+    to_canonical_json,
+    to_json_value,
+)
 from provision.verification import read_report
 
 RECORDED = sorted((Path(__file__).parents[2] / "reports" / "recorded").glob("*.json"))
@@ -60,7 +66,7 @@ ROWS = st.fixed_dictionaries(
         "observed": VALUES,
         "threshold": st.none()
         | st.sampled_from(
-            [to_json_value(one.threshold.to_json()) for one in CHECKS if one.threshold]
+            [to_json_value(asdict(one.threshold)) for one in CHECKS if one.threshold]
         ),
         "message": st.text(max_size=5),
         "cause": st.none() | st.text(max_size=3),

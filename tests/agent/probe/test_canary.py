@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import to_canonical_json
 from provision.agent.probe.checks import CHECKS
-from provision.agent.probe.compact import compact
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.model import (
     Judgement,
@@ -25,6 +23,7 @@ from provision.agent.probe.model import (
 from provision.agent.probe.readings import READING_CLASSES
 from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, identity_digest, make_report
+from provision.agent.probe.report_json import compact, to_canonical_json
 from provision.agent.probe.supervisor import StageRun
 
 HOME, USER, HOST, SECRET = "/home/zelda.fitz", "zelda.fitz", "castle-42.internal", "swordfish-7"
@@ -84,7 +83,7 @@ def made(
     ]
     seen: dict[str, Any] = {
         pattern.replace("*", "some"): nested
-        for pattern, kind in READING_CLASSES
+        for pattern, kind in READING_CLASSES.items()
         if in_identity or kind is not ReadingClass.IDENTITY
     }
     seen |= {"_packages.installed": {"torch": f"2.0+{canary}"}, "_packages.required_by": {}}

@@ -1,4 +1,4 @@
-"""The registry is whole: every check has an observer, a judge and causes that are really published."""  # noqa: E501
+"""The registry is whole: every check has an observer, a judge and published causes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ import pytest
 from provision.agent.probe.catalogue import STAGES, group_stages_by_process, select_checks
 from provision.agent.probe.checks import CHECKS, device, multi_gpu, numerics, torch_compile
 from provision.agent.probe.expectations import parse_expectations
-from provision.agent.probe.judging import JUDGES, ObservationLog, judge
-from provision.agent.probe.model import ReadingClass, Threshold, Tier
+from provision.agent.probe.judging import JUDGES, judge
+from provision.agent.probe.model import ObservationLog, ReadingClass, Threshold, Tier
 from provision.agent.probe.observing import observers_of
-from provision.agent.probe.readings import READING_CLASSES, class_of_reading, published_readings
+from provision.agent.probe.readings import (
+    PUBLISHED_PATTERNS,
+    READING_CLASSES,
+    class_of_reading,
+    published_readings,
+)
 
 TORCH = [{"name": "torch", "version": "2.13.0"}]
 CARDS: dict[str, Any] = {"packages": TORCH, "gpu": {"type": "L4", "count": 2}}
@@ -132,7 +137,7 @@ def test_the_longest_pattern_decides_the_class_and_evidence_stays_unpublished() 
     assert [
         one.key for one in published_readings({"os.id": "debian", "_secret": 1, "never.heard": 2})
     ] == ["os.id"]
-    assert len({key for key, _ in READING_CLASSES}) == len(READING_CLASSES)
+    assert sum(map(len, PUBLISHED_PATTERNS.values())) == len(READING_CLASSES)
 
 
 def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import expand
 from provision.agent.probe.judging.cards import is_declared_gpu
+from provision.agent.probe.report_json import expand
 from provision.facts import load_facts
 from tests.agent.probe.bench import checks
 from tests.support import require
@@ -34,9 +34,11 @@ card = torch.cuda.get_device_properties(0).name if torch.cuda.is_available() els
 bf16 = card is not None and torch.cuda.get_device_capability() >= (8, 0)
 found = {d.metadata["Name"]: d.version for d in m.distributions() if d.metadata["Name"]}
 cuda = torch.version.cuda
-print(json.dumps({"packages": found, "prefix": sys.prefix, "version": "%d.%d" % sys.version_info[:2], "card": card,
-    "bf16": bf16, "count": torch.cuda.device_count(), "flavour": "cu" + cuda.replace(".", "") if cuda else "cpu"}))
-"""  # noqa: E501
+print(json.dumps({"packages": found, "prefix": sys.prefix,
+    "version": "%d.%d" % sys.version_info[:2], "card": card, "bf16": bf16,
+    "count": torch.cuda.device_count(),
+    "flavour": "cu" + cuda.replace(".", "") if cuda else "cpu"}))
+"""
 GIB = 2**30
 GOLDEN: dict[str, dict[str, tuple[float, float]]] = {
     # Bands, not points, because they hold for other machines of the kind. Memory: 143771 MiB within
@@ -105,7 +107,7 @@ def verified(
     *only: str,
     **changes: Any,
 ) -> dict[str, Any]:
-    """What the probe says of this machine against expectations written from what is installed here."""  # noqa: E501
+    """The probe's report on this machine against expectations from what is installed here."""
     names = {name.lower() for name in here["packages"]}
     card = next(
         (row for row in load_facts().cards if is_declared_gpu(here["card"], row.name)), None

@@ -60,9 +60,11 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from provision_probe.probe.observing.multi_gpu import (rank_program, run_with_torchrun)
 folder, patience, script = Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
-run = run_with_torchrun(2, [*script, sys.argv[1], str(folder)] if script else rank_program("gloo", folder, [1 << 20]), folder, os.environ, patience)
+program = [*script, sys.argv[1], str(folder)]
+program = program if script else rank_program("gloo", folder, [1 << 20])
+run = run_with_torchrun(2, program, folder, os.environ, patience)
 print("\\n" + json.dumps([run.code, run.rank_reports, run.tail, run.steps]))
-"""  # noqa: E501
+"""
 BURN = """
 import sys
 sys.path.insert(0, sys.argv[1])

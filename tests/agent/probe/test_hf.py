@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import to_canonical_json
-from provision.agent.probe.compact import compact, expand
+from provision.agent.probe.report_json import compact, expand, to_canonical_json
 from tests.agent.probe.test_texts import assert_readable
 
 pytestmark = pytest.mark.hf
@@ -22,8 +21,9 @@ pytestmark = pytest.mark.hf
 LIST = """
 import json, sys, importlib.metadata as m
 found = {d.metadata["Name"]: d.version for d in m.distributions()}
-print(json.dumps({"packages": found, "prefix": sys.prefix, "version": "%d.%d" % sys.version_info[:2]}))
-"""  # noqa: E501
+version = "%d.%d" % sys.version_info[:2]
+print(json.dumps({"packages": found, "prefix": sys.prefix, "version": version}))
+"""
 PROOF = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
@@ -32,7 +32,7 @@ from pathlib import Path
 from provision_probe.probe.proofs import {module} as proof
 from provision_probe.probe.proofs.recipe import (Recipe)
 recipe, folder = Recipe(**json.loads(sys.argv[2])), Path(sys.argv[3])
-outcome = proof.Build(recipe, folder, {{}}).train(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
+outcome = proof.Run(recipe, folder, {{}}).train(Path(sys.argv[4]) if len(sys.argv) > 4 else None)
 print("\\n" + json.dumps([outcome.losses, outcome.weights_sha, outcome.dtype, outcome.steps]))
 """
 Verify = Callable[..., tuple[int, dict[str, Any]]]
@@ -171,10 +171,20 @@ def test_a_hugging_face_environment_is_verified_by_a_trainer_run(verify: Verify)
 @pytest.mark.long
 def test_declared_options_are_in_effect(verify: Verify) -> None:
     code, report = verify(
-        "R03", "R07", "R05",
-        training__precision="bf16", training__dataloader_workers=2, training__gradient_checkpointing=True,  # noqa: E501
-        training__arguments={"warmup_steps": 10, "lr_scheduler_type": "cosine", "push_to_hub": True, "learning_rate": 1e-4, "use_cpu": True},  # noqa: E501
-    )  # fmt: skip
+        "R03",
+        "R07",
+        "R05",
+        training__precision="bf16",
+        training__dataloader_workers=2,
+        training__gradient_checkpointing=True,
+        training__arguments={
+            "warmup_steps": 10,
+            "lr_scheduler_type": "cosine",
+            "push_to_hub": True,
+            "learning_rate": 1e-4,
+            "use_cpu": True,
+        },
+    )
     found = checks(report)
     assert code == 3
     assert [found[name]["status"] for name in ("R01", "R02", "R03", "R06", "R07", "R05")] == [

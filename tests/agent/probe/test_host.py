@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import expand
 from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.judging import JUDGES
 from provision.agent.probe.judging.judgement import JudgeInput
 from provision.agent.probe.observing.cgroups import cpu_quota, memory_limit, process_limit
 from provision.agent.probe.observing.host import OBSERVERS
+from provision.agent.probe.report_json import expand
 from tests.agent.probe.bench import Environment, checks, in_namespace, without_rights
 
 GIB = 1024**3
@@ -107,7 +107,8 @@ def test_a_host_is_read_from_its_files(
     root = put(
         tmp_path,
         proc__meminfo="MemTotal:       1048576 kB\nMemFree: 1 kB\n",
-        proc__cpuinfo="processor: 0\nmodel name\t: Made up CPU\nflags\t\t: fpu avx2 fma\n\nprocessor: 1\n",  # noqa: E501
+        proc__cpuinfo="processor: 0\nmodel name\t: Made up CPU\nflags\t\t: fpu avx2 fma\n\n"
+        "processor: 1\n",
     )
     (root / "etc").mkdir()
     (root / "etc" / "os-release").write_text('ID=debian\nVERSION_ID="12.4"\n', encoding="utf-8")

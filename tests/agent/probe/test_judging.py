@@ -11,10 +11,10 @@ import pytest
 from provision.agent.probe.catalogue import select_checks
 from provision.agent.probe.checks import CHECKS
 from provision.agent.probe.expectations import Expectations, parse_expectations
-from provision.agent.probe.judging import ObservationLog, judge
+from provision.agent.probe.judging import judge
 from provision.agent.probe.judging.cards import is_declared_gpu
 from provision.agent.probe.judging.torch_build import has_code_for
-from provision.agent.probe.model import Judgement, Status, Tier
+from provision.agent.probe.model import Judgement, ObservationLog, Status, Tier
 from provision.agent.probe.observing.loaders import EXPECTED_SUM
 from provision.views.formatting import format_json_value
 from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, Row
@@ -705,7 +705,7 @@ def test_an_import_that_raises_fails_with_its_own_words(
         "place": "torch.py:1 in <module>",
     }
     judgement = judge_one(
-        "P06", expected, {}, ObservationLog(frozenset({"P06:torch"}), {"P06:torch": error})
+        "P06", expected, {}, ObservationLog(set({"P06:torch"}), {"P06:torch": error})
     )
     assert judgement.status is Status.FAIL
     assert "libcudnn.so.9" in judgement.message
@@ -760,7 +760,7 @@ def test_an_error_has_a_cause_and_a_way_out(
         "R02",
         parse_expectations(document(packages=HF)),
         {},
-        ObservationLog(frozenset({"R02"}), {"R02": error}),
+        ObservationLog(set({"R02"}), {"R02": error}),
     )
     assert cause in (judgement.cause or "")
     assert fix in (judgement.fix or "")
@@ -775,7 +775,7 @@ def test_missing_accelerate_carries_the_original_text_and_the_way_out(
         "text": "Using the `Trainer` with `PyTorch` requires `accelerate>=1.1.0`",
         "place": "training_args.py:9 in __post_init__",
     }
-    judgement = judge_one("R01", expected, {}, ObservationLog(frozenset({"R01"}), {"R01": error}))
+    judgement = judge_one("R01", expected, {}, ObservationLog(set({"R01"}), {"R01": error}))
     assert judgement.status is Status.FAIL
     assert "requires `accelerate>=1.1.0`" in judgement.message
     assert judgement.fix
@@ -953,7 +953,7 @@ def test_a_host_reading_that_raises_is_unknown_and_not_a_failure(
         "H05",
         parse_expectations(document(requires__ram_bytes=GIB)),
         {},
-        ObservationLog(frozenset({"H05"}), {"H05": error}),
+        ObservationLog(set({"H05"}), {"H05": error}),
     )
     assert judgement.status is Status.UNKNOWN
 
@@ -984,7 +984,7 @@ def test_a_rehearsal_that_is_refused_has_a_way_out(
         "S01",
         parse_expectations(document(**{**OF_MODEL, "levers": [lever]})),
         seen,
-        ObservationLog(frozenset({"S01"})),
+        ObservationLog(set({"S01"})),
     )
     assert told.status is Status.UNKNOWN
     assert str(told.fix).startswith(fix)
@@ -999,7 +999,7 @@ def test_what_was_never_observed_is_unknown_and_names_the_check_before_it(
         "R05",
         parse_expectations(document(packages=HF)),
         {},
-        ObservationLog(frozenset({"R01"}), {"R01": error}),
+        ObservationLog(set({"R01"}), {"R01": error}),
     )
     assert judgement.status is Status.UNKNOWN
     assert "R01" in judgement.message
@@ -1062,4 +1062,4 @@ def judge_one(
     one = next(
         one for one in select_checks(replace(expected, tier=Tier.BURN)) if one.check.id == id_
     )
-    return judge(one, expected, seen, account or ObservationLog(frozenset({one.id})))
+    return judge(one, expected, seen, account or ObservationLog(set({one.id})))

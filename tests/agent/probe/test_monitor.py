@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.monitor.peaks import CardPeak, PeakUsage
 from provision.agent.probe.monitor.resource_usage import (
     container_memory,
@@ -23,6 +22,7 @@ from provision.agent.probe.monitor.resource_usage import (
     shared_memory_usage,
 )
 from provision.agent.probe.monitor.series import Series
+from provision.agent.probe.report_json import canonical_digest
 from tests.agent.probe.machines import HERE
 from tests.support import require
 

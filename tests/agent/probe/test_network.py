@@ -20,7 +20,8 @@ import pytest
 from provision.agent.probe.catalogue import select_checks
 from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
-from provision.agent.probe.judging import ObservationLog, judge
+from provision.agent.probe.judging import judge
+from provision.agent.probe.model import ObservationLog
 from provision.agent.probe.observing.network import observe_hub
 from tests.agent.probe.bench import Environment, checks
 
@@ -123,7 +124,7 @@ def judged(document: Document, id_: str, seen: dict[str, Any]) -> tuple[str, str
         one,
         expected,
         {"clock.behind": False, "_clock.ahead_s": -1.0, **seen},
-        ObservationLog(frozenset({id_})),
+        ObservationLog(set({id_})),
     )
     return judgement.status.value, judgement.message
 

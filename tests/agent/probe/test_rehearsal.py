@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.catalogue import select_checks
-from provision.agent.probe.compact import expand
 from provision.agent.probe.context import ObserverContext
 from provision.agent.probe.expectations import parse_expectations
-from provision.agent.probe.judging import ObservationLog, judge
-from provision.agent.probe.model import ProbeError
+from provision.agent.probe.judging import judge
+from provision.agent.probe.model import ObservationLog, ProbeError
 from provision.agent.probe.observing.cgroups import memory_used
 from provision.agent.probe.observing.memory_usage import available_bytes
 from provision.agent.probe.observing.rehearsal import (
@@ -33,6 +32,7 @@ from provision.agent.probe.observing.rehearsal import (
 )
 from provision.agent.probe.proofs.declared_training import RehearsalPlan, reason_not_rehearsable
 from provision.agent.probe.proofs.model_shape import choose_shape
+from provision.agent.probe.report_json import expand
 from tests.agent.probe.bench import Environment, checks
 from tests.agent.probe.test_hf import LIST
 
@@ -154,7 +154,7 @@ def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(
     expected = parse_expectations(document(**changes))
     seen = OBSERVERS["S01"](ObserverContext(expected, tmp_path))
     judged = {
-        one.id: judge(one, expected, seen, ObservationLog(frozenset({one.id})))
+        one.id: judge(one, expected, seen, ObservationLog(set({one.id})))
         for one in select_checks(expected)
         if one.id in ("S01", "S02", "S03")
     }
@@ -374,9 +374,11 @@ from provision_probe.probe.observing.rehearsal import (measure_throughput)
 from provision_probe.probe.proofs.declared_training import (RehearsalPlan)
 from provision_probe.probe.proofs.model_shape import (choose_shape)
 began = time.perf_counter()
-told = measure_throughput(RehearsalPlan(choose_shape(500_000, None, None), "full", "fp32", "adamw_torch", False, 2, 32, "cpu", 8))
+shape = choose_shape(500_000, None, None)
+plan = RehearsalPlan(shape, "full", "fp32", "adamw_torch", False, 2, 32, "cpu", 8)
+told = measure_throughput(plan)
 print(json.dumps([told, time.perf_counter() - began]))
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.long
@@ -400,12 +402,16 @@ def test_the_pace_of_a_model_is_in_tokens_a_second(hf_python: str, probe: Path) 
 MADE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from provision_probe.probe.proofs.declared_training import (RehearsalPlan, build_decoder, build_llama)
+from provision_probe.probe.proofs.declared_training import (
+    RehearsalPlan, build_decoder, build_llama)
 from provision_probe.probe.proofs.model_shape import (choose_shape)
-# 70 billion numbers have room on no machine of these tests: a model that is made on the CPU first would not arrive.
-plan = RehearsalPlan(choose_shape(70_000_000_000, 8192, 80), "lora", "bf16", "adamw_torch", False, 1, 32, "meta")
-print(json.dumps([sorted({f"{one.device} {one.dtype}" for one in make(plan).parameters()}) for make in (build_decoder, build_llama)]))
-"""  # noqa: E501
+# 70 billion numbers fit on no machine of these tests: a model made on the CPU first would fail.
+shape = choose_shape(70_000_000_000, 8192, 80)
+plan = RehearsalPlan(shape, "lora", "bf16", "adamw_torch", False, 1, 32, "meta")
+print(json.dumps([
+    sorted({f"{weight.device} {weight.dtype}" for weight in make(plan).parameters()})
+    for make in (build_decoder, build_llama)]))
+"""
 
 
 @pytest.mark.long

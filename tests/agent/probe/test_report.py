@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 
 from provision.agent.core.files import write_atomically
-from provision.agent.probe.canonical_json import (
-    canonical_digest,
-    to_canonical_json,
-)
 from provision.agent.probe.checks import CHECKS
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.model import (
@@ -32,6 +28,10 @@ from provision.agent.probe.report import (
     identity_digest,
     make_report,
     result_of,
+)
+from provision.agent.probe.report_json import (
+    canonical_digest,
+    to_canonical_json,
 )
 from provision.verification import read_report
 

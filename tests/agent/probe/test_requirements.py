@@ -19,12 +19,31 @@ from provision.agent.probe.requirements import (
 )
 
 ATOMS = [
-    'python_version >= "3.10"', 'python_version < "3.8"', "python_version == '3.11'", 'python_version != "3.11.*"', 'python_full_version >= "3.11.4"',  # noqa: E501
-    'sys_platform == "linux"', 'sys_platform != "win32"', '"linux" in sys_platform', 'sys_platform not in "darwin win32"', 'platform_machine == "x86_64"',  # noqa: E501
-    'os_name == "nt"', 'platform_python_implementation == "CPython"', 'implementation_name == "pypy"', 'extra == "Test_Suite"', '"gpu" == extra',  # noqa: E501
-    'python_version in "3.10 3.11"', '"3.10" <= python_version', 'platform_system == "Darwin"', "python_version ~= '3.10'", 'platform_release > "4"',  # noqa: E501
-    'implementation_version >= "3.11"', 'platform_version == "x"', "os.name == 'posix'", "python_implementation == 'CPython'",  # noqa: E501
-]  # fmt: skip
+    'python_version >= "3.10"',
+    'python_version < "3.8"',
+    "python_version == '3.11'",
+    'python_version != "3.11.*"',
+    'python_full_version >= "3.11.4"',
+    'sys_platform == "linux"',
+    'sys_platform != "win32"',
+    '"linux" in sys_platform',
+    'sys_platform not in "darwin win32"',
+    'platform_machine == "x86_64"',
+    'os_name == "nt"',
+    'platform_python_implementation == "CPython"',
+    'implementation_name == "pypy"',
+    'extra == "Test_Suite"',
+    '"gpu" == extra',
+    'python_version in "3.10 3.11"',
+    '"3.10" <= python_version',
+    'platform_system == "Darwin"',
+    "python_version ~= '3.10'",
+    'platform_release > "4"',
+    'implementation_version >= "3.11"',
+    'platform_version == "x"',
+    "os.name == 'posix'",
+    "python_implementation == 'CPython'",
+]
 ENVIRONMENTS = [
     {},
     {
@@ -105,10 +124,20 @@ def test_what_is_legal_but_beyond_this_reader_is_said_and_not_guessed(marker: st
 @pytest.mark.parametrize(
     "line",
     [
-        "numpy", "numpy>=1.2", "numpy (>=1.2,<3)", "numpy >=1.2 ; python_version >= '3.9'", "Foo_Bar.baz[A,b_c]~=2.0", "foo[ a , b ] >= 1", "foo;extra == 'x'",  # noqa: E501
-        "foo @ https://example.org/foo-1.0.zip", "foo[x] @ https://example.org/foo;v=1.zip ; os_name == 'posix'", "foo===1.0", "foo[]", "f",  # noqa: E501
+        "numpy",
+        "numpy>=1.2",
+        "numpy (>=1.2,<3)",
+        "numpy >=1.2 ; python_version >= '3.9'",
+        "Foo_Bar.baz[A,b_c]~=2.0",
+        "foo[ a , b ] >= 1",
+        "foo;extra == 'x'",
+        "foo @ https://example.org/foo-1.0.zip",
+        "foo[x] @ https://example.org/foo;v=1.zip ; os_name == 'posix'",
+        "foo===1.0",
+        "foo[]",
+        "f",
     ],
-)  # fmt: skip
+)
 def test_requirements_agree_with_packaging(line: str) -> None:
     wanted, ours = Theirs(line), parse_requirement(line)
     assert ours.name == wanted.name.lower().replace("_", "-").replace(".", "-")

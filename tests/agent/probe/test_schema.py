@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from provision.agent.probe.canonical_json import to_canonical_json
 from provision.agent.probe.checks import CHECKS
-from provision.agent.probe.compact import compact, expand
 from provision.agent.probe.expectations import parse_expectations
 from provision.agent.probe.model import (
     Judgement,
@@ -31,6 +29,7 @@ from provision.agent.probe.model import (
 from provision.agent.probe.readings import READING_CLASSES
 from provision.agent.probe.redactor import Redactor
 from provision.agent.probe.report import JudgedCheck, make_report
+from provision.agent.probe.report_json import compact, expand, to_canonical_json
 from provision.agent.probe.supervisor import StageRun
 from provision.assets import find_asset
 from tests.views.builders import failed, verified
@@ -70,7 +69,7 @@ def made(document: Callable[..., dict[str, Any]], **changes: Any) -> dict[str, A
                 0.25,
             )
         )
-    seen = {pattern.replace("*", "some"): 1 for pattern, _ in READING_CLASSES} | {
+    seen = {pattern.replace("*", "some"): 1 for pattern in READING_CLASSES} | {
         "_packages.installed": {"torch": "2.0"}
     }
     runs = [

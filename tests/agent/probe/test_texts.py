@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.compact import compact, expand
+from provision.agent.probe.report_json import compact, expand
 from provision.verification.report import Report
 from provision.views.report import html
 from provision.views.report import text as outcome

@@ -20,7 +20,10 @@ RTX = {
     "card": {"memory_bytes": 24 * 2**30, "tflops": {}, "source": "data sheet"},
 }
 NAMES = "NVIDIA T400 4GB|NVIDIA GeForce RTX 4090"
-SAYS = "count=2;total_mib@0=4096;total_mib@1=24564;capability@0=75;pci@0=531763422;pci@1=645140702;ecc=-3;reasons@0=64"  # noqa: E501
+SAYS = (
+    "count=2;total_mib@0=4096;total_mib@1=24564;capability@0=75;pci@0=531763422;pci@1=645140702;"
+    "ecc=-3;reasons@0=64"
+)
 """A small card that is too hot stands in the first slot, as the driver counts them. 645140702 is
 0x267410de.
 """

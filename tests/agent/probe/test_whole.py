@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from provision.agent.probe.canonical_json import canonical_digest, to_canonical_json
+from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from provision.verification import probe_digest, probe_zipapp
 from tests.agent.probe.bench import Environment, checks, clean_environ, write_package
 

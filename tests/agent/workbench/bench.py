@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from provision.agent.probe.compact import expand
+from provision.agent.probe.report_json import expand
 from provision.assets import find_asset
 from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
 from tests.rig import MINOR, make_index, make_wheel, served

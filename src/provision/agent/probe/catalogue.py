@@ -1,4 +1,4 @@
-"""The stages of a verification, and which checks one asks; checks themselves are in checks/."""
+"""The stages of a verification, and the selection of its checks, which are in checks/."""
 
 from __future__ import annotations
 
@@ -72,37 +72,36 @@ def select_checks(
 
     What they come after is kept with them.
     """
-    kept = _closure(only)
-    tiers = tuple(Tier)
-    affordable = tiers[: tiers.index(expected.tier) + 1]
+    kept = {name.split(":")[0] for name in only}
+    for check in reversed(CHECKS):
+        if check.id in kept:
+            kept.update(check.after)
+    tiers = list(Tier)
     chosen = [
         check
         for check in CHECKS
-        if check.tier in affordable
+        if tiers.index(check.tier) <= tiers.index(expected.tier)
         and (check.id in kept if only else is_applicable(check, expected) or not check.quiet)
     ]
     return tuple(
-        one for check in chosen for one in _instances(check, expected) if not _left_out(one, only)
+        selected
+        for check in chosen
+        for selected in _instances(check, expected)
+        if not only or not selected.subject or {selected.id, check.id} & only
     )
 
 
 def known_check_ids(expected: Expectations) -> frozenset[str]:
     """Return every id that `only` may name."""
-    return frozenset(check.id for check in CHECKS) | frozenset(
-        one.id for one in select_checks(expected)
-    )
+    return frozenset(check.id for check in CHECKS) | {check.id for check in select_checks(expected)}
 
 
 def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
     """The stages in the order they run, grouped by the process they share."""
     groups: list[list[Stage]] = []
     for stage in STAGES:
-        shares = (
-            bool(groups)
-            and groups[-1][-1].process == stage.process
-            and (expected.gpu_type is None or stage.process == "plain")
-        )
-        if shares:
+        can_share = expected.gpu_type is None or stage.process == "plain"
+        if can_share and groups and groups[-1][-1].process == stage.process:
             groups[-1].append(stage)
         else:
             groups.append([stage])
@@ -110,31 +109,16 @@ def group_stages_by_process(expected: Expectations) -> list[list[Stage]]:
 
 
 def is_applicable(check: Check, expected: Expectations) -> bool:
-    """Return whether the declared environment holds everything the check needs."""
+    """Return whether the declared environment has everything the check needs."""
     return all(expected.meets(need) for need in check.needs)
 
 
 def _instances(check: Check, expected: Expectations) -> Iterator[SelectedCheck]:
-    required = is_applicable(check, expected) and (
-        check.required_by == "always"
-        or (check.required_by != "" and expected.declares(check.required_by))
-    )
+    required = is_applicable(check, expected) and check.required_by != ""
+    if required and check.required_by != "always":
+        required = expected.declares(check.required_by)
     if not check.per_direct_package:
         yield SelectedCheck(check, check.id, check.title, None, required)
         return
     for name in expected.direct:
         yield SelectedCheck(check, f"{check.id}:{name}", f"{check.title} {name}", name, required)
-
-
-def _closure(only: frozenset[str]) -> frozenset[str]:
-    kept = {name.split(":")[0] for name in only}
-    for check in reversed(CHECKS):
-        if check.id in kept:
-            kept.update(check.after)
-    return frozenset(kept)
-
-
-def _left_out(one: SelectedCheck, only: frozenset[str]) -> bool:
-    return (
-        one.subject is not None and bool(only) and one.id not in only and one.check.id not in only
-    )

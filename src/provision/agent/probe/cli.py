@@ -1,4 +1,4 @@
-"""The probe's door: words in, one verification or one stage, lines and an exit code out."""
+"""The probe's command line: one verification or one stage, its lines and its exit code."""
 
 from __future__ import annotations
 
@@ -10,38 +10,37 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from ..core.files import write_atomically
 from ..core.process import die_with_parent
-from .canonical_json import to_canonical_json
-from .catalogue import STAGES, known_check_ids
-from .catalogue import select_checks as asked_checks
+from .catalogue import STAGES, known_check_ids, select_checks
 from .expectations import load_expectations
-from .model import Interrupted, ProbeError, Verdict
+from .model import Interrupted, JsonObject, ProbeError, Verdict
+from .report_json import to_canonical_json
 
 ERROR_EXIT = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 verified or simulated, 1 failed, 2 no verdict, 3 unverified, 128 + signal."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, _interrupt)
     try:
-        code: int = asked.run(asked)
+        code: int = options.run(options)
     except ProbeError as error:
-        return _say_error(str(error))
+        return _print_error(str(error))
     except Interrupted as stopped:
         return 128 + stopped.signum
     except Exception as error:  # noqa: BLE001
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        return _say_error(
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return _print_error(
             f"fault of the probe itself: {type(error).__name__}: {error} "
-            f"({os.path.basename(place.filename)}:{place.lineno})"
+            f"({os.path.basename(frame.filename)}:{frame.lineno})"
         )
     return code
 
@@ -53,48 +52,47 @@ def _parser() -> argparse.ArgumentParser:
         "training works in it.",
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    whole = verbs.add_parser(
+
+    def add_verb(name: str, run: Callable[[argparse.Namespace], int], summary: str) -> Any:
+        verb = verbs.add_parser(name, help=summary)
+        verb.set_defaults(run=run)
+        return verb
+
+    verb = add_verb(
         "verify",
-        help="observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 "
-        "unverified",
+        _verify,
+        "observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 unverified",
     )
-    whole.add_argument(
+    verb.add_argument(
         "--expectations", type=Path, required=True, help="expectations.json, made from the lock"
     )
-    whole.add_argument("--out", type=Path, required=True, help="where report.json goes")
-    whole.add_argument(
+    verb.add_argument("--out", type=Path, required=True, help="where report.json goes")
+    verb.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="ID",
         help="this check only (repeatable); never ends as verified",
     )
-    whole.add_argument("--events", action="store_true", help="progress as one JSON object a line")
-    whole.set_defaults(run=_verify)
-    bare = verbs.add_parser(
+    verb.add_argument("--events", action="store_true", help="progress as one JSON object a line")
+    verb = add_verb(
         "env",
-        help="say what this machine and this Python are, with nothing declared; nothing is "
-        "imported or written",
+        _env,
+        "say what this machine and this Python are, with nothing declared; nothing is imported or "
+        "written",
     )
-    bare.add_argument(
+    verb.add_argument(
         "--torch",
         action="store_true",
         help="import torch in a process of its own, and tell its view too",
     )
-    bare.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
-    bare.set_defaults(run=_env)
-    _add_internal_verbs(verbs)
-    return parser
-
-
-def _add_internal_verbs(verbs: Any) -> None:
-    view = verbs.add_parser("torch", help="import torch and tell its view (internal)")
-    view.add_argument("--out", type=Path, required=True)
-    view.set_defaults(run=_torch)
-    part = verbs.add_parser("stage", help="observe stages in this process (internal)")
-    part.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
-    part.add_argument("--expectations", type=Path, required=True)
-    part.add_argument(
+    verb.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
+    verb = add_verb("torch", _torch, "import torch and tell its view (internal)")
+    verb.add_argument("--out", type=Path, required=True)
+    verb = add_verb("stage", _stage, "observe stages in this process (internal)")
+    verb.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
+    verb.add_argument("--expectations", type=Path, required=True)
+    verb.add_argument(
         "--out",
         type=Path,
         required=True,
@@ -102,98 +100,92 @@ def _add_internal_verbs(verbs: Any) -> None:
         metavar="FRAGMENT",
         help="one for each NAME, in their order",
     )
-    part.add_argument("--scratch", type=Path, required=True)
-    part.add_argument("--only", action="append", default=[], metavar="ID")
-    part.set_defaults(run=_stage)
-    rank = verbs.add_parser(
-        "rank", help="compute as one of several processes that torchrun started (internal)"
+    verb.add_argument("--scratch", type=Path, required=True)
+    verb.add_argument("--only", action="append", default=[], metavar="ID")
+    verb = add_verb(
+        "rank", _rank, "compute as one of several processes that torchrun started (internal)"
     )
-    rank.add_argument("backend", choices=["nccl", "gloo"])
-    rank.add_argument("folder", type=Path)
-    rank.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
-    rank.set_defaults(run=_rank)
+    verb.add_argument("backend", choices=["nccl", "gloo"])
+    verb.add_argument("folder", type=Path)
+    verb.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
+    return parser
 
 
-def _verify(asked: argparse.Namespace) -> int:
+def _verify(options: argparse.Namespace) -> int:
     from .verify import verify
 
-    expected = load_expectations(asked.expectations)
-    only = frozenset(asked.only)
-    strange = sorted(only - known_check_ids(expected))
-    if strange:
-        raise ProbeError(f"--only {strange[0]}: there is no check of that id")
-    if only and not asked_checks(expected, only):
+    expected = load_expectations(options.expectations)
+    only = frozenset(options.only)
+    for name in sorted(only - known_check_ids(expected)):
+        raise ProbeError(f"--only {name}: there is no check of that id")
+    if only and not select_checks(expected, only):
         raise ProbeError(
             f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer "
             "verify.tier does"
         )
-    _require_writable(asked.out)
-    say = _say_event if asked.events else _say_line
-    document = verify(expected, asked.expectations, only, say, os.environ)
+    _require_writable(options.out)
+    report_event = _print_event if options.events else _print_line
+    document = verify(expected, options.expectations, only, report_event, os.environ)
 
-    from .compact import compact
     from .report import EXIT_CODES
+    from .report_json import compact
 
     try:
-        write_atomically(asked.out, to_canonical_json(compact(document)) + "\n")
+        write_atomically(options.out, to_canonical_json(compact(document)) + "\n")
     except OSError as error:
-        raise ProbeError(f"cannot write the report {asked.out}: {error.strerror}") from None
+        raise ProbeError(f"cannot write the report {options.out}: {error.strerror}") from None
     verdict = document["verdict"]
-    say({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
+    report_event({"event": "verdict", "result": verdict["result"], "sentence": verdict["sentence"]})
     return EXIT_CODES[Verdict(verdict["result"])]
 
 
-def _env(asked: argparse.Namespace) -> int:
-    from . import machine_info_text
+def _env(options: argparse.Namespace) -> int:
     from .machine_info import collect_machine_info
+    from .machine_info_view import to_markdown, to_text
 
-    found = collect_machine_info(os.environ, with_torch=asked.torch)
-    if asked.output_format == "json":
-        _print(json.dumps(found, indent=1, sort_keys=True))
+    document = collect_machine_info(os.environ, with_torch=options.torch)
+    if options.output_format == "json":
+        _print(json.dumps(document, indent=1, sort_keys=True))
     else:
-        _print(
-            (
-                machine_info_text.to_markdown(found)
-                if asked.output_format == "markdown"
-                else machine_info_text.to_text(found)
-            ).rstrip("\n")
-        )
+        render = to_markdown if options.output_format == "markdown" else to_text
+        _print(render(document).rstrip("\n"))
     return 0
 
 
-def _torch(asked: argparse.Namespace) -> int:
+def _torch(options: argparse.Namespace) -> int:
     from .machine_info import inspect_torch
 
-    write_atomically(asked.out, to_canonical_json(inspect_torch()) + "\n")
+    write_atomically(options.out, to_canonical_json(inspect_torch()) + "\n")
     return 0
 
 
-def _stage(asked: argparse.Namespace) -> int:
+def _stage(options: argparse.Namespace) -> int:
     from .stage import redirect_output, run_stage
 
     die_with_parent()
-    if len(asked.out) != len(asked.names):
-        raise ProbeError(f"{len(asked.names)} stages need as many --out, {len(asked.out)} given")
-    expected = load_expectations(asked.expectations)
-    for place, (name, out) in enumerate(zip(asked.names, asked.out, strict=True)):
-        if place:
-            redirect_output(asked.scratch / f"{name}.log")
-        run_stage(name, expected, out, asked.scratch, asked.only)
-    # All is written down. What asked to be told of the end is told (multiprocessing removes its
-    # semaphores then), but taking apart all that torch and its
-    # neighbours have loaded is left out: on two busy cores that took 3 s of CPU in a quick run, in
-    # which nothing is measured.
+    if len(options.out) != len(options.names):
+        raise ProbeError(
+            f"{len(options.names)} stages need as many --out, {len(options.out)} given"
+        )
+    expected = load_expectations(options.expectations)
+    for position, (name, out) in enumerate(zip(options.names, options.out, strict=True)):
+        if position:
+            redirect_output(options.scratch / f"{name}.log")
+        run_stage(name, expected, out, options.scratch, options.only)
+    # All is written. The exit functions run (multiprocessing removes its semaphores then), but
+    # torch and its neighbours are not taken apart: on two busy cores that took 3 s of CPU in a
+    # quick run, in which nothing is measured.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
-def _rank(asked: argparse.Namespace) -> int:
+def _rank(options: argparse.Namespace) -> int:
     from .proofs.allreduce import run_rank
 
     die_with_parent()
-    run_rank(asked.backend, asked.folder, asked.sizes, os.environ)
+    run_rank(options.backend, options.folder, options.sizes, os.environ)
     return 0
 
 
@@ -211,24 +203,21 @@ def _interrupt(signum: int, _frame: FrameType | None) -> None:
     raise Interrupted(signum)
 
 
-def _say_error(text: str) -> int:
+def _print_error(text: str) -> int:
     print(f"probe: {text}", file=sys.stderr)
     return ERROR_EXIT
 
 
-def _say_event(event: dict[str, Any]) -> None:
+def _print_event(event: JsonObject) -> None:
     _print(json.dumps(event, sort_keys=True))
 
 
-def _say_line(event: dict[str, Any]) -> None:
+def _print_line(event: JsonObject) -> None:
     if event["event"] == "verdict":
         _print(f"{event['result']}: {event['sentence']}")
     elif event["status"] == "finished":
-        _print(
-            f"{event['title']}: "
-            f"{'ok' if not event['failed'] else str(event['failed']) + ' failed'} "
-            f"({event['seconds']:.1f} s)"
-        )
+        result = f"{event['failed']} failed" if event["failed"] else "ok"
+        _print(f"{event['title']}: {result} ({event['seconds']:.1f} s)")
 
 
 def _print(text: str) -> None:

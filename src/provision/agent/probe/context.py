@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from .expectations import Expectations
+from .model import Environ, Readings
 
 
 def _ignore_progress(_card: str) -> None:
@@ -26,17 +26,17 @@ class ObserverContext:
         root: root of the file system.
         environ: variables of this process.
         memo: values that observers of one stage share.
-        report_progress: called with the card that is at work, if there are several.
+        report_progress: called with the card in use, if there are several.
     """
 
     expected: Expectations
     scratch: Path
     subject: str | None = None
     root: Path = Path("/")
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    memo: dict[str, Any] = field(default_factory=dict)
+    environ: Environ = field(default_factory=lambda: os.environ)
+    memo: Readings = field(default_factory=dict)
     report_progress: Callable[[str], None] = _ignore_progress
 
 
-Observer = Callable[[ObserverContext], "dict[str, Any]"]
+Observer = Callable[[ObserverContext], "Readings"]
 """Returns readings by key."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.json_fields import FieldReader
 from ..core.versions import normalize_name
-from .model import Need, ProbeError, Proof, Tier
+from .model import JsonObject, Need, ProbeError, Proof, Tier
 
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
@@ -22,7 +22,7 @@ LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
 
 
 @dataclass(frozen=True, slots=True)
-class Requires:
+class DeclaredMinima:
     """Minima that the spec declares; None if undeclared. Bytes, and specifiers (">=580")."""
 
     ram_bytes: int | None
@@ -34,8 +34,8 @@ class Requires:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """The shape of the declared model; None where the spec is silent."""
+class DeclaredModel:
+    """The shape of the declared model; None for what the spec does not declare."""
 
     parameters: int | None
     hidden_size: int | None
@@ -43,7 +43,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class DeclaredTraining:
     """The declared training; `batch_size` in samples a device, `sequence_length` in tokens."""
 
     framework: str
@@ -51,9 +51,9 @@ class Training:
     dataloader_workers: int
     gradient_checkpointing: bool
     optimizer: str
-    arguments: dict[str, Any]
+    arguments: JsonObject
     method: str = "full"
-    model: Model | None = None
+    model: DeclaredModel | None = None
     batch_size: int | None = None
     sequence_length: int | None = None
     torch_compile: bool = False
@@ -72,10 +72,10 @@ class CardFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySaving:
+class Lever:
     """A change of `training` that saves memory: field to value, and bytes saved on each card."""
 
-    change: dict[str, Any]
+    change: JsonObject
     saves_bytes: int
 
 
@@ -100,47 +100,38 @@ class Expectations:
     extras_allowed: frozenset[str]
     gpu_type: str | None
     gpu_count: int
-    requires: Requires
+    requires: DeclaredMinima
     paths: dict[str, str]
     env: dict[str, str]
     secrets: tuple[str, ...]
-    training: Training
+    training: DeclaredTraining
     card: CardFacts | None = None
-    """None where no card is declared or the facts have no row of it."""
+    """None if no card is declared or the facts have no row of it."""
     estimate_bytes: int | None = None
-    """What the facts expect the declared training to take of the card's memory, of RAM without one;
-    None where the spec says too little.
-    """
-    levers: tuple[MemorySaving, ...] = ()
+    """Memory of the declared training by the facts, on the card or in RAM; None if unknown."""
+    levers: tuple[Lever, ...] = ()
     """Changes of the declared training that save memory, the one that saves most first."""
     simulated: tuple[str, ...] = ()
     """Parts of this machine that are not real, as its maker declares."""
     shared: bool = False
     """The interpreter is an image's, whose other packages are observed and not judged."""
     driver_min: str | None = None
-    """The oldest NVIDIA driver that the CUDA of the locked torch runs on, as the facts say; None
-    where no CUDA is locked.
-    """
+    """The oldest NVIDIA driver for the locked torch's CUDA by the facts; None without CUDA."""
     installed: str = ""
-    """Where the installer noted how each package came there; "": installed.json in the prefix."""
+    """The installer's note of each package's provenance; "": installed.json in the prefix."""
     conda: frozenset[str] = frozenset()
-    """The conda files that are locked, each as NAME-VERSION-BUILD: the installer noted which Python
-    packages each of them brought.
-    """
+    """The locked conda files, each as NAME-VERSION-BUILD; the installer noted their packages."""
 
     @property
     def provenance_file(self) -> str:
-        """The file in which the installer noted how each package came there."""
+        """The file with the installer's note of each package's provenance."""
         return self.installed or os.path.join(self.python_prefix, "installed.json")
 
     @property
     def driver_specifiers(self) -> tuple[str, ...]:
         """Specifiers of the driver's version: the spec's, and those of the locked torch's CUDA."""
-        return tuple(
-            one
-            for one in (self.requires.driver, f">={self.driver_min}" if self.driver_min else None)
-            if one
-        )
+        locked = f">={self.driver_min}" if self.driver_min else None
+        return tuple(filter(None, (self.requires.driver, locked)))
 
     @property
     def proof(self) -> Proof:
@@ -157,21 +148,18 @@ class Expectations:
 
     def meets(self, need: Need) -> bool:
         """Return whether the declared environment contains what a check needs."""
-        if need is Need.TORCH:
-            return "torch" in self.packages
-        if need is Need.GPU:
-            return self.gpu_type is not None
-        if need is Need.SEVERAL:
-            return self.gpu_count > 1
-        if need is Need.COMPILE:
-            return self.training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN)
-        if need is Need.WORKERS:
-            return self.training.dataloader_workers > 0
-        undeclared = {
-            Need.STRATEGY: self.training.strategy == "none",
-            Need.ADAPTER: self.training.method not in ("lora", "qlora"),
-        }
-        return self.proof is not Proof.IMPORTS and not undeclared.get(need)
+        training = self.training
+        trains = self.proof is not Proof.IMPORTS
+        return {
+            Need.TORCH: "torch" in self.packages,
+            Need.GPU: self.gpu_type is not None,
+            Need.SEVERAL: self.gpu_count > 1,
+            Need.COMPILE: training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN),
+            Need.WORKERS: training.dataloader_workers > 0,
+            Need.TRAINING: trains,
+            Need.STRATEGY: trains and training.strategy != "none",
+            Need.ADAPTER: trains and training.method in ("lora", "qlora"),
+        }[need]
 
     @property
     def device(self) -> str:
@@ -195,8 +183,7 @@ def load_expectations(path: Path) -> Expectations:
     except (ValueError, RecursionError):
         raise ProbeError(f"the expectations {path} are not valid JSON; make them again") from None
     expected = parse_expectations(document, str(path))
-    # Where an environment lies is not known of a machine that the probe is carried to: it is the
-    # one whose Python runs the probe.
+    # The prefix is unknown on a machine to which the probe was copied: it is that of its Python.
     return expected if expected.python_prefix else replace(expected, python_prefix=sys.prefix)
 
 
@@ -233,7 +220,14 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         extras_allowed=frozenset(normalize_name(name) for name in reader.texts("extras_allowed")),
         gpu_type=reader.optional_text("gpu.type"),
         gpu_count=int(reader.number("gpu.count")),
-        requires=_requires(reader),
+        requires=DeclaredMinima(
+            ram_bytes=reader.optional_size("requires.ram_bytes"),
+            disk_bytes=reader.optional_size("requires.disk_bytes"),
+            shm_bytes=reader.optional_size("requires.shm_bytes"),
+            vram_bytes=reader.optional_size("requires.vram_bytes"),
+            driver=reader.optional_text("requires.driver"),
+            compute_capability=reader.optional_text("requires.compute_capability"),
+        ),
         paths=reader.text_map("paths"),
         env=reader.text_map("env"),
         secrets=reader.texts("secrets"),
@@ -249,7 +243,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
     )
 
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: JsonObject = {
     "extras_allowed": [],
     "card": None,
     "estimate_bytes": None,
@@ -271,52 +265,39 @@ def _packages(reader: FieldReader) -> dict[str, str]:
     """Return the locked packages, normalized name to version."""
     locked = {}
     for position, entry in enumerate(reader.items("packages")):
-        name, version = (
-            (entry.get("name"), entry.get("version")) if isinstance(entry, dict) else (None, None)
-        )
-        if not isinstance(name, str) or not isinstance(version, str):
-            requirement = '{"name": text, "version": text}'
-            raise reader.error(f"packages[{position}]", requirement, entry)
-        locked[normalize_name(name)] = version
+        match entry:
+            case {"name": str(name), "version": str(version)}:
+                locked[normalize_name(name)] = version
+            case _:
+                requirement = '{"name": text, "version": text}'
+                raise reader.error(f"packages[{position}]", requirement, entry)
     return locked
 
 
-def _requires(reader: FieldReader) -> Requires:
-    return Requires(
-        ram_bytes=reader.optional_size("requires.ram_bytes"),
-        disk_bytes=reader.optional_size("requires.disk_bytes"),
-        shm_bytes=reader.optional_size("requires.shm_bytes"),
-        vram_bytes=reader.optional_size("requires.vram_bytes"),
-        driver=reader.optional_text("requires.driver"),
-        compute_capability=reader.optional_text("requires.compute_capability"),
-    )
-
-
-def _training(reader: FieldReader) -> Training:
+def _training(reader: FieldReader) -> DeclaredTraining:
     training = reader.section("training")
-    return Training(
+    declared = DeclaredTraining(
         framework=training.one_of("framework", FRAMEWORKS),
         precision=training.one_of("precision", PRECISIONS),
         dataloader_workers=int(training.number("dataloader_workers")),
         gradient_checkpointing=training.typed("gradient_checkpointing", bool, "true or false"),
         optimizer=training.text("optimizer"),
         arguments=training.mapping("arguments"),
-        **(_declared_run(training) if "method" in training.document else {}),
     )
-
-
-def _declared_run(training: FieldReader) -> dict[str, Any]:
+    if "method" not in training.document:
+        return declared
     model = training.optional_section("model") if "model" in training.document else None
     sizes = ("parameters", "hidden_size", "layers")
-    return {
-        "method": training.one_of("method", METHODS),
-        "model": Model(*(model.optional_size(name) for name in sizes)) if model else None,
-        "batch_size": training.optional_size("batch_size"),
-        "sequence_length": training.optional_size("sequence_length"),
-        "torch_compile": training.typed("torch_compile", bool, "true or false"),
-        "strategy": training.one_of("strategy", STRATEGIES),
-        "launcher": training.one_of("launcher", LAUNCHERS),
-    }
+    return replace(
+        declared,
+        method=training.one_of("method", METHODS),
+        model=DeclaredModel(*map(model.optional_size, sizes)) if model else None,
+        batch_size=training.optional_size("batch_size"),
+        sequence_length=training.optional_size("sequence_length"),
+        torch_compile=training.typed("torch_compile", bool, "true or false"),
+        strategy=training.one_of("strategy", STRATEGIES),
+        launcher=training.one_of("launcher", LAUNCHERS),
+    )
 
 
 def _card(reader: FieldReader) -> CardFacts | None:
@@ -332,14 +313,13 @@ def _card(reader: FieldReader) -> CardFacts | None:
     )
 
 
-def _levers(reader: FieldReader) -> tuple[MemorySaving, ...]:
-    savings = []
+def _levers(reader: FieldReader) -> tuple[Lever, ...]:
+    levers = []
     for position, row in enumerate(reader.items("levers")):
-        change, saved = (
-            (row.get("change"), row.get("saves_bytes")) if isinstance(row, dict) else (None, None)
-        )
-        if not isinstance(change, dict) or not isinstance(saved, int) or isinstance(saved, bool):
-            requirement = '{"change": object, "saves_bytes": integer}'
-            raise reader.error(f"levers[{position}]", requirement, row)
-        savings.append(MemorySaving(change, saved))
-    return tuple(savings)
+        match row:
+            case {"change": dict(change), "saves_bytes": int(saved)} if not isinstance(saved, bool):
+                levers.append(Lever(change, saved))
+            case _:
+                requirement = '{"change": object, "saves_bytes": integer}'
+                raise reader.error(f"levers[{position}]", requirement, row)
+    return tuple(levers)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.versions import normalize_name
+from .text_files import read_text
 
 NOT_PACKAGES = frozenset(
     {
@@ -30,7 +31,7 @@ _SUFFIXES = (".py", ".so", ".pyd")
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """One distribution as its metadata tells it; `entry` is the sys.path entry that holds it."""
+    """One distribution by its metadata; `entry` is the sys.path entry that contains it."""
 
     name: str
     version: str
@@ -39,12 +40,14 @@ class Distribution:
     requires: tuple[str, ...]
     editable: bool
     python: str = ""
-    """The Pythons that it says it runs on (Requires-Python), "" where it is silent."""
+    """The supported Pythons (Requires-Python); "" if undeclared."""
 
 
 def find_distributions(entries: Iterable[str]) -> tuple[Distribution, ...]:
     """Return the distributions of these sys.path entries, in the order of Python's search."""
-    return tuple(one for entry in dict.fromkeys(entries) for one in _in_entry(entry))
+    return tuple(
+        distribution for entry in dict.fromkeys(entries) for distribution in _in_entry(entry)
+    )
 
 
 def active_distributions(dists: Sequence[Distribution]) -> dict[str, Distribution]:
@@ -60,15 +63,11 @@ def find_damaged_distributions(
 ) -> dict[str, str]:
     """Return distributions with an unreadable METADATA: name to metadata folder."""
     whole = {dist.metadata for dist in dists}
-    folders = (
-        os.path.join(entry, name)
+    return {
+        normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name
         for entry in dict.fromkeys(entries)
         for name in _listed(entry)
-        if name.endswith(".dist-info")
-    )
-    broken = (os.path.basename(folder) for folder in folders if folder not in whole)
-    return {
-        normalize_name(name.removesuffix(".dist-info").partition("-")[0]): name for name in broken
+        if name.endswith(".dist-info") and os.path.join(entry, name) not in whole
     }
 
 
@@ -78,23 +77,25 @@ def modules_to_import(dist: Distribution) -> tuple[str, ...]:
     A namespace gives its first real package.
     """
     files = _recorded(dist)
-    names = _declared_modules(dist) or {module for module in map(_top_level, files) if module}
+    names = (
+        {
+            line.strip().replace("/", ".")
+            for line in read_text(Path(dist.metadata, "top_level.txt")).splitlines()
+            if line.strip()
+        }
+    ) or {module for module in map(_top_level, files) if module}
     public = sorted(
         name for name in names if not name.startswith("_") and name.lower() not in NOT_PACKAGES
     )
     alike = [name for name in public if normalize_name(name) == dist.name]
-    found = (_importable(name, files, dist.name) for name in alike or public)
-    return tuple(name for name in found if name)
+    modules = (_importable(name, files, dist.name) for name in alike or public)
+    return tuple(name for name in modules if name)
 
 
 def top_level_modules(entry: str) -> frozenset[str]:
     """The top-level module names that one sys.path entry offers."""
-    try:
-        names = os.listdir(entry)
-    except OSError:
-        return frozenset()
     offered = set()
-    for name in names:
+    for name in _listed(entry):
         stem, dot, _ = name.partition(".")
         if name.endswith(_SUFFIXES) or (
             not dot
@@ -142,41 +143,28 @@ def _read(metadata: str, entry: str, folder: str) -> Distribution | None:
                     python = value.strip()
     except OSError:
         return None
-    return (
-        Distribution(
-            normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python
-        )
-        if name
-        else None
+    if not name:
+        return None
+    return Distribution(
+        normalize_name(name), version, entry, folder, tuple(requires), _editable(folder), python
     )
 
 
 def _editable(folder: str) -> bool:
     try:
-        document = json.loads(Path(folder, "direct_url.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = json.loads(read_text(Path(folder, "direct_url.json")))
+    except ValueError:
         return False
-    info = document.get("dir_info") if isinstance(document, dict) else None
-    return isinstance(info, dict) and bool(info.get("editable"))
+    match document:
+        case {"dir_info": {"editable": editable}}:
+            return bool(editable)
+    return False
 
 
 def _recorded(dist: Distribution) -> list[str]:
-    for name in ("RECORD", "SOURCES.txt"):
-        text = _text(os.path.join(dist.metadata, name))
-        if text:
-            return [
-                line.rsplit(",", 2)[0].strip('"') if name == "RECORD" else line
-                for line in text.splitlines()
-            ]
-    return []
-
-
-def _declared_modules(dist: Distribution) -> set[str]:
-    return {
-        line.strip().replace("/", ".")
-        for line in _text(os.path.join(dist.metadata, "top_level.txt")).splitlines()
-        if line.strip()
-    }
+    if record := read_text(Path(dist.metadata, "RECORD")):
+        return [line.rsplit(",", 2)[0].strip('"') for line in record.splitlines()]
+    return read_text(Path(dist.metadata, "SOURCES.txt")).splitlines()
 
 
 def _top_level(file: str) -> str:
@@ -187,26 +175,12 @@ def _top_level(file: str) -> str:
 
 
 def _importable(name: str, files: Sequence[str], dist: str) -> str:
-    if (
-        "." in name
-        or f"{name}/__init__.py" in files
-        or not any(file.startswith(f"{name}/") for file in files)
-    ):
+    inside = [file for file in files if file.startswith(f"{name}/")]
+    if "." in name or not inside or f"{name}/__init__.py" in inside:
         return name
     packages = sorted(
-        (
-            file[: -len("/__init__.py")]
-            for file in files
-            if file.startswith(f"{name}/") and file.endswith("/__init__.py")
-        ),
-        key=lambda p: (p.count("/"), p),
+        (file.removesuffix("/__init__.py") for file in inside if file.endswith("/__init__.py")),
+        key=lambda package: (package.count("/"), package),
     )
     alike = [package for package in packages if normalize_name(package.replace("/", "-")) == dist]
     return (alike or packages or [name])[0].replace("/", ".")
-
-
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -9,45 +9,40 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from .context import ObserverContext
-from .expectations import Expectations, Requires, Training
+from .expectations import DeclaredMinima, DeclaredTraining, Expectations
 from .inventory import active_distributions, find_distributions
-from .model import Tier
+from .model import Environ, Readings, Tier
 from .observing import observers_of
-from .own_code import own_digest, own_program
+from .own_code import own_command, own_digest
 from .readings import class_of_reading
 from .redactor import Redactor
+from .text_files import read_text
 
 SCHEMA = "provision.env/1"
 REPORTED_PACKAGES = (
-    *(
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "triton",
-        "transformers",
-        "accelerate",
-        "datasets",
-        "tokenizers",
-        "safetensors",
-        "huggingface-hub",
-        "peft",
-    ),
-    *(
-        "trl",
-        "bitsandbytes",
-        "deepspeed",
-        "flash-attn",
-        "xformers",
-        "numpy",
-        "tensorflow",
-        "jax",
-        "jaxlib",
-    ),
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "triton",
+    "transformers",
+    "accelerate",
+    "datasets",
+    "tokenizers",
+    "safetensors",
+    "huggingface-hub",
+    "peft",
+    "trl",
+    "bitsandbytes",
+    "deepspeed",
+    "flash-attn",
+    "xformers",
+    "numpy",
+    "tensorflow",
+    "jax",
+    "jaxlib",
 )
 """Packages whose version is reported, in addition to all `nvidia-*`."""
 _TORCH_TIMEOUT_S = 180
@@ -61,11 +56,11 @@ _CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
 
 
 def collect_machine_info(
-    environ: Mapping[str, str], root: Path = Path("/"), *, with_torch: bool = False
-) -> dict[str, Any]:
+    environ: Environ, root: Path = Path("/"), *, with_torch: bool = False
+) -> Readings:
     """Return the document `provision.env/1`, redacted; imports nothing that is installed.
 
-    torch, if wanted, is imported in another process.
+    With `with_torch`, torch is imported in another process.
     """
     with tempfile.TemporaryDirectory(
         prefix="provision-probe-", ignore_cleanup_errors=True
@@ -79,13 +74,15 @@ def collect_machine_info(
             for key, value in {
                 **seen,
                 **_python(),
-                **_place(environ, root),
+                "place.product": _product(environ, root),
+                "place.container": _container(environ, root),
+                "place.machine": _machine(root),
                 **_cuda(environ, root),
             }.items()
             if class_of_reading(key) or key in _OWN
         }
         redactor = Redactor.of(environ, _secrets(environ))
-        document: dict[str, Any] = {
+        document: Readings = {
             "schema": SCHEMA,
             "probe_sha256": own_digest(),
             "readings": dict(sorted(reported.items())),
@@ -93,18 +90,18 @@ def collect_machine_info(
             "packages": _packages(),
             "torch": _torch(Path(scratch), environ) if with_torch else None,
         }
-    private: dict[str, Any] = redactor.tree(document)
+    private: Readings = redactor.tree(document)
     return {**private, "schema": SCHEMA, "probe_sha256": document["probe_sha256"]}
 
 
-def inspect_torch() -> dict[str, Any]:
+def inspect_torch() -> Readings:
     """Import torch and return what it reports; {"error": ...} if that fails."""
     try:
         import torch
     except BaseException as error:  # noqa: BLE001
         return {"error": f"importing torch failed: {type(error).__name__}: {error}"[:_TAIL]}
 
-    found: dict[str, Any] = {}
+    readings: Readings = {}
     context = ObserverContext(expected=_nothing_declared(), scratch=Path())
     observers = observers_of("torch")
     for name, observer in {
@@ -112,18 +109,18 @@ def inspect_torch() -> dict[str, Any]:
         "gpu.name": _cards_by_torch,
     }.items():
         try:
-            found.update(observer(context))
+            readings.update(observer(context))
         except Exception as error:  # noqa: BLE001
-            found[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
+            readings[f"{name}.error"] = f"{type(error).__name__}: {error}"[:_TAIL]
     cudnn = torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None
     return {
-        **{key: value for key, value in found.items() if not key.startswith("_")},
+        **{key: value for key, value in readings.items() if not key.startswith("_")},
         "torch.cudnn": cudnn,
         "torch.threads": torch.get_num_threads(),
     }
 
 
-def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
+def _cards_by_torch(_: ObserverContext) -> Readings:
     import torch
 
     names = (
@@ -134,9 +131,9 @@ def _cards_by_torch(_: ObserverContext) -> dict[str, Any]:
     return {"gpu.name": " + ".join(sorted(names)) or None}
 
 
-def _observed(context: ObserverContext) -> tuple[dict[str, Any], list[str]]:
+def _observed(context: ObserverContext) -> tuple[Readings, list[str]]:
     """Return the readings of all observers of machine and driver, and the names of failed ones."""
-    seen: dict[str, Any] = {}
+    seen: Readings = {}
     unread = []
     for stage in ("host", "driver"):
         for name, observer in observers_of(stage).items():
@@ -166,15 +163,15 @@ def _nothing_declared() -> Expectations:
         extras_allowed=frozenset(),
         gpu_type=None,
         gpu_count=0,
-        requires=Requires(None, None, None, None, None, None),
+        requires=DeclaredMinima(None, None, None, None, None, None),
         paths={},
         env={},
         secrets=(),
-        training=Training("none", "fp32", 0, False, "", {}),
+        training=DeclaredTraining("none", "fp32", 0, False, "", {}),
     )
 
 
-def _secrets(environ: Mapping[str, str]) -> list[str]:
+def _secrets(environ: Environ) -> list[str]:
     """Return the values of variables whose names mean a secret; short ones do not count."""
     return [
         name
@@ -185,7 +182,7 @@ def _secrets(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _python() -> dict[str, Any]:
+def _python() -> Readings:
     kind = "system"
     if sys.prefix != sys.base_prefix:
         kind = "virtual environment"
@@ -199,17 +196,9 @@ def _python() -> dict[str, Any]:
     }
 
 
-def _place(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
-    return {
-        "place.product": _product(environ, root),
-        "place.container": _container(environ, root),
-        "place.machine": _machine(root),
-    }
-
-
-def _product(environ: Mapping[str, str], root: Path) -> str | None:
-    # The same marks that the cell goes by: Colab Enterprise has Colab's files too, so Vertex AI is
-    # asked first.
+def _product(environ: Environ, root: Path) -> str | None:
+    # The notebook cell uses the same marks. Colab Enterprise has Colab's files too, so Vertex AI is
+    # first.
     vertex = {
         "COLAB_ENTERPRISE": "Colab Enterprise",
         "WORKBENCH_INSTANCE": "Vertex AI Workbench",
@@ -219,63 +208,50 @@ def _product(environ: Mapping[str, str], root: Path) -> str | None:
     return None
 
 
-def _container(environ: Mapping[str, str], root: Path) -> str | None:
+def _container(environ: Environ, root: Path) -> str | None:
     if "KUBERNETES_SERVICE_HOST" in environ:
         return "kubernetes"
-    found = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
-    return found or environ.get("container") or None
+    engine = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
+    return engine or environ.get("container") or None
 
 
 def _machine(root: Path) -> str | None:
-    version = _line(root / "proc/version")
+    version = read_text(root / "proc/version")
     if "gvisor" in version.lower() or _GVISOR in version:
         return "gVisor"
     if "microsoft" in version.lower():
         return "WSL"
-    named = " ".join(
-        filter(
-            None,
-            (_line(root / f"sys/class/dmi/id/{part}") for part in ("sys_vendor", "product_name")),
-        )
+    folder = root / "sys/class/dmi/id"
+    return (
+        f"{read_text(folder / 'sys_vendor')} {read_text(folder / 'product_name')}".strip() or None
     )
-    return named or None
 
 
-def _cuda(environ: Mapping[str, str], root: Path) -> dict[str, Any]:
-    named: dict[str, Any] = {
-        f"variable.{name}": environ.get(name) for name in _PATHS if name in environ
-    }
+def _cuda(environ: Environ, root: Path) -> Readings:
+    named: Readings = {f"variable.{name}": environ.get(name) for name in _PATHS if name in environ}
     try:
-        document = json.loads((root / "usr/local/cuda/version.json").read_text(encoding="utf-8"))
+        document = json.loads(read_text(root / "usr/local/cuda/version.json"))
         named["cuda.toolkit"] = document["cuda"]["version"]
-    except (OSError, ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError):
         named["cuda.toolkit"] = None
     return named
 
 
 def _packages() -> dict[str, str]:
-    found = active_distributions(find_distributions(sys.path))
+    distributions = active_distributions(find_distributions(sys.path))
     return {
         name: dist.version
-        for name, dist in sorted(found.items())
+        for name, dist in sorted(distributions.items())
         if name in REPORTED_PACKAGES or name.startswith("nvidia-")
     }
 
 
-def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+def _torch(scratch: Path, environ: Environ) -> Readings:
     """Import torch in another process, whose death is a result."""
     out = scratch / "torch.json"
-    archive = own_program()
-    command = [
-        sys.executable,
-        *([os.path.abspath(archive)] if archive else ["-m", str(__package__)]),
-        "torch",
-        "--out",
-        str(out),
-    ]
     try:
         done = subprocess.run(
-            command,
+            [sys.executable, *own_command(), "torch", "--out", str(out)],
             capture_output=True,
             text=True,
             errors="replace",
@@ -286,7 +262,7 @@ def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"error": f"importing torch did not end within {_TORCH_TIMEOUT_S} s"}
     try:
-        reported: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+        reported: Readings = json.loads(out.read_text(encoding="utf-8"))
         return reported
     except (OSError, ValueError):
         ending = f"ended with exit code {done.returncode}"
@@ -296,23 +272,14 @@ def _torch(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
         return {"error": f"importing torch {ending}: {output}".rstrip(": ")}
 
 
-def _line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
 _OWN = frozenset(
     {
-        *(
-            "python.executable",
-            "python.environment",
-            "place.product",
-            "place.container",
-            "place.machine",
-            "cuda.toolkit",
-        ),
+        "python.executable",
+        "python.environment",
+        "place.product",
+        "place.container",
+        "place.machine",
+        "cuda.toolkit",
         *(f"variable.{name}" for name in _PATHS),
     }
 )

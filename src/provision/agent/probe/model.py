@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+Environ = Mapping[str, str]
+"""The variables of a process."""
+JsonObject = dict[str, Any]
+Readings = dict[str, Any]
+"""Readings by key, each a JSON value."""
 ObservedValues = Mapping[str, Any]
-"""Readings by key, JSON values; a judge knows nothing else of the machine."""
+"""The readings that a judge may use: all of a verification, or those of one card."""
 
 
 class Status(str, Enum):
@@ -80,10 +85,6 @@ class Threshold:
     unit: str
     source: str
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in the report."""
-        return {"value": self.value, "unit": self.unit, "source": self.source}
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -91,12 +92,10 @@ class Check:
 
     `required_by` is "always", "" (never: a failure is a warning) or the route of the expectation
     that makes it required.
-    `after` names checks whose observation has to have worked first. `causes` are reading keys,
-    most telling first; a key
-    ending in ".*" stands for all readings below it. `each_direct` repeats the check for every
-    direct package. A `quiet` check is left
-    out where it does not apply: a dozen lines on cards would crowd out the rest in the report of
-    a machine without one.
+    `after` names checks whose observation has to have worked first. `causes` are reading keys, the
+    likeliest first; a key ending in ".*" stands for all readings below it. `per_direct_package`
+    repeats the check for every direct package. A `quiet` check is left out if it does not apply: a
+    dozen lines on cards would be noise in the report of a machine without one.
     """
 
     id: str
@@ -145,9 +144,15 @@ class Reading:
     value: Any
     reading_class: ReadingClass
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in the report."""
-        return {"key": self.key, "value": self.value, "class": self.reading_class.value}
+
+@dataclass(slots=True)
+class ObservationLog:
+    """Result of the observation by check: done, raised an error, stage died, or not observed."""
+
+    done: set[str] = field(default_factory=set)
+    raised: dict[str, dict[str, str]] = field(default_factory=dict)
+    deaths: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
 
 
 class ProbeError(Exception):
@@ -158,7 +163,7 @@ class ProbeError(Exception):
 
 
 class Interrupted(Exception):
-    """A signal asked the probe to stop."""
+    """A signal stopped the probe."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(f"stopped by signal {signum}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +18,7 @@ CORE_MODULES = (
     "redact",
     "versions",
 )
-"""The modules of the agent's core that the probe imports: its zipapp holds them, and its digest
-covers them.
-"""
+"""The modules of the agent's core that the probe imports: in its zipapp, and in its digest."""
 
 
 def own_program() -> Path | None:
@@ -36,6 +35,12 @@ def own_program() -> Path | None:
     return folder if (folder / "__main__.py").exists() else None
 
 
+def own_command() -> list[str]:
+    """Return the arguments with which an interpreter starts this probe."""
+    program = own_program()
+    return [os.path.abspath(program)] if program else ["-m", str(__package__)]
+
+
 def own_digest() -> str:
     """Return the digest of this probe's source files."""
     program = own_program()
@@ -46,10 +51,13 @@ def own_digest() -> str:
     root = program or Path(__file__).parents[1]
     files = list(root.rglob("*.py"))
     if program is None:
-        core = [root / "core" / f"{name}.py" for name in ("__init__", *CORE_MODULES)]
-        files = [*core, *(root / "probe").rglob("*.py")]
-    sources = {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
-    return digest_of_sources(sources)
+        files = [
+            *[root / "core" / f"{name}.py" for name in ("__init__", *CORE_MODULES)],
+            *(root / "probe").rglob("*.py"),
+        ]
+    return digest_of_sources(
+        {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
+    )
 
 
 def digest_of_sources(files: Mapping[str, bytes]) -> str:

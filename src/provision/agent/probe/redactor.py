@@ -6,10 +6,11 @@ import getpass
 import os
 import re
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.redact import redact, secret_spellings
+from .model import Environ
 
 _SHORTEST_NAME = 3
 _COMMON_NAMES = frozenset(
@@ -52,10 +53,14 @@ class Redactor:
         )
 
     @classmethod
-    def of(cls, environ: Mapping[str, str], secret_names: Iterable[str]) -> Redactor:
+    def of(cls, environ: Environ, secret_names: Iterable[str]) -> Redactor:
         """Return the redactor of this process: secret values, home folder, user and host name."""
-        values = [environ[name] for name in secret_names if environ.get(name)]
-        return cls(values, os.path.expanduser("~"), _user_name(), socket.gethostname())
+        return cls(
+            [environ[name] for name in secret_names if environ.get(name)],
+            os.path.expanduser("~"),
+            _user_name(),
+            socket.gethostname(),
+        )
 
     def text(self, text: str) -> str:
         """Return a text without secrets, token-like strings, addresses, home, user and host."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
 
-from .canonical_json import canonical_digest
-from .compact import compact
 from .expectations import Expectations
-from .judging.packages import conda_version_differences, version_differences
+from .judging.packages import packages_of_conda, version_differences
 from .model import (
     Check,
+    JsonObject,
     Judgement,
     ObservedValues,
     Proof,
@@ -26,6 +24,7 @@ from .model import (
 from .own_code import own_digest
 from .readings import published_readings
 from .redactor import Redactor
+from .report_json import canonical_digest, compact
 from .supervisor import StageRun
 
 SCHEMA = "provision.report/1"
@@ -48,40 +47,47 @@ def make_report(
     runs: Sequence[StageRun],
     redactor: Redactor,
     partial: bool,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the whole document; a `partial` verification is never `verified`."""
-    found = [_published(one, redactor) for one in published_readings(seen)]
-    document: dict[str, Any] = {
+    readings = [_published(reading, redactor) for reading in published_readings(seen)]
+    document: JsonObject = {
         "schema": SCHEMA,
-        "tool": {**_named(expected.tool, "name", "version"), "probe_sha256": own_digest()},
+        "tool": {**_select(expected.tool, "name", "version"), "probe_sha256": own_digest()},
         "subject": {
             "target": expected.target.get("name"),
             "kind": expected.target.get("kind"),
             "created_utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "nonce": expected.nonce,
             "proof": expected.proof.value,
-            "simulated": [redactor.text(one) for one in expected.simulated],
+            "simulated": [redactor.text(check) for check in expected.simulated],
         },
-        "spec": _named(expected.spec, "name", "digest"),
-        "lock": _named(expected.lock, "digest", "environment_digest"),
+        "spec": _select(expected.spec, "name", "digest"),
+        "lock": _select(expected.lock, "digest", "environment_digest"),
         "tier": expected.tier.value,
-        "readings": [one.to_json() for one in found],
-        "checks": [_check(one, redactor) for one in judged],
+        "readings": [
+            {"key": reading.key, "value": reading.value, "class": reading.reading_class.value}
+            for reading in readings
+        ],
+        "checks": [_check(check, redactor) for check in judged],
         "stages": [run.to_json() for run in runs],
         "packages": _packages(expected, seen, redactor),
         "verdict": verdict_of(expected, judged, partial, redactor),
     }
     document["digests"] = {
-        "identity": identity_digest(found),
+        "identity": identity_digest(readings),
         "report": canonical_digest(compact(document)),
     }
     return document
 
 
-def identity_digest(found: Sequence[Reading]) -> str:
+def identity_digest(readings: Sequence[Reading]) -> str:
     """One digest over the identity readings: equal for two runs of one environment."""
     return canonical_digest(
-        {one.key: one.value for one in found if one.reading_class is ReadingClass.IDENTITY}
+        {
+            reading.key: reading.value
+            for reading in readings
+            if reading.reading_class is ReadingClass.IDENTITY
+        }
     )
 
 
@@ -90,7 +96,7 @@ def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = Fa
 
     A required failure fails; a required unknown, or a partial run, is unverified.
     """
-    required = [one.judgement.status for one in judged if one.asked.required]
+    required = [check.judgement.status for check in judged if check.asked.required]
     if Status.FAIL in required:
         return Verdict.FAILED
     if Status.UNKNOWN in required or partial:
@@ -100,22 +106,20 @@ def result_of(judged: Sequence[JudgedCheck], partial: bool, simulated: bool = Fa
 
 def verdict_of(
     expected: Expectations, judged: Sequence[JudgedCheck], partial: bool, redactor: Redactor
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return the verdict with its counts, first cause and sentence."""
     result = result_of(judged, partial, bool(expected.simulated))
-    telling = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
+    decisive = Status.FAIL if result is Verdict.FAILED else Status.UNKNOWN
+    statuses = [check.judgement.status for check in judged]
     first = next(
-        (one for one in judged if one.asked.required and one.judgement.status is telling), None
+        (check for check in judged if check.asked.required and check.judgement.status is decisive),
+        None,
     )
-    counts = {
-        status.value: sum(one.judgement.status is status for one in judged) for status in Status
-    }
-    sentence = redactor.text(_sentence(result, expected, judged, first, partial))
     return {
         "result": result.value,
-        "counts": counts,
+        "counts": {status.value: statuses.count(status) for status in Status},
         "first_cause": first.asked.id if first else None,
-        "sentence": sentence,
+        "sentence": redactor.text(_sentence(result, expected, judged, first, partial)),
     }
 
 
@@ -126,18 +130,19 @@ def _sentence(
     first: JudgedCheck | None,
     partial: bool,
 ) -> str:
-    proof = (
-        "nothing was imported or run (tier: inventory)"
-        if expected.tier is Tier.INVENTORY
-        else _PROOFS[expected.proof]
-    )
-    count = sum(one.judgement.status is Status.PASS for one in judged)
+    proof = _PROOFS[expected.proof]
+    if expected.tier is Tier.INVENTORY:
+        proof = "nothing was imported or run (tier: inventory)"
+    count = sum(check.judgement.status is Status.PASS for check in judged)
     if result is Verdict.VERIFIED:
         return f"This is the declared environment: {count} checks pass; {proof}."
     if result is Verdict.SIMULATED:
         return f"{count} checks pass; {proof}; not real here: {', '.join(expected.simulated)}."
     if result is Verdict.FAILED and first is not None:
-        more = sum(one.asked.required and one.judgement.status is Status.FAIL for one in judged) - 1
+        more = (
+            sum(check.asked.required and check.judgement.status is Status.FAIL for check in judged)
+            - 1
+        )
         others = f" (and {more} more)" if more else ""
         return (
             f"This is not the declared environment: {first.asked.id}: "
@@ -148,10 +153,10 @@ def _sentence(
             f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. "
             f"Proof asked for: {expected.proof.value}."
         )
-    asked = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
+    selected = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
     passing = f"{count} pass{'es' if count == 1 else ''}"
     return (
-        f"Only {asked} asked for, {passing}; the rest was not looked at. Proof of a whole "
+        f"Only {selected} asked for, {passing}; the rest was not looked at. Proof of a whole "
         f"run: {expected.proof.value}."
         if partial
         else ""
@@ -173,32 +178,28 @@ EXIT_CODES = {
 }
 
 
-def _check(one: JudgedCheck, redactor: Redactor) -> dict[str, Any]:
-    judgement, check = one.judgement, one.asked.check
+def _check(judged: JudgedCheck, redactor: Redactor) -> JsonObject:
+    judgement, check = judged.judgement, judged.asked.check
     row = {
-        "id": one.asked.id,
+        "id": judged.asked.id,
         "group": check.group,
-        "title": one.asked.title,
+        "title": judged.asked.title,
         "status": judgement.status.value,
-        "required": one.asked.required,
+        "required": judged.asked.required,
         "expected": redactor.tree(judgement.expected),
         "observed": redactor.tree(judgement.observed),
-        "threshold": judgement.threshold.to_json()
-        if judgement.threshold and judgement.status is not Status.SKIP
-        else None,
+        "threshold": asdict(judgement.threshold) if judgement.threshold else None,
         "message": redactor.text(judgement.message),
         "cause": redactor.tree(judgement.cause),
         "fix": redactor.tree(judgement.fix),
         "causes": reported_causes(check, judgement.status),
-        "seconds": round(one.seconds, 2),
+        "seconds": round(judged.seconds, 2),
     }
-    # Where nothing was asked there is nothing to tell, and half the checks of a machine without a
-    # card are such.
-    return (
-        {key: value for key, value in row.items() if value is not None}
-        if judgement.status is Status.SKIP
-        else row
-    )
+    if judgement.status is not Status.SKIP:
+        return row
+    # Half the checks of a machine without a card are skipped: their rows stay short.
+    del row["threshold"]
+    return {key: value for key, value in row.items() if value is not None}
 
 
 def reported_causes(check: Check, status: Status) -> list[str]:
@@ -206,39 +207,29 @@ def reported_causes(check: Check, status: Status) -> list[str]:
     return [] if status in (Status.PASS, Status.SKIP) else list(check.causes)
 
 
-def _published(one: Reading, redactor: Redactor) -> Reading:
+def _published(reading: Reading, redactor: Redactor) -> Reading:
     # Identity readings are versions and names of products: a host called "debian" must not change
-    # os.id. What looks like a token is none of them.
-    return Reading(
-        one.key,
-        (Redactor() if one.reading_class is ReadingClass.IDENTITY else redactor).tree(one.value),
-        one.reading_class,
-    )
+    # os.id. What looks like a token is removed from them too.
+    if reading.reading_class is ReadingClass.IDENTITY:
+        redactor = Redactor()
+    return replace(reading, value=redactor.tree(reading.value))
 
 
-def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> dict[str, Any]:
-    found = seen.get("_packages.installed")
-    if found is None:
-        return {"locked": len(expected.packages), "matching": None, "differences": []}
-    above = seen.get("_packages.required_by", {})
-    wrong = [
-        {
-            **one,
-            "observed": redactor.tree(one["observed"]),
-            **({"required_by": above[one["name"]]} if one["name"] in above else {}),
-        }
-        for one in version_differences(expected, found)
-    ]
-    of_conda = [
-        {**one, "observed": redactor.tree(one["observed"])}
-        for one in conda_version_differences(expected, seen.get("_packages.brought"), found)
-    ]
-    return {
-        "locked": len(expected.packages),
-        "matching": len(expected.packages) - len(wrong),
-        "differences": [*wrong, *of_conda][:_MOST_DIFFERENCES],
-    }
+def _packages(expected: Expectations, seen: ObservedValues, redactor: Redactor) -> JsonObject:
+    installed, count = seen.get("_packages.installed"), len(expected.packages)
+    if installed is None:
+        return {"locked": count, "matching": None, "differences": []}
+    required_by = seen.get("_packages.required_by", {})
+    locked = version_differences(expected.packages, installed)
+    provided = packages_of_conda(expected, seen.get("_packages.brought"))
+    of_conda = version_differences(provided, installed)
+    differences = [*locked, *of_conda][:_MOST_DIFFERENCES]
+    for position, row in enumerate(differences):
+        row["observed"] = redactor.tree(row["observed"])
+        if position < len(locked) and row["name"] in required_by:
+            row["required_by"] = required_by[row["name"]]
+    return {"locked": count, "matching": count - len(locked), "differences": differences}
 
 
-def _named(block: dict[str, str], *names: str) -> dict[str, str | None]:
+def _select(block: dict[str, str], *names: str) -> dict[str, str | None]:
     return {name: block.get(name) for name in names}

@@ -15,8 +15,10 @@ _REQUIREMENT = re.compile(
     r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*(.*?)\s*", re.DOTALL
 )
 _TOKEN = re.compile(
-    r"\s*(?:(\()|(\))|'([^']*)'|\"([^\"]*)\"|(===|==|!=|<=|>=|~=|<|>)|([A-Za-z_][A-Za-z0-9_.]*))"
+    r"""\s*([()]|'[^']*'|"[^"]*"|===|==|!=|<=|>=|~=|<|>|not\s+in\b|[A-Za-z_][A-Za-z0-9_.]*)"""
 )
+_OPERAND = re.compile(r"['\"A-Za-z_]")
+_OPERATORS = frozenset({"===", "==", "!=", "<=", ">=", "~=", "<", ">", "in", "not in"})
 _VERSIONED = frozenset(
     {"python_version", "python_full_version", "implementation_version", "platform_release"}
 )
@@ -44,19 +46,21 @@ class Requirement:
 def parse_requirement(text: str) -> Requirement:
     """Read one Requires-Dist line. Raises UnreadableVersion."""
     # A location may itself contain ";": the marker behind it is set off by a space.
-    by_url = "@" in text.partition(";")[0]
-    head, _, marker = text.partition(" ;" if by_url else ";")
+    head, _, marker = text.partition(" ;" if "@" in text.partition(";")[0] else ";")
     match = _REQUIREMENT.fullmatch(head)
     if match is None:
         raise UnreadableVersion(f"not a requirement: {text!r}")
     name, extras, rest = match.groups()
-    if rest.startswith("@"):
-        return Requirement(normalize_name(name), _extras(extras), "", marker.strip(), True)
+    by_url = rest.startswith("@")
     if rest.startswith("(") and rest.endswith(")"):
         rest = rest[1:-1]
-    if rest and not re.match(r"[=<>!~]", rest.strip()):
+    specifier = "" if by_url else rest.strip()
+    if specifier and not re.match(r"[=<>!~]", specifier):
         raise UnreadableVersion(f"not a requirement: {text!r}")
-    return Requirement(normalize_name(name), _extras(extras), rest.strip(), marker.strip(), False)
+    names = {normalize_name(part.strip()) for part in (extras or "").split(",") if part.strip()}
+    return Requirement(
+        normalize_name(name), tuple(sorted(names)), specifier, marker.strip(), by_url
+    )
 
 
 def marker_environment() -> dict[str, str]:
@@ -83,102 +87,71 @@ def evaluate_marker(marker: str, environment: Mapping[str, str], extra: str = ""
     """Return whether a marker is true; an empty marker is. Raises UnreadableVersion."""
     if not marker:
         return True
-    reader = _MarkerReader(_tokens(marker), {**environment, "extra": extra}, marker)
+    reader = _MarkerReader(marker, {**environment, "extra": extra})
     value = reader.parse_or()
     if reader.tokens:
-        raise UnreadableVersion(f"not a marker: {marker!r}")
+        raise reader.error
     return value
-
-
-def _extras(text: str | None) -> tuple[str, ...]:
-    return tuple(
-        sorted(normalize_name(part.strip()) for part in (text or "").split(",") if part.strip())
-    )
-
-
-def _tokens(marker: str) -> list[tuple[str, str]]:
-    tokens, place = [], 0
-    while place < len(marker.rstrip()):
-        match = _TOKEN.match(marker, place)
-        if match is None:
-            raise UnreadableVersion(f"not a marker: {marker!r}")
-        opened, closed, single, double, operator, word = match.groups()
-        if opened or closed:
-            tokens.append(("bracket", opened or closed))
-        elif operator:
-            tokens.append(("operator", operator))
-        elif word:
-            tokens.append(("word", word))
-        else:
-            tokens.append(("text", double if single is None else single))
-        place = match.end()
-    return tokens
 
 
 class _MarkerReader:
     """Reads and evaluates in one pass; `or` binds weaker than `and`."""
 
-    def __init__(
-        self, tokens: list[tuple[str, str]], environment: Mapping[str, str], marker: str
-    ) -> None:
-        self.tokens = tokens
-        self.environment = environment
-        self.marker = marker
+    def __init__(self, marker: str, environment: Mapping[str, str]) -> None:
+        self.marker, self.environment = marker, environment
+        self.error = UnreadableVersion(f"not a marker: {marker!r}")
+        if _TOKEN.sub("", marker).strip():
+            raise self.error
+        self.tokens: list[str] = _TOKEN.findall(marker)
 
     def parse_or(self) -> bool:
         value = self.parse_and()
-        while self.accept("word", "or"):
+        while self.accept("or"):
             value = self.parse_and() or value
         return value
 
     def parse_and(self) -> bool:
         value = self.parse_comparison()
-        while self.accept("word", "and"):
+        while self.accept("and"):
             value = self.parse_comparison() and value
         return value
 
+    def accept(self, token: str) -> bool:
+        accepted = self.tokens[:1] == [token]
+        if accepted:
+            del self.tokens[0]
+        return accepted
+
     def parse_comparison(self) -> bool:
-        if self.accept("bracket", "("):
+        if self.accept("("):
             value = self.parse_or()
-            if not self.accept("bracket", ")"):
+            if not self.accept(")"):
                 raise UnreadableVersion(f"a bracket is not closed: {self.marker!r}")
             return value
-        left, operator, right = self.parse_operand(), self.parse_operator(), self.parse_operand()
-        return self.compare(left, operator, right)
-
-    def accept(self, kind: str, text: str) -> bool:
-        if self.tokens and self.tokens[0] == (kind, text):
-            self.tokens.pop(0)
-            return True
-        return False
-
-    def parse_operand(self) -> tuple[str, str]:
-        if self.tokens and self.tokens[0][0] in ("word", "text"):
-            return self.tokens.pop(0)
-        raise UnreadableVersion(f"not a marker: {self.marker!r}")
-
-    def parse_operator(self) -> str:
-        if self.accept("word", "in"):
-            return "in"
-        if self.accept("word", "not"):
-            if self.accept("word", "in"):
-                return "not in"
-        elif self.tokens and self.tokens[0][0] == "operator":
-            return self.tokens.pop(0)[1]
-        raise UnreadableVersion(f"not a marker: {self.marker!r}")
-
-    def compare(self, left: tuple[str, str], operator: str, right: tuple[str, str]) -> bool:
-        if (left[0] == "word") is (right[0] == "word"):
+        if len(self.tokens) < 3:
+            raise self.error
+        left, operator, right = self.tokens[:3]
+        del self.tokens[:3]
+        operator = " ".join(operator.split())
+        if operator not in _OPERATORS or not (_OPERAND.match(left) and _OPERAND.match(right)):
+            raise self.error
+        if _is_text(left) is _is_text(right):
             raise UnreadableVersion(f"a marker compares a name with a text: {self.marker!r}")
-        name = left[1] if left[0] == "word" else right[1]
+        name = right if _is_text(left) else left
         name = _OLD_NAMES.get(name, name)
         if name not in self.environment:
             raise UnreadableVersion(f"unknown marker name {name!r}")
-        known = self.environment[name]
-        ours, theirs = (known, right[1]) if left[0] == "word" else (left[1], known)
+        ours, theirs = (
+            operand[1:-1] if _is_text(operand) else self.environment[name]
+            for operand in (left, right)
+        )
         if name == "extra":
             ours, theirs = normalize_name(ours), normalize_name(theirs)
         return _texts_compare(ours, operator, theirs, versioned=name in _VERSIONED)
+
+
+def _is_text(operand: str) -> bool:
+    return operand.startswith(("'", '"'))
 
 
 def _texts_compare(ours: str, operator: str, theirs: str, versioned: bool) -> bool:
@@ -188,8 +161,8 @@ def _texts_compare(ours: str, operator: str, theirs: str, versioned: bool) -> bo
         try:
             return specifier_allows(f"{operator}{theirs}", ours)
         except UnreadableVersion:
-            # A kernel release such as "6.1.0-13-cloud" is no version; it then compares as text,
-            # which is what installers do.
+            # A kernel release such as "6.1.0-13-cloud" does not parse; it then compares as text,
+            # as installers do.
             pass
     if operator in ("===", "~="):
         raise UnreadableVersion(f"{operator} does not compare texts: {ours!r}, {theirs!r}")

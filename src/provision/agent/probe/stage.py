@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.files import write_atomically
-from .canonical_json import to_canonical_json
 from .catalogue import is_applicable, select_checks
 from .context import ObserverContext
 from .expectations import Expectations
-from .model import SelectedCheck
+from .model import JsonObject, SelectedCheck
 from .observing import observers_of
 from .observing.clock_watch import UNWATCHED_STAGES, ClockWatch
 from .redactor import Redactor
+from .report_json import to_canonical_json
 
 _LONGEST_TEXT = 1500
 
@@ -33,7 +33,7 @@ class StageProgress:
     `running` is the check under observation, `where` its card; `raised` has errors by check.
     """
 
-    seen: dict[str, Any] = field(default_factory=dict)
+    seen: JsonObject = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     running: str | None = None
     where: str = ""
@@ -44,10 +44,13 @@ class StageProgress:
     ended: bool = False
 
     def save(self, path: Path) -> None:
-        """Write the fragment, whole or not at all."""
-        text = to_canonical_json({name: getattr(self, name) for name in self.__slots__})
+        """Write the progress, whole or not at all."""
         # It has to outlive this process, not the machine.
-        write_atomically(path, text, durable=False)
+        write_atomically(
+            path,
+            to_canonical_json({name: getattr(self, name) for name in self.__slots__}),
+            durable=False,
+        )
 
     @classmethod
     def load(cls, path: Path) -> StageProgress:
@@ -59,38 +62,38 @@ class StageProgress:
 
 
 def run_stage(
-    name: str, expected: Expectations, fragment_path: Path, scratch: Path, only: Sequence[str] = ()
+    name: str, expected: Expectations, progress_file: Path, scratch: Path, only: Sequence[str] = ()
 ) -> StageProgress:
     """Observe a stage's checks in this process (those in `only`, else all), saving after each."""
     faulthandler.enable()
     began, _ = _usage()
     redactor = Redactor.of(os.environ, expected.secrets)
-    fragment = StageProgress()
-    fragment.save(fragment_path)
+    progress = StageProgress()
+    progress.save(progress_file)
 
-    def tell(where: str) -> None:
-        if where != fragment.where:
-            fragment.where = where
-            fragment.save(fragment_path)
+    def report_card(where: str) -> None:
+        if where != progress.where:
+            progress.where = where
+            progress.save(progress_file)
 
-    context = ObserverContext(expected=expected, scratch=scratch, report_progress=tell)
-    with ClockWatch(
-        expected.gpu_type not in (None, "mps") and name not in UNWATCHED_STAGES, context.environ
-    ) as watch:
-        for one in select_checks(expected):
-            if (
-                one.check.stage == name
-                and (not only or one.id in only)
-                and is_applicable(one.check, expected)
-            ):
-                if any(before in fragment.raised for before in one.check.after):
-                    continue
-                _observe(one, context, fragment, fragment_path, redactor)
-    fragment.seen.update(watch.readings(name))
-    ended, fragment.maxrss_mb = _usage()
-    fragment.cpu_s, fragment.ended = ended - began, True
-    fragment.save(fragment_path)
-    return fragment
+    context = ObserverContext(expected=expected, scratch=scratch, report_progress=report_card)
+    checks = [
+        check
+        for check in select_checks(expected)
+        if check.check.stage == name
+        and (not only or check.id in only)
+        and is_applicable(check.check, expected)
+    ]
+    has_nvidia_card = expected.gpu_type not in (None, "mps")
+    with ClockWatch(has_nvidia_card and name not in UNWATCHED_STAGES, context.environ) as watch:
+        for check in checks:
+            if progress.raised.keys().isdisjoint(check.check.after):
+                _observe(check, context, progress, progress_file, redactor)
+    progress.seen.update(watch.readings(name))
+    ended, progress.maxrss_mb = _usage()
+    progress.cpu_s, progress.ended = ended - began, True
+    progress.save(progress_file)
+    return progress
 
 
 def redirect_output(log: Path) -> None:
@@ -106,7 +109,7 @@ def redirect_output(log: Path) -> None:
 def truncate_middle(text: str, most: int) -> str:
     """Return at most about `most` characters: the beginning, and twice as much of the end.
 
-    A traceback says in its last line what happened.
+    The last line of a traceback is the error.
     """
     if len(text) <= most:
         return text
@@ -117,27 +120,32 @@ def truncate_middle(text: str, most: int) -> str:
     )
 
 
+def peak_memory_mb(usage: Any) -> float:
+    """Return the peak memory of a resource usage; Linux counts it in KiB, macOS in bytes."""
+    return float(usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024))
+
+
 def _observe(
-    one: SelectedCheck,
+    check: SelectedCheck,
     context: ObserverContext,
-    fragment: StageProgress,
-    path: Path,
+    progress: StageProgress,
+    progress_file: Path,
     redactor: Redactor,
 ) -> None:
-    fragment.running, fragment.where = one.id, ""
-    fragment.save(path)
-    context.subject = one.subject
+    progress.running, progress.where = check.id, ""
+    progress.save(progress_file)
+    context.subject = check.subject
     began = time.perf_counter()
     try:
-        fragment.seen.update(observers_of(one.check.stage)[one.check.id](context))
+        progress.seen.update(observers_of(check.check.stage)[check.check.id](context))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001
-        fragment.raised[one.id] = _told(error, redactor)
-    fragment.seconds[one.id] = time.perf_counter() - began
-    fragment.done.append(one.id)
-    fragment.running = None
-    fragment.save(path)
+        progress.raised[check.id] = _error_record(error, redactor)
+    progress.seconds[check.id] = time.perf_counter() - began
+    progress.done.append(check.id)
+    progress.running = None
+    progress.save(progress_file)
 
 
 def _usage() -> tuple[float, float]:
@@ -146,24 +154,19 @@ def _usage() -> tuple[float, float]:
         import resource
     except ImportError:
         return 0.0, 0.0
-    own, children = (
-        resource.getrusage(resource.RUSAGE_SELF),
-        resource.getrusage(resource.RUSAGE_CHILDREN),
-    )
-    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, own.ru_maxrss / unit
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return cpu_s, peak_memory_mb(own)
 
 
-def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
-    frames = traceback.extract_tb(error.__traceback__)
-    place = (
-        f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}"
-        if frames
-        else ""
-    )
-    text = redactor.text(_without_traceback(str(error)))
-    if error.__cause__ is not None and str(error.__cause__) not in str(error):
-        text += f" (from {type(error.__cause__).__name__}: {redactor.text(str(error.__cause__))})"
+def _error_record(error: BaseException, redactor: Redactor) -> dict[str, str]:
+    place = ""
+    for frame in traceback.extract_tb(error.__traceback__)[-1:]:
+        place = f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
+    text, cause = redactor.text(_without_traceback(str(error))), error.__cause__
+    if cause is not None and str(cause) not in str(error):
+        text += f" (from {type(cause).__name__}: {redactor.text(str(cause))})"
     return {
         "type": type(error).__name__,
         "text": truncate_middle(text.strip(), _LONGEST_TEXT),
@@ -172,7 +175,7 @@ def _told(error: BaseException, redactor: Redactor) -> dict[str, str]:
 
 
 def _without_traceback(text: str) -> str:
-    """Return a DataLoader worker's error without the traceback that its text holds."""
+    """Return a DataLoader worker's error without the traceback in its text."""
     if "Original Traceback (most recent call last)" not in text:
         return text
     first, *_, last = text.strip().splitlines()

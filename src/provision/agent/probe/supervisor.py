@@ -1,20 +1,19 @@
-"""Runs stages in a process of their own and tells how each ended, whatever happened to it."""
+"""Runs stages in their own process and returns how each ended, whatever happened to it."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core.process import kill_process_group
+from .model import Environ, JsonObject
 from .redactor import Redactor
-from .stage import StageProgress
+from .stage import StageProgress, peak_memory_mb
 
 _TAIL_READ, _TAIL_KEPT = 65536, 2048
 _PAUSE_S = 0.02
@@ -40,11 +39,10 @@ class StageRun:
             return f"did not end within {self.wall_s:.0f} s"
         return f"ended by {self.signal}" if self.signal else f"ended with exit code {self.exit}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the report's entry: hundredths of a second and whole MB, as far as they repeat."""
-        reported = {field: getattr(self, field) for field in self.__slots__}
         return {
-            **reported,
+            **{field: getattr(self, field) for field in self.__slots__},
             "wall_s": round(self.wall_s, 2),
             "cpu_s": round(self.cpu_s, 2),
             "maxrss_mb": round(self.maxrss_mb),
@@ -61,44 +59,35 @@ class StageTask:
     log: Path
 
 
-@dataclass(frozen=True, slots=True)
-class _ExitStatus:
-    code: int
-    cpu_s: float
-    maxrss_mb: float
-
-
 class StageProcess:
     """A process that runs several stages; `started` and `ended` are called for each.
 
     `deadline` is the moment (monotonic clock) at which the whole verification ends. The process
-    leads a group of its own, which is killed when a stage runs out of time, when the process
-    ended, and when we are interrupted. A stage has started when its fragment exists.
+    leads its own group, which is killed when a stage runs out of time, when the process
+    ended, and when we are interrupted. A stage has started when its progress file exists.
     """
 
     def __init__(
         self,
-        legs: Sequence[StageTask],
+        tasks: Sequence[StageTask],
         deadline: float,
         redactor: Redactor,
         started: Callable[[str], None],
         ended: Callable[[StageRun], None],
     ) -> None:
-        self._legs = legs
-        self._deadline = deadline
-        self._redactor = redactor
+        self._tasks, self._deadline, self._redactor = tasks, deadline, redactor
         self._started, self._ended = started, ended
         self._runs: list[StageRun] = []
-        self._leg_began = 0.0
+        self._task_began = 0.0
         self._timed_out = False
 
-    def run(self, command: Sequence[str], environ: Mapping[str, str]) -> list[StageRun]:
+    def run(self, command: Sequence[str], environ: Environ) -> list[StageRun]:
         """Run the command to its end; return a run for every stage that began.
 
-        If the process died, the last of them says how.
+        If the process died, the last of them has the exit code or the signal.
         """
-        self._begin_leg()
-        with open(self._legs[0].log, "wb") as output:
+        self._begin_task()
+        with open(self._tasks[0].log, "wb") as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -108,88 +97,68 @@ class StageProcess:
                 start_new_session=True,
             )
             try:
-                ending = self._follow(process)
+                code, cpu_s, maxrss_mb = self._follow(process)
             finally:
                 kill_process_group(process)
                 process.wait()
         while self._next_has_begun():
-            self._leg_is_over()
-        self._close(self._last_run(ending))
+            self._end_task()
+        self._close(code, max(0.0, cpu_s - sum(run.cpu_s for run in self._runs)), maxrss_mb)
         return self._runs
 
-    def _follow(self, process: subprocess.Popen[bytes]) -> _ExitStatus:
-        while True:
-            ending = _ending(process)
-            if ending is not None:
-                return ending
+    def _follow(self, process: subprocess.Popen[bytes]) -> tuple[int, float, float]:
+        while (ending := _ending(process)) is None:
+            limit = min(self._task_began + self._task.timeout_s, self._deadline)
             if self._next_has_begun():
-                self._leg_is_over()
-            elif (
-                time.monotonic() > min(self._leg_began + self._leg.timeout_s, self._deadline)
-                and not self._timed_out
-            ):
+                self._end_task()
+            elif time.monotonic() > limit and not self._timed_out:
                 self._timed_out = True
                 kill_process_group(process)
             time.sleep(_PAUSE_S)
+        return ending
 
     @property
-    def _leg(self) -> StageTask:
-        return self._legs[len(self._runs)]
+    def _task(self) -> StageTask:
+        return self._tasks[len(self._runs)]
 
     def _next_has_begun(self) -> bool:
         following = len(self._runs) + 1
-        return following < len(self._legs) and self._legs[following].progress_file.exists()
+        return following < len(self._tasks) and self._tasks[following].progress_file.exists()
 
-    def _begin_leg(self) -> None:
-        self._leg_began = time.monotonic()
-        self._started(self._leg.name)
+    def _begin_task(self) -> None:
+        self._task_began = time.monotonic()
+        self._started(self._task.name)
 
-    def _leg_is_over(self) -> None:
-        leg, fragment = self._leg, StageProgress.load(self._leg.progress_file)
-        wall = time.monotonic() - self._leg_began
-        self._close(
-            StageRun(
-                leg.name,
-                0,
-                None,
-                wall,
-                fragment.cpu_s,
-                fragment.maxrss_mb,
-                False,
-                _tail(leg.log, self._redactor),
-            )
-        )
-        self._begin_leg()
+    def _end_task(self) -> None:
+        progress = StageProgress.load(self._task.progress_file)
+        self._close(0, progress.cpu_s, progress.maxrss_mb)
+        self._begin_task()
 
-    def _last_run(self, ending: _ExitStatus) -> StageRun:
-        leg = self._leg
-        return StageRun(
-            name=leg.name,
-            exit=ending.code if ending.code >= 0 else None,
-            signal=_signal_name(-ending.code) if ending.code < 0 else None,
-            wall_s=time.monotonic() - self._leg_began,
-            cpu_s=max(0.0, ending.cpu_s - sum(run.cpu_s for run in self._runs)),
-            maxrss_mb=ending.maxrss_mb,
+    def _close(self, code: int, cpu_s: float, maxrss_mb: float) -> None:
+        run = StageRun(
+            name=self._task.name,
+            exit=code if code >= 0 else None,
+            signal=_signal_name(-code) if code < 0 else None,
+            wall_s=time.monotonic() - self._task_began,
+            cpu_s=cpu_s,
+            maxrss_mb=maxrss_mb,
             timed_out=self._timed_out,
-            tail=_tail(leg.log, self._redactor),
+            tail=_tail(self._task.log, self._redactor),
         )
-
-    def _close(self, run: StageRun) -> None:
         self._runs.append(run)
         self._ended(run)
 
 
-def _ending(process: subprocess.Popen[bytes]) -> _ExitStatus | None:
+def _ending(process: subprocess.Popen[bytes]) -> tuple[int, float, float] | None:
+    """Return exit code, CPU seconds and peak memory in MB; None while the process runs."""
     if not hasattr(os, "wait4"):
         code = process.poll()
-        return None if code is None else _ExitStatus(code, 0.0, 0.0)
+        return None if code is None else (code, 0.0, 0.0)
     pid, status, usage = os.wait4(process.pid, os.WNOHANG)
     if not pid:
         return None
     process.returncode = os.waitstatus_to_exitcode(status)
-    # Linux counts ru_maxrss in KiB, macOS in bytes.
-    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
-    return _ExitStatus(process.returncode, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
+    return process.returncode, usage.ru_utime + usage.ru_stime, peak_memory_mb(usage)
 
 
 def _signal_name(number: int) -> str:

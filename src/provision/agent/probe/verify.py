@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,27 +19,14 @@ from .catalogue import (
     select_checks,
 )
 from .expectations import Expectations
-from .model import Judgement, SelectedCheck, Status
-from .own_code import own_program
+from .model import Environ, JsonObject, Judgement, ObservationLog, Readings, SelectedCheck, Status
+from .own_code import own_command
 from .redactor import Redactor
 from .stage import StageProgress
 from .supervisor import StageProcess, StageRun, StageTask
 
-EventCallback = Callable[[dict[str, Any]], None]
-"""Is told of each stage's start and end, as the JSON objects of `--events`."""
-
-
-@dataclass(slots=True)
-class _Gathered:
-    """Readings and errors of all stages so far."""
-
-    seen: dict[str, Any] = field(default_factory=dict)
-    done: set[str] = field(default_factory=set)
-    raised: dict[str, dict[str, str]] = field(default_factory=dict)
-    deaths: dict[str, str] = field(default_factory=dict)
-    absent: dict[str, str] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    runs: list[StageRun] = field(default_factory=list)
+EventCallback = Callable[[JsonObject], None]
+"""Receives each stage's start and end, as the JSON objects of `--events`."""
 
 
 def verify(
@@ -48,8 +34,8 @@ def verify(
     source: Path,
     only: frozenset[str],
     watch: EventCallback,
-    environ: Mapping[str, str],
-) -> dict[str, Any]:
+    environ: Environ,
+) -> JsonObject:
     """Run every stage that has a check; return the report. `source` is the expectations file."""
     with TemporaryDirectory(prefix="provision-probe-", ignore_cleanup_errors=True) as scratch:
         verification = _Verification(
@@ -59,24 +45,21 @@ def verify(
             verification.observe(group)
         from .report import JudgedCheck, make_report
 
-        judged = [
-            JudgedCheck(
-                one, verification.judge(one), verification.gathered.seconds.get(one.id, 0.0)
-            )
-            for one in verification.checks
-        ]
         return make_report(
             expected,
-            judged,
-            verification.gathered.seen,
-            verification.gathered.runs,
+            [
+                JudgedCheck(check, verification.judge(check), verification.seconds.get(check.id, 0))
+                for check in verification.checks
+            ],
+            verification.seen,
+            verification.runs,
             verification.redactor,
             partial=bool(only),
         )
 
 
 class _Verification:
-    """One verification under way."""
+    """One verification under way, with the readings of all stages so far."""
 
     def __init__(
         self,
@@ -84,128 +67,108 @@ class _Verification:
         source: Path,
         checks: tuple[SelectedCheck, ...],
         watch: EventCallback,
-        environ: Mapping[str, str],
+        environ: Environ,
         scratch: Path,
     ) -> None:
         self.expected, self.source, self.checks, self.scratch = expected, source, checks, scratch
         self.watch, self.environ = watch, environ
         self.redactor = Redactor.of(environ, expected.secrets)
         self.deadline = time.monotonic() + expected.timeout_s
-        self.gathered = _Gathered()
+        self.seen: Readings = {}
+        self.log = ObservationLog()
+        self.seconds: dict[str, float] = {}
+        self.runs: list[StageRun] = []
 
-    def judge(self, one: SelectedCheck) -> Judgement:
+    def judge(self, check: SelectedCheck) -> Judgement:
         # The judges are many files to read: they are read while the first process already observes.
-        from .judging import ObservationLog, judge
+        from .judging import judge
 
-        found = self.gathered
-        return judge(
-            one,
-            self.expected,
-            found.seen,
-            ObservationLog(frozenset(found.done), found.raised, found.deaths, found.absent),
-        )
+        return judge(check, self.expected, self.seen, self.log)
 
     def observe(self, group: Sequence[Stage]) -> None:
         """Run a group of stages in one process; after a death, the rest in a new one."""
-        left = [stage for stage in group if self._ready(stage)]
-        while left:
+        stages = [stage for stage in group if self._ready(stage.name)]
+        while stages:
             if time.monotonic() >= self.deadline:
-                late = [one.id for stage in left for one in self._ready(stage)]
-                self.gathered.absent.update(
-                    dict.fromkeys(
-                        late,
-                        f"not observed: the time limit of {self.expected.timeout_s:g} s "
-                        "was used up",
-                    )
+                reason = (
+                    f"not observed: the time limit of {self.expected.timeout_s:g} s was used up"
                 )
+                for stage in stages:
+                    self.log.absent.update(dict.fromkeys(self._ready(stage.name), reason))
                 return
-            legs = [self._leg(stage) for stage in left]
+            tasks = [
+                StageTask(
+                    stage.name,
+                    stage.timeout_s,
+                    self.scratch / f"{stage.name}.json",
+                    self.scratch / f"{stage.name}.log",
+                )
+                for stage in stages
+            ]
             process = StageProcess(
-                legs, self.deadline, self.redactor, self._say_started, self._gather
+                tasks,
+                self.deadline,
+                self.redactor,
+                lambda name: self._report(name, status="started"),
+                self._gather,
             )
-            runs = process.run(self._command(left, legs), self._environment(left[0]))
-            left = left[len(runs) :]
+            environ = {**self.environ, **STAGE_ENVIRONMENT}
+            runs = process.run(
+                self._command(tasks), self.environ if stages[0].process == "plain" else environ
+            )
+            stages = stages[len(runs) :]
 
-    def _ready(self, stage: Stage) -> list[SelectedCheck]:
-        ours = [
-            one
-            for one in self.checks
-            if one.check.stage == stage.name and is_applicable(one.check, self.expected)
-        ]
-        return [one for one in ours if not _blocked(one, ours, self.gathered)]
+    def _ready(self, stage: str) -> list[str]:
+        """Return the checks of a stage whose preceding checks of other stages have worked."""
+        ours = {
+            check.id: check.check.after
+            for check in self.checks
+            if check.check.stage == stage and is_applicable(check.check, self.expected)
+        }
+        worked = self.log.done - self.log.raised.keys() | ours.keys()
+        return [check for check, after in ours.items() if worked.issuperset(after)]
 
-    def _leg(self, stage: Stage) -> StageTask:
-        return StageTask(
-            stage.name,
-            stage.timeout_s,
-            self.scratch / f"{stage.name}.json",
-            self.scratch / f"{stage.name}.log",
-        )
-
-    def _command(self, stages: Sequence[Stage], legs: Sequence[StageTask]) -> list[str]:
-        command = [
-            sys.executable,
-            "-u",
-            *_probe_command(),
-            "stage",
-            *(stage.name for stage in stages),
-        ]
+    def _command(self, tasks: Sequence[StageTask]) -> list[str]:
+        names = [task.name for task in tasks]
+        command = [sys.executable, "-u", *own_command(), "stage", *names]
         command += ["--expectations", str(self.source), "--scratch", str(self.scratch)]
-        command += [part for leg in legs for part in ("--out", str(leg.progress_file))]
-        return command + [
-            part for stage in stages for one in self._ready(stage) for part in ("--only", one.id)
-        ]
+        for task in tasks:
+            command += ["--out", str(task.progress_file)]
+            for check in self._ready(task.name):
+                command += ["--only", check]
+        return command
 
-    def _environment(self, stage: Stage) -> dict[str, str]:
-        return (
-            dict(self.environ)
-            if stage.process == "plain"
-            else {**self.environ, **STAGE_ENVIRONMENT}
-        )
-
-    def _say_started(self, name: str) -> None:
-        self.watch({"event": "stage", "stage": name, "title": _TITLES[name], "status": "started"})
+    def _report(self, name: str, **event: Any) -> None:
+        self.watch({"event": "stage", "stage": name, "title": _TITLES[name], **event})
 
     def _gather(self, run: StageRun) -> None:
-        ready = self._ready(next(stage for stage in STAGES if stage.name == run.name))
-        _add(self.gathered, run, StageProgress.load(self.scratch / f"{run.name}.json"), ready)
-        failed = [self.judge(one).status for one in ready].count(Status.FAIL)
-        reported = {"status": "finished", "seconds": round(run.wall_s, 2), "failed": failed}
-        self.watch({"event": "stage", "stage": run.name, "title": _TITLES[run.name], **reported})
-
-
-def _add(
-    gathered: _Gathered, run: StageRun, fragment: StageProgress, ready: Sequence[SelectedCheck]
-) -> None:
-    # What a stage printed matters when something in it went wrong; otherwise it is only a longer
-    # report.
-    gathered.runs.append(run if fragment.raised or not fragment.ended else replace(run, tail=""))
-    gathered.seen.update(fragment.seen)
-    gathered.done.update(fragment.done)
-    gathered.raised.update(fragment.raised)
-    gathered.seconds.update(fragment.seconds)
-    if fragment.ended:
-        return
-    if fragment.running is not None:
-        gathered.deaths[fragment.running] = (
-            f"{run.how}, on {fragment.where}" if fragment.where else run.how
+        ready = self._ready(run.name)
+        self._add(run, StageProgress.load(self.scratch / f"{run.name}.json"), ready)
+        judged = [self.judge(check).status for check in self.checks if check.id in ready]
+        self._report(
+            run.name,
+            status="finished",
+            seconds=round(run.wall_s, 2),
+            failed=judged.count(Status.FAIL),
         )
-        gathered.seconds[fragment.running] = run.wall_s
-    late = [one.id for one in ready if one.id not in fragment.done and one.id != fragment.running]
-    gathered.absent.update(dict.fromkeys(late, f"not observed: the stage {run.how}"))
 
-
-def _blocked(one: SelectedCheck, ours: Sequence[SelectedCheck], gathered: _Gathered) -> bool:
-    here = {other.id for other in ours}
-    return any(
-        before not in here and (before not in gathered.done or before in gathered.raised)
-        for before in one.check.after
-    )
-
-
-def _probe_command() -> list[str]:
-    archive = own_program()
-    return [os.path.abspath(archive)] if archive else ["-m", __package__]
+    def _add(self, run: StageRun, progress: StageProgress, ready: Sequence[str]) -> None:
+        # What a stage printed matters when something in it went wrong; otherwise it is only a
+        # longer report.
+        keep_output = progress.raised or not progress.ended
+        self.runs.append(run if keep_output else replace(run, tail=""))
+        self.seen.update(progress.seen)
+        self.log.done.update(progress.done)
+        self.log.raised.update(progress.raised)
+        self.seconds.update(progress.seconds)
+        if progress.ended:
+            return
+        if progress.running is not None:
+            where = f", on {progress.where}" if progress.where else ""
+            self.log.deaths[progress.running] = f"{run.how}{where}"
+            self.seconds[progress.running] = run.wall_s
+        late = [check for check in ready if check not in (*progress.done, progress.running)]
+        self.log.absent.update(dict.fromkeys(late, f"not observed: the stage {run.how}"))
 
 
 _TITLES = {stage.name: stage.title for stage in STAGES}

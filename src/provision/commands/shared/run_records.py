@@ -7,8 +7,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from provision.agent.probe.canonical_json import canonical_digest
 from provision.agent.probe.monitor.sampler import SCHEMA
+from provision.agent.probe.report_json import canonical_digest
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.system import Reader
 from provision.errors import ProvisionError, Refused

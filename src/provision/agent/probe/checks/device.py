@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Threshold, Tier
 
 FREE_SHARE = Threshold(
@@ -63,84 +65,21 @@ _SPEED = (
     "nvml.used_bytes",
 )
 
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "M01",
-        "card",
-        "memory can be held",
-        "device",
-        _MEMORY,
-        needs=_GPU,
-        after=("T02",),
-        threshold=FREE_SHARE,
-        quiet=True,
-    ),
-    Check(
+_card = partial(Check, group="card", stage="device", needs=_GPU, after=("T02",), quiet=True)
+CHECKS = (
+    _card("M01", title="memory can be held", causes=_MEMORY, threshold=FREE_SHARE),
+    _card(
         "M02",
-        "card",
-        "memory holds what is written",
-        "device",
-        _MEMORY,
-        needs=_GPU,
+        title="memory holds what is written",
+        causes=_MEMORY,
         after=("T02", "M01"),
         threshold=TESTED_SHARE,
-        quiet=True,
     ),
-    Check(
-        "B01",
-        "card",
-        "copies on the card",
-        "device",
-        _SPEED,
-        needs=_GPU,
-        after=("T02",),
-        threshold=COPY_FAILS,
-        quiet=True,
-    ),
-    Check(
-        "B02",
-        "card",
-        "copies to and from the card",
-        "device",
-        _SPEED,
-        needs=_GPU,
-        after=("T02",),
-        threshold=LINK_FAILS,
-        quiet=True,
-    ),
-    Check(
-        "F01",
-        "card",
-        "speed of products",
-        "device",
-        _SPEED,
-        needs=_GPU,
-        after=("T02",),
-        threshold=PRODUCT_FAILS,
-        quiet=True,
-    ),
-    Check(
-        "F02",
-        "card",
-        "speed in other formats",
-        "device",
-        _SPEED,
-        Tier.DEEP,
-        needs=_GPU,
-        after=("T02",),
-        required_by="",
-        quiet=True,
-    ),
-    Check(
-        "F03",
-        "card",
-        "speed over a minute",
-        "device",
-        _SPEED,
-        Tier.BURN,
-        needs=_GPU,
-        after=("T02",),
-        threshold=BURN_STEADINESS,
-        quiet=True,
+    _card("B01", title="copies on the card", causes=_SPEED, threshold=COPY_FAILS),
+    _card("B02", title="copies to and from the card", causes=_SPEED, threshold=LINK_FAILS),
+    _card("F01", title="speed of products", causes=_SPEED, threshold=PRODUCT_FAILS),
+    _card("F02", title="speed in other formats", causes=_SPEED, tier=Tier.DEEP, required_by=""),
+    _card(
+        "F03", title="speed over a minute", causes=_SPEED, tier=Tier.BURN, threshold=BURN_STEADINESS
     ),
 )

@@ -1,8 +1,9 @@
-"""Checks of the driver and its cards, asked of NVML."""
+"""Checks of the driver and its cards, from readings of NVML."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from ..model import Check, Need, Threshold, Tier
 
@@ -12,7 +13,7 @@ NO_SLOWDOWN = Threshold(
     "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application "
     "clocks and the power cap are no fault",
 )
-_SLOWING = {
+SLOWDOWN_REASONS = {
     0x08: "hardware slowdown",
     0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown",
@@ -45,117 +46,47 @@ NO_XID = Threshold(
     "errors 94 and 95",
 )
 
-_CARD = (Need.GPU,)
-_FACTS = Tier.INVENTORY
 _SIZE = ("gpu.name", "gpu.vram_bytes", "nvml.ecc", "nvml.mig")
 _FAULTS = ("nvml.uncorrected", "nvml.remap_*", "nvml.retired_pending")
 
-CHECKS: tuple[Check, ...] = (
-    Check(
+_card = partial(
+    Check, group="device", stage="driver", tier=Tier.INVENTORY, needs=(Need.GPU,), after=("D01",)
+)
+CHECKS = (
+    _card(
         "D01",
-        "device",
-        "driver answers",
-        "driver",
-        ("driver.error", "nvml.count", "nvml.count_all", "driver.version"),
-        _FACTS,
-        needs=_CARD,
+        title="driver answers",
+        causes=("driver.error", "nvml.count", "nvml.count_all", "driver.version"),
+        after=(),
     ),
-    Check(
-        "D02",
-        "device",
-        "driver version",
-        "driver",
-        ("driver.version",),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
-        required_by="driver_specifiers",
+    _card(
+        "D02", title="driver version", causes=("driver.version",), required_by="driver_specifiers"
     ),
-    Check(
-        "D03",
-        "device",
-        "GPU model",
-        "driver",
-        ("gpu.name", "gpu.compute_capability", "nvml.pci"),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
+    _card("D03", title="GPU model", causes=("gpu.name", "gpu.compute_capability", "nvml.pci")),
+    _card("D04", title="GPU memory", causes=_SIZE, threshold=MEMORY_BAND),
+    _card("D05", title="memory errors", causes=_FAULTS),
+    _card(
+        "D06", title="clocks", causes=("nvml.slowed*", "nvml.power_limit_mw"), threshold=NO_SLOWDOWN
     ),
-    Check(
-        "D04",
-        "device",
-        "GPU memory",
-        "driver",
-        _SIZE,
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
-        threshold=MEMORY_BAND,
-    ),
-    Check("D05", "device", "memory errors", "driver", _FAULTS, _FACTS, needs=_CARD, after=("D01",)),
-    Check(
-        "D06",
-        "device",
-        "clocks",
-        "driver",
-        ("nvml.slowed*", "nvml.power_limit_mw"),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
-        threshold=NO_SLOWDOWN,
-    ),
-    Check(
-        "D07",
-        "device",
-        "recovery and fabric",
-        "driver",
-        ("nvml.recovery", "nvml.fabric"),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
-    ),
-    Check(
+    _card("D07", title="recovery and fabric", causes=("nvml.recovery", "nvml.fabric")),
+    _card(
         "D08",
-        "device",
-        "card is free",
-        "driver",
-        ("nvml.used_bytes",),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
+        title="card is free",
+        causes=("nvml.used_bytes",),
         required_by="",
         threshold=CARD_USED,
     ),
-    Check(
-        "D09",
-        "device",
-        "card as delivered",
-        "driver",
-        ("nvml.mig", "nvml.compute_mode"),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
-        required_by="",
+    _card(
+        "D09", title="card as delivered", causes=("nvml.mig", "nvml.compute_mode"), required_by=""
     ),
-    Check(
-        "D11",
-        "device",
-        "driver's log",
-        "driver",
-        ("nvml.xids",),
-        _FACTS,
-        needs=_CARD,
-        after=("D01",),
-        required_by="",
-        threshold=NO_XID,
-    ),
-    Check(
+    _card("D11", title="driver's log", causes=("nvml.xids",), required_by="", threshold=NO_XID),
+    _card(
         "D10",
-        "device",
-        "DCGM diagnosis",
-        "diagnosis",
-        ("dcgm.failed",),
-        needs=_CARD,
+        title="DCGM diagnosis",
+        stage="diagnosis",
+        causes=("dcgm.failed",),
+        tier=Tier.QUICK,
+        after=(),
         required_by="",
     ),
 )
@@ -163,4 +94,6 @@ CHECKS: tuple[Check, ...] = (
 
 def slowdown_faults(masks: Iterable[int | None]) -> list[str]:
     """Return the faults that slow any of the cards; several bits may be set at once."""
-    return sorted({name for mask in masks for bit, name in _SLOWING.items() if (mask or 0) & bit})
+    return sorted(
+        {name for mask in masks for bit, name in SLOWDOWN_REASONS.items() if (mask or 0) & bit}
+    )

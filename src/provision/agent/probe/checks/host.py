@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Threshold, Tier
 
 GIB = 1024**3
@@ -49,7 +51,6 @@ KERNEL_FLOOR = Threshold(
     5.5, "kernel release", "accelerate, check_os_kernel: older kernels can make a process hang"
 )
 
-_NEVER = ""
 _LIMITS = (
     "host.pids",
     "host.nproc",
@@ -58,202 +59,113 @@ _LIMITS = (
     "host.cpu_time_s",
 )
 
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "H01",
-        "host",
-        "operating system",
-        "host",
-        ("host.platform", "os.id", "os.version"),
-        Tier.INVENTORY,
-    ),
-    Check(
-        "H02",
-        "host",
-        "C library",
-        "host",
-        ("host.glibc", "os.version"),
-        Tier.INVENTORY,
-        required_by="glibc_min",
-    ),
-    Check(
+_host = partial(Check, group="host", stage="host", tier=Tier.INVENTORY)
+CHECKS = (
+    _host("H01", title="operating system", causes=("host.platform", "os.id", "os.version")),
+    _host("H02", title="C library", causes=("host.glibc", "os.version"), required_by="glibc_min"),
+    _host(
         "H03",
-        "host",
-        "kernel",
-        "host",
-        ("host.kernel", "host.kernel_kind"),
-        Tier.INVENTORY,
-        required_by=_NEVER,
+        title="kernel",
+        causes=("host.kernel", "host.kernel_kind"),
+        required_by="",
         threshold=KERNEL_FLOOR,
     ),
-    Check(
+    _host(
         "H04",
-        "host",
-        "CPU share",
-        "host",
-        ("host.cpus", "host.cpu_affinity", "host.cpu_quota"),
-        Tier.INVENTORY,
+        title="CPU share",
+        causes=("host.cpus", "host.cpu_affinity", "host.cpu_quota"),
         required_by="",
     ),
-    Check(
+    _host(
         "H05",
-        "host",
-        "memory",
-        "host",
-        ("host.ram_bytes", "host.cgroup_ram_bytes"),
-        Tier.INVENTORY,
+        title="memory",
+        causes=("host.ram_bytes", "host.cgroup_ram_bytes"),
         required_by="requires.ram_bytes",
         threshold=RAM_SHARE,
     ),
-    Check(
-        "H06",
-        "host",
-        "disk space",
-        "host",
-        ("disk.*",),
-        Tier.INVENTORY,
-        required_by="requires.disk_bytes",
-    ),
-    Check(
+    _host("H06", title="disk space", causes=("disk.*",), required_by="requires.disk_bytes"),
+    _host(
         "H07",
-        "host",
-        "shared memory",
-        "host",
-        ("host.shm_bytes", "host.shm_state"),
-        Tier.INVENTORY,
+        title="shared memory",
+        causes=("host.shm_bytes", "host.shm_state"),
         required_by="requires.shm_bytes",
         threshold=SHM_FLOOR,
     ),
-    Check(
-        "H08",
-        "host",
-        "open files",
-        "host",
-        ("host.nofile",),
-        Tier.INVENTORY,
-        required_by="",
-        threshold=NOFILE_FLOOR,
+    _host(
+        "H08", title="open files", causes=("host.nofile",), required_by="", threshold=NOFILE_FLOOR
     ),
-    Check(
-        "H12",
-        "host",
-        "limits of programs",
-        "host",
-        _LIMITS,
-        Tier.INVENTORY,
-        required_by="",
-        threshold=PROCESS_FLOOR,
+    _host(
+        "H12", title="limits of programs", causes=_LIMITS, required_by="", threshold=PROCESS_FLOOR
     ),
-    Check(
-        "H09",
-        "host",
-        "clock",
-        "host",
-        ("clock.behind", "net.skew_s"),
-        Tier.INVENTORY,
-        threshold=CLOCK_SKEW,
-    ),
-    Check(
+    _host("H09", title="clock", causes=("clock.behind", "net.skew_s"), threshold=CLOCK_SKEW),
+    _host(
         "H10",
-        "host",
-        "locale and home",
-        "host",
-        ("locale.encoding", "user.home_writable", "user.caches_in_home"),
-        Tier.INVENTORY,
+        title="locale and home",
+        causes=("locale.encoding", "user.home_writable", "user.caches_in_home"),
         required_by="",
     ),
-    Check(
+    _host(
         "H11",
-        "host",
-        "kind of place",
-        "host",
-        ("host.place", "host.machine", "host.container"),
-        Tier.INVENTORY,
-        required_by=_NEVER,
-    ),
-    Check(
-        "W01", "paths", "declared paths", "host", ("path.*",), Tier.INVENTORY, required_by="paths"
-    ),
-    Check(
-        "W03",
-        "paths",
-        "temporary folder and caches",
-        "host",
-        ("folder.*",),
-        Tier.INVENTORY,
-        required_by=_NEVER,
-    ),
-    Check(
-        "W02",
-        "paths",
-        "a new login shell",
-        "host",
-        ("login.differs",),
-        Tier.DEEP,
-        required_by=_NEVER,
-    ),
-    Check(
-        "E01",
-        "environment",
-        "harmful variables",
-        "host",
-        ("env.*",),
-        Tier.INVENTORY,
+        title="kind of place",
+        causes=("host.place", "host.machine", "host.container"),
         required_by="",
     ),
-    Check(
+    _host("W01", group="paths", title="declared paths", causes=("path.*",), required_by="paths"),
+    _host(
+        "W03",
+        group="paths",
+        title="temporary folder and caches",
+        causes=("folder.*",),
+        required_by="",
+    ),
+    _host(
+        "W02",
+        group="paths",
+        title="a new login shell",
+        causes=("login.differs",),
+        tier=Tier.DEEP,
+        required_by="",
+    ),
+    _host("E01", group="environment", title="harmful variables", causes=("env.*",), required_by=""),
+    _host(
         "E02",
-        "environment",
-        "declared variables",
-        "host",
-        ("declared_env.*",),
-        Tier.INVENTORY,
+        group="environment",
+        title="declared variables",
+        causes=("declared_env.*",),
         required_by="env",
     ),
-    Check(
-        "E03",
-        "environment",
-        "kept offline",
-        "host",
-        ("hub.offline_by",),
-        Tier.INVENTORY,
-        required_by=_NEVER,
+    _host(
+        "E03", group="environment", title="kept offline", causes=("hub.offline_by",), required_by=""
     ),
-    Check(
+    _host(
         "Y01",
-        "secrets",
-        "declared secrets",
-        "host",
-        ("secret.*",),
-        Tier.INVENTORY,
+        group="secrets",
+        title="declared secrets",
+        causes=("secret.*",),
         required_by="secrets",
     ),
-    Check(
+    _host(
         "Y02",
-        "secrets",
-        "files of credentials",
-        "host",
-        ("credentials.files",),
-        Tier.INVENTORY,
-        required_by=_NEVER,
+        group="secrets",
+        title="files of credentials",
+        causes=("credentials.files",),
+        required_by="",
     ),
-    Check(
+    _host(
         "X01",
-        "network",
-        "way to the hub",
-        "host",
-        ("net.reached", "net.problem", "net.proxy"),
-        Tier.DEEP,
-        required_by=_NEVER,
+        group="network",
+        title="way to the hub",
+        causes=("net.reached", "net.problem", "net.proxy"),
+        tier=Tier.DEEP,
+        required_by="",
     ),
-    Check(
+    _host(
         "X02",
-        "network",
-        "answer of the hub",
-        "host",
-        ("net.status", "net.reached"),
-        Tier.DEEP,
+        group="network",
+        title="answer of the hub",
+        causes=("net.status", "net.reached"),
+        tier=Tier.DEEP,
         after=("X01",),
-        required_by=_NEVER,
+        required_by="",
     ),
 )

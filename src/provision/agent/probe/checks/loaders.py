@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Tier
 
-_TORCH = (Need.TORCH,)
-
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "L01",
-        "loaders",
-        "DataLoader, fork",
-        "loaders",
-        ("host.shm_bytes", "host.nofile", "torch.version"),
-        needs=_TORCH,
-        required_by="training.dataloader_workers",
-    ),
-    Check(
-        "L02",
-        "loaders",
-        "DataLoader, spawn",
-        "loaders",
-        ("host.shm_bytes", "host.nofile", "torch.version"),
-        needs=_TORCH,
-        required_by="training.dataloader_workers",
-    ),
-    Check(
-        "L03",
-        "loaders",
-        "DataLoader, forkserver",
-        "loaders",
-        ("host.shm_bytes", "host.nofile", "torch.version"),
-        Tier.DEEP,
-        needs=_TORCH,
-        required_by="training.dataloader_workers",
-    ),
-    Check(
+_loaders = partial(
+    Check,
+    group="loaders",
+    stage="loaders",
+    causes=("host.shm_bytes", "host.nofile", "torch.version"),
+    needs=(Need.TORCH,),
+    required_by="training.dataloader_workers",
+)
+CHECKS = (
+    _loaders("L01", title="DataLoader, fork"),
+    _loaders("L02", title="DataLoader, spawn"),
+    _loaders("L03", title="DataLoader, forkserver", tier=Tier.DEEP),
+    _loaders(
         "L04",
-        "loaders",
-        "a large batch",
-        "loaders",
-        ("host.shm_bytes",),
+        title="a large batch",
+        causes=("host.shm_bytes",),
         needs=(Need.TORCH, Need.WORKERS),
+        required_by="always",
         quiet=True,
     ),
 )

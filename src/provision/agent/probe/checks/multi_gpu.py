@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Threshold, Tier
 
 BUS_WARNS = Threshold(
@@ -15,7 +17,6 @@ Azure/azurehpc-health-checks, 0e0a1ac.
 """
 
 _ONE = (Need.TORCH, Need.GPU)
-_SEVERAL = (*_ONE, Need.SEVERAL)
 _CAUSES = (
     "env.NCCL_P2P_DISABLE",
     "host.shm_bytes",
@@ -25,37 +26,19 @@ _CAUSES = (
     "gpu.count",
 )
 
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "C01",
-        "several",
-        "NCCL starts",
-        "collectives",
-        _CAUSES,
-        needs=_ONE,
-        after=("T02",),
-        quiet=True,
-    ),
-    Check(
-        "C02",
-        "several",
-        "all cards add up",
-        "collectives",
-        _CAUSES,
-        needs=_SEVERAL,
-        after=("T02",),
-        quiet=True,
-    ),
-    Check(
-        "C03",
-        "several",
-        "bandwidth between cards",
-        "collectives",
-        _CAUSES,
-        Tier.DEEP,
-        needs=_SEVERAL,
-        after=("T02", "C02"),
-        required_by="",
-        quiet=True,
+_cards = partial(
+    Check,
+    group="several",
+    stage="collectives",
+    causes=_CAUSES,
+    needs=(*_ONE, Need.SEVERAL),
+    after=("T02",),
+    quiet=True,
+)
+CHECKS = (
+    _cards("C01", title="NCCL starts", needs=_ONE),
+    _cards("C02", title="all cards add up"),
+    _cards(
+        "C03", title="bandwidth between cards", tier=Tier.DEEP, after=("T02", "C02"), required_by=""
     ),
 )

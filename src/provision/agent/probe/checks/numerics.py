@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Threshold, Tier
 
 FP32_ERROR = Threshold(
@@ -51,79 +53,41 @@ element of a 256 x 256 result moves the norm by 4e-3 only;
 rounding leaves the worst of 1e5 elements at 5 times the mean.
 """
 
-_TORCH = (Need.TORCH,)
-_CARD = (Need.TORCH, Need.GPU)
 _BUILD = ("torch.version", "torch.cpu_capability", "gpu.name")
 
-CHECKS: tuple[Check, ...] = (
-    Check(
+_numerics = partial(Check, group="numerics", stage="torch", needs=(Need.TORCH,), after=("T01",))
+CHECKS = (
+    _numerics(
         "N01",
-        "numerics",
-        "matrix products are right",
-        "torch",
-        (*_BUILD, "numerics.fp32_error", "numerics.bf16_error", "numerics.fp16_error"),
-        needs=_TORCH,
-        after=("T01",),
+        title="matrix products are right",
+        causes=(*_BUILD, "numerics.fp32_error", "numerics.bf16_error", "numerics.fp16_error"),
         threshold=FP32_ERROR,
     ),
-    Check(
+    _numerics(
         "N02",
-        "numerics",
-        "fp32 is fp32",
-        "torch",
-        ("env.NVIDIA_TF32_OVERRIDE", "env.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "numerics.fp32_error"),
-        needs=_TORCH,
+        title="fp32 is fp32",
+        causes=(
+            "env.NVIDIA_TF32_OVERRIDE",
+            "env.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+            "numerics.fp32_error",
+        ),
         after=("T01", "N01"),
     ),
-    Check(
-        "N03",
-        "numerics",
-        "convolutions",
-        "torch",
-        (*_BUILD, "numerics.conv_error"),
-        needs=_TORCH,
-        after=("T01",),
-    ),
-    Check(
-        "N04",
-        "numerics",
-        "attention",
-        "torch",
-        (*_BUILD, "attention.errors"),
-        needs=_TORCH,
-        after=("T01", "T07"),
-    ),
-    Check(
+    _numerics("N03", title="convolutions", causes=(*_BUILD, "numerics.conv_error")),
+    _numerics("N04", title="attention", causes=(*_BUILD, "attention.errors"), after=("T01", "T07")),
+    _numerics(
         "N05",
-        "numerics",
-        "fp8 products",
-        "torch",
-        (*_BUILD, "gpu.formats"),
-        needs=_CARD,
+        title="fp8 products",
+        causes=(*_BUILD, "gpu.formats"),
+        needs=(Need.TORCH, Need.GPU),
         after=("T01", "T05"),
         threshold=FP8_ERROR,
         quiet=True,
     ),
-    Check("N06", "numerics", "same product twice", "torch", _BUILD, needs=_TORCH, after=("T01",)),
-    Check("N07", "numerics", "all is finite", "torch", _BUILD, needs=_TORCH, after=("T01",)),
-    Check(
-        "N08",
-        "numerics",
-        "seeded random numbers",
-        "torch",
-        ("torch.version", "gpu.name"),
-        needs=_TORCH,
-        after=("T01",),
-    ),
-    Check(
-        "N09",
-        "numerics",
-        "softmax, norm, AdamW",
-        "torch",
-        _BUILD,
-        Tier.DEEP,
-        needs=_TORCH,
-        after=("T01",),
-        threshold=STEPS_ERROR,
+    _numerics("N06", title="same product twice", causes=_BUILD),
+    _numerics("N07", title="all is finite", causes=_BUILD),
+    _numerics("N08", title="seeded random numbers", causes=("torch.version", "gpu.name")),
+    _numerics(
+        "N09", title="softmax, norm, AdamW", causes=_BUILD, tier=Tier.DEEP, threshold=STEPS_ERROR
     ),
 )

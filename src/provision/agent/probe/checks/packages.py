@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Tier
 
 IMPORT_CAUSES = (
@@ -16,49 +18,41 @@ IMPORT_CAUSES = (
 LIBRARY_CAUSES = ("libraries.outside", "libraries.openmp", "env.LD_LIBRARY_PATH", "env.LD_PRELOAD")
 _OF_FILES = ("packages.altered", "packages.stray_pth", "packages.stray", "packages.without_record")
 
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "P01",
-        "packages",
-        "python",
-        "packages",
-        ("python.minor", "python.prefix_matches", "python.version"),
-        Tier.INVENTORY,
+_packages = partial(Check, group="packages", stage="packages", tier=Tier.INVENTORY)
+CHECKS = (
+    _packages(
+        "P01", title="python", causes=("python.minor", "python.prefix_matches", "python.version")
     ),
-    Check(
-        "P02",
-        "packages",
-        "locked packages",
-        "packages",
-        ("packages.digest", "package.*"),
-        Tier.INVENTORY,
-    ),
-    Check(
+    _packages("P02", title="locked packages", causes=("packages.digest", "package.*")),
+    _packages(
         "P03",
-        "packages",
-        "nothing else in the way",
-        "packages",
-        ("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"),
-        Tier.INVENTORY,
+        title="nothing else in the way",
+        causes=("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"),
     ),
-    Check(
-        "P04",
-        "packages",
-        "requirements of packages",
-        "packages",
-        ("packages.digest", "packages.unmet"),
-        Tier.INVENTORY,
+    _packages(
+        "P04", title="requirements of packages", causes=("packages.digest", "packages.unmet")
     ),
-    # Before the imports: a package that lacks a file does not import, and the file is what is to be
-    # told first.
-    Check("P07", "packages", "files of packages", "packages", _OF_FILES, Tier.INVENTORY),
-    Check("P06", "packages", "import", "imports", IMPORT_CAUSES, per_direct_package=True),
+    # Before the imports: a package that lacks a file does not import, and the file is the cause.
+    _packages("P07", title="files of packages", causes=_OF_FILES),
+    _packages(
+        "P06",
+        title="import",
+        stage="imports",
+        causes=IMPORT_CAUSES,
+        tier=Tier.QUICK,
+        per_direct_package=True,
+    ),
 )
 
-# Asked after the products, because some libraries are loaded by the first of them. Not only after
-# T01: where torch does not import, they can tell why.
-TORCH_CHECKS: tuple[Check, ...] = (
-    Check(
-        "P08", "packages", "libraries that torch uses", "torch", LIBRARY_CAUSES, needs=(Need.TORCH,)
+# After the products, because some libraries are loaded by the first of them. Not only after T01: if
+# torch does not import, the libraries can be the reason.
+TORCH_CHECKS = (
+    _packages(
+        "P08",
+        title="libraries that torch uses",
+        stage="torch",
+        causes=LIBRARY_CAUSES,
+        tier=Tier.QUICK,
+        needs=(Need.TORCH,),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Threshold, Tier
 
 PARAMETER_DIFFERENCE = Threshold(
@@ -17,8 +19,8 @@ PEAK_OVER_ESTIMATE = Threshold(
     "(docs/explanation/rehearsal.md); no card was measured",
 )
 OVERHEAD_BYTES = 2**28
-"""Bytes that kernels and the allocator take beside the tensors, whatever the model: 0.08 to 0.13
-GiB were measured on CPU.
+"""Bytes of kernels and the allocator in addition to the tensors, for any model: 0.08 to 0.13 GiB
+were measured on CPU.
 """
 LEAST_OF_ESTIMATE = 0.5
 MEMORY_SHARE = Threshold(
@@ -27,16 +29,19 @@ MEMORY_SHARE = Threshold(
     "own choice: lengths differ between batches, and the allocator of torch leaves gaps",
 )
 
-_RUN = (Need.TORCH, Need.TRAINING)
-_DECLARED = "training.model"
-
-CHECKS: tuple[Check, ...] = (
-    Check(
+_rehearsal = partial(
+    Check,
+    group="training",
+    stage="rehearsal",
+    tier=Tier.DEEP,
+    needs=(Need.TORCH, Need.TRAINING),
+    required_by="training.model",
+)
+CHECKS = (
+    _rehearsal(
         "S01",
-        "training",
-        "two steps of the declared model",
-        "rehearsal",
-        (
+        title="two steps of the declared model",
+        causes=(
             "rehearsal.out_of_memory",
             "rehearsal.model",
             "rehearsal.device",
@@ -44,47 +49,33 @@ CHECKS: tuple[Check, ...] = (
             "package.transformers",
             "gpu.name",
         ),
-        Tier.DEEP,
-        needs=_RUN,
-        required_by=_DECLARED,
         threshold=PARAMETER_DIFFERENCE,
     ),
-    Check(
+    _rehearsal(
         "S02",
-        "training",
-        "peak memory against the estimate",
-        "rehearsal",
-        ("rehearsal.peak_bytes", "rehearsal.model", "package.torch", "package.transformers"),
-        Tier.DEEP,
-        needs=_RUN,
+        title="peak memory against the estimate",
+        causes=("rehearsal.peak_bytes", "rehearsal.model", "package.torch", "package.transformers"),
         after=("S01",),
         required_by="",
         threshold=PEAK_OVER_ESTIMATE,
     ),
-    Check(
+    _rehearsal(
         "S03",
-        "training",
-        "fits the memory",
-        "rehearsal",
-        (
+        title="fits the memory",
+        causes=(
             "rehearsal.peak_bytes",
             "rehearsal.memory_bytes",
             "rehearsal.out_of_memory",
             "gpu.name",
             "nvml.used_bytes",
         ),
-        Tier.DEEP,
-        needs=_RUN,
         after=("S01",),
-        required_by=_DECLARED,
         threshold=MEMORY_SHARE,
     ),
-    Check(
+    _rehearsal(
         "R09",
-        "training",
-        "tokens a second",
-        "rehearsal",
-        (
+        title="tokens a second",
+        causes=(
             "pace.tokens_per_s",
             "pace.precision",
             "gpu.name",
@@ -92,7 +83,6 @@ CHECKS: tuple[Check, ...] = (
             "nvml.power_limit_mw",
             "package.torch",
         ),
-        Tier.DEEP,
         needs=(Need.TORCH, Need.GPU),
         after=("T02",),
         required_by="",

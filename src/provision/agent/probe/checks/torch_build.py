@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need
 
 _TORCH = (Need.TORCH,)
 _GPU = (Need.TORCH, Need.GPU)
 _FORMATS = ("gpu.formats", "gpu.name", "gpu.compute_capability")
 
-CHECKS: tuple[Check, ...] = (
-    Check(
+_torch = partial(Check, group="torch", stage="torch", needs=_GPU, after=("T01",))
+CHECKS = (
+    _torch(
         "T01",
-        "torch",
-        "torch build",
-        "torch",
-        ("torch.version", "torch.cuda", "package.torch", "packages.shadowed"),
+        title="torch build",
+        causes=("torch.version", "torch.cuda", "package.torch", "packages.shadowed"),
         needs=_TORCH,
+        after=(),
     ),
-    Check(
+    _torch(
         "T02",
-        "torch",
-        "device",
-        "torch",
-        (
+        title="device",
+        causes=(
             "torch.cuda",
             "driver.version",
             "driver.error",
@@ -33,55 +33,31 @@ CHECKS: tuple[Check, ...] = (
             "gpu.available",
             "gpu.errors",
         ),
-        needs=_GPU,
-        after=("T01",),
     ),
-    Check(
+    _torch(
         "T03",
-        "torch",
-        "GPU architecture",
-        "torch",
-        ("gpu.compute_capability", "torch.arch_list", "torch.version"),
-        needs=_GPU,
+        title="GPU architecture",
+        causes=("gpu.compute_capability", "torch.arch_list", "torch.version"),
         after=("T01", "T02"),
     ),
-    Check(
+    _torch(
         "T04",
-        "torch",
-        "cuDNN, NCCL, Triton",
-        "torch",
-        ("torch.libraries", "env.LD_LIBRARY_PATH"),
-        needs=_GPU,
-        after=("T01",),
+        title="cuDNN, NCCL, Triton",
+        causes=("torch.libraries", "env.LD_LIBRARY_PATH"),
         quiet=True,
     ),
-    Check(
-        "T05",
-        "torch",
-        "precision of the card",
-        "torch",
-        _FORMATS,
-        needs=_GPU,
-        after=("T01", "T02"),
-        quiet=True,
-    ),
-    Check(
+    _torch("T05", title="precision of the card", causes=_FORMATS, after=("T01", "T02"), quiet=True),
+    _torch(
         "T06",
-        "torch",
-        "torch's flags",
-        "torch",
-        ("torch.flags", "env.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
+        title="torch's flags",
+        causes=("torch.flags", "env.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
         needs=_TORCH,
-        after=("T01",),
         required_by="",
     ),
-    Check(
+    _torch(
         "T07",
-        "torch",
-        "attention backends",
-        "torch",
-        ("attention.errors", "gpu.compute_capability", "torch.version"),
+        title="attention backends",
+        causes=("attention.errors", "gpu.compute_capability", "torch.version"),
         needs=_TORCH,
-        after=("T01",),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Threshold
 
 COMPILED_ERROR = Threshold(
@@ -10,29 +12,22 @@ COMPILED_ERROR = Threshold(
     "own choice: fusing changes the order of sums, which measures 1e-7 in fp32",
 )
 
-_COMPILE = (Need.TORCH, Need.COMPILE)
 _TOOLS = ("compile.compiler", "compile.headers")
 
-CHECKS: tuple[Check, ...] = (
-    Check(
-        "K01",
-        "compile",
-        "compiler and headers",
-        "compile",
-        _TOOLS,
-        needs=_COMPILE,
-        required_by="training.torch_compile",
-        quiet=True,
-    ),
-    Check(
+_compile = partial(
+    Check,
+    group="compile",
+    stage="compile",
+    needs=(Need.TORCH, Need.COMPILE),
+    required_by="training.torch_compile",
+    quiet=True,
+)
+CHECKS = (
+    _compile("K01", title="compiler and headers", causes=_TOOLS),
+    _compile(
         "K02",
-        "compile",
-        "a compiled function is right",
-        "compile",
-        (*_TOOLS, "torch.version", "torch.cuda", "torch.libraries"),
-        needs=_COMPILE,
-        required_by="training.torch_compile",
+        title="a compiled function is right",
+        causes=(*_TOOLS, "torch.version", "torch.cuda", "torch.libraries"),
         threshold=COMPILED_ERROR,
-        quiet=True,
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..model import Check, Need, Threshold
 from .packages import IMPORT_CAUSES
 
@@ -31,27 +33,24 @@ DISTRIBUTED_ERROR_ROUNDED = Threshold(
 
 _RUN = (Need.TORCH, Need.TRAINING)
 
-CHECKS: tuple[Check, ...] = (
-    Check(
+_training = partial(Check, group="training", stage="training", needs=_RUN, after=("R01", "R02"))
+CHECKS = (
+    _training(
         "R01",
-        "training",
-        "imports and arguments",
-        "training",
-        (
+        title="imports and arguments",
+        causes=(
             "train.unknown_arguments",
             "train.refused_arguments",
             "package.transformers",
             "package.accelerate",
             *IMPORT_CAUSES,
         ),
-        needs=_RUN,
+        after=(),
     ),
-    Check(
+    _training(
         "R02",
-        "training",
-        "learns",
-        "training",
-        (
+        title="learns",
+        causes=(
             "package.torch",
             "package.transformers",
             "package.accelerate",
@@ -59,52 +58,26 @@ CHECKS: tuple[Check, ...] = (
             "train.loss_first",
             "train.loss_last",
         ),
-        needs=_RUN,
         after=("R01",),
         threshold=LOSS_RATIO,
     ),
-    Check(
-        "R03",
-        "training",
-        "precision in effect",
-        "training",
-        ("train.dtype", "gpu.available", "gpu.name"),
-        needs=_RUN,
-        after=("R01", "R02"),
+    _training(
+        "R03", title="precision in effect", causes=("train.dtype", "gpu.available", "gpu.name")
     ),
-    Check(
-        "R06",
-        "training",
-        "checkpoint is complete",
-        "training",
-        ("train.checkpoint_missing", "disk.*"),
-        needs=_RUN,
-        after=("R01", "R02"),
+    _training("R06", title="checkpoint is complete", causes=("train.checkpoint_missing", "disk.*")),
+    _training(
+        "R07", title="declared options in effect", causes=("train.options", "package.transformers")
     ),
-    Check(
-        "R07",
-        "training",
-        "declared options in effect",
-        "training",
-        ("train.options", "package.transformers"),
-        needs=_RUN,
-        after=("R01", "R02"),
-    ),
-    Check(
+    _training(
         "R04",
-        "training",
-        "repeats exactly",
-        "training",
-        ("train.weights_sha", "train.repeat_sha", "gpu.name", "package.torch"),
-        needs=_RUN,
-        after=("R01", "R02"),
+        title="repeats exactly",
+        causes=("train.weights_sha", "train.repeat_sha", "gpu.name", "package.torch"),
     ),
-    Check(
+    _training(
         "R05",
-        "training",
-        "resumes exactly in a fresh process",
-        "resume",
-        (
+        title="resumes exactly in a fresh process",
+        stage="resume",
+        causes=(
             "train.weights_sha",
             "resume.weights_sha",
             "package.torch",
@@ -112,43 +85,38 @@ CHECKS: tuple[Check, ...] = (
             "package.accelerate",
             "gpu.name",
         ),
-        needs=_RUN,
         after=("R01", "R02", "R06"),
     ),
-    Check(
+    _training(
         "R10",
-        "training",
-        "tokenizer and dataset round trip",
-        "training",
-        ("package.tokenizers", "package.datasets", "package.pyarrow", "package.numpy"),
-        needs=_RUN,
+        title="tokenizer and dataset round trip",
+        causes=("package.tokenizers", "package.datasets", "package.pyarrow", "package.numpy"),
         after=("R01",),
     ),
-    Check(
+    _training(
         "R11",
-        "training",
-        "device and parallel mode",
-        "training",
-        ("train.device", "train.n_gpu", "train.parallel_mode", "gpu.count", "package.transformers"),
-        needs=_RUN,
-        after=("R01", "R02"),
+        title="device and parallel mode",
+        causes=(
+            "train.device",
+            "train.n_gpu",
+            "train.parallel_mode",
+            "gpu.count",
+            "package.transformers",
+        ),
     ),
-    Check(
+    _training(
         "R12",
-        "training",
-        "adapter trains and reloads",
-        "training",
-        ("package.peft", "package.transformers", "package.torch", "package.bitsandbytes"),
+        title="adapter trains and reloads",
+        causes=("package.peft", "package.transformers", "package.torch", "package.bitsandbytes"),
         needs=(*_RUN, Need.ADAPTER),
         after=("R01",),
         threshold=ADAPTER_LOSS_RATIO,
     ),
-    Check(
+    _training(
         "R13",
-        "training",
-        "strategy in effect",
-        "launch",
-        (
+        title="strategy in effect",
+        stage="launch",
+        causes=(
             "launch.wrapper",
             "launch.backend",
             "package.torch",

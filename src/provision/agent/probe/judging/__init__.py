@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..catalogue import is_applicable
 from ..expectations import Expectations
-from ..model import Judgement, Need, ObservedValues, SelectedCheck, Status
+from ..model import Judgement, Need, ObservationLog, ObservedValues, SelectedCheck, Status
 from .capabilities import JUDGES as _ABILITIES
 from .cards import JUDGES as _CARDS
 from .device import JUDGES as _DEVICE
@@ -16,7 +16,7 @@ from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .host_context import JUDGES as _SURROUNDINGS
-from .judgement import JudgeInput, unknown
+from .judgement import Judge, JudgeInput, unknown
 from .launch import JUDGES as _LAUNCHING
 from .loaders import JUDGES as _LOADERS
 from .multi_gpu import JUDGES as _SEVERAL
@@ -28,7 +28,7 @@ from .torch_build import JUDGES as _TORCH
 from .torch_compile import JUDGES as _COMPILE
 from .training import JUDGES as _TRAINING
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES: dict[str, Judge] = {
     **_HOST,
     **_SURROUNDINGS,
     **_DRIVER,
@@ -53,50 +53,40 @@ _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
 
 
-@dataclass(frozen=True, slots=True)
-class ObservationLog:
-    """Course of the observation: why the stage died during a check, or why it was not observed."""
-
-    done: frozenset[str] = frozenset()
-    raised: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    deaths: Mapping[str, str] = field(default_factory=dict)
-    absent: Mapping[str, str] = field(default_factory=dict)
-
-
 def judge(
-    one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog
+    check: SelectedCheck, expected: Expectations, seen: ObservedValues, log: ObservationLog
 ) -> Judgement:
     """The judgement of one check; a failure of a check that nothing requires is a warning."""
-    judgement = _judge(one, expected, seen, account)
+    judgement = _judge(check, expected, seen, log)
     if judgement.status is Status.PASS and judgement.observed in _NOTHING:
         judgement = unknown(f"nothing was observed ({judgement.message})", judgement.expected)
     # A bound that was not applied would only make the report longer.
     if (
         judgement.threshold is None
-        and one.check.threshold is not None
+        and check.check.threshold is not None
         and judgement.status is not Status.SKIP
     ):
-        judgement = replace(judgement, threshold=one.check.threshold)
-    if judgement.status is Status.FAIL and not one.required:
+        judgement = replace(judgement, threshold=check.check.threshold)
+    if judgement.status is Status.FAIL and not check.required:
         judgement = replace(judgement, status=Status.WARN)
     return judgement
 
 
 def _judge(
-    one: SelectedCheck, expected: Expectations, seen: ObservedValues, account: ObservationLog
+    check: SelectedCheck, expected: Expectations, seen: ObservedValues, log: ObservationLog
 ) -> Judgement:
-    if not is_applicable(one.check, expected):
-        return Judgement(Status.SKIP, _why_not(one, expected))
-    if one.id in account.deaths:
-        return _dead(one, account.deaths[one.id])
-    if one.id in account.raised:
-        return _raised(one, account.raised[one.id])
-    if one.id not in account.done:
-        return unknown(account.absent.get(one.id) or _earlier(one, account))
-    return JUDGES[one.check.id](JudgeInput(expected, seen, one.subject))
+    if not is_applicable(check.check, expected):
+        return Judgement(Status.SKIP, _why_not(check, expected))
+    if check.id in log.deaths:
+        return _dead(check, log.deaths[check.id])
+    if check.id in log.raised:
+        return _raised(check, log.raised[check.id])
+    if check.id not in log.done:
+        return unknown(log.absent.get(check.id) or _earlier(check, log))
+    return JUDGES[check.check.id](JudgeInput(expected, seen, check.subject))
 
 
-def _why_not(one: SelectedCheck, expected: Expectations) -> str:
+def _why_not(check: SelectedCheck, expected: Expectations) -> str:
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
@@ -108,32 +98,23 @@ def _why_not(one: SelectedCheck, expected: Expectations) -> str:
         Need.COMPILE: "torch_compile is not declared",
         Need.WORKERS: "no DataLoader workers are declared",
     }
-    return next(reasons[need] for need in one.check.needs if not expected.meets(need))
+    return next(reasons[need] for need in check.check.needs if not expected.meets(need))
 
 
-def _earlier(one: SelectedCheck, account: ObservationLog) -> str:
-    broken = next(
-        (
-            before
-            for before in one.check.after
-            if before not in account.done or before in account.raised
-        ),
-        None,
-    )
-    return (
-        f"not observed, because {broken} did not succeed"
-        if broken
-        else "not observed: the stage ended before it"
-    )
+def _earlier(check: SelectedCheck, log: ObservationLog) -> str:
+    for before in check.check.after:
+        if before not in log.done or before in log.raised:
+            return f"not observed, because {before} did not succeed"
+    return "not observed: the stage ended before it"
 
 
-def _dead(one: SelectedCheck, how: str) -> Judgement:
+def _dead(check: SelectedCheck, how: str) -> Judgement:
     cause, fix = explain_error(how)
     if cause is None:
         cause = "something that was imported or run ended the process without an error"
         fix = (
             "look at the end of what the stage printed; repeat it with `provision verify "
-            f"--only {one.id}`"
+            f"--only {check.id}`"
         )
     return Judgement(
         Status.FAIL,
@@ -145,14 +126,14 @@ def _dead(one: SelectedCheck, how: str) -> Judgement:
     )
 
 
-def _raised(one: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
+def _raised(check: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
     text = f"{error['type']}: {error['text']}" if error["text"] else str(error["type"])
     cause, fix = explain_error(text)
-    if one.check.stage in _STDLIB_STAGES:
+    if check.check.stage in _STDLIB_STAGES:
         return unknown(f"could not be observed: {text}")
-    if one.check.id == "P06" and cause is None:
+    if check.check.id == "P06" and cause is None:
         cause = (
-            f"{one.subject} does not import in this environment; its error is none that the "
+            f"{check.subject} does not import in this environment; its error is none that the "
             "probe knows"
         )
         fix = (
@@ -163,11 +144,11 @@ def _raised(one: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
         cause = "its error is none that the probe knows"
         fix = (
             "look at what failed before it; repeat it with `provision verify --only "
-            f"{one.check.id}` and give its output to `provision why`"
+            f"{check.check.id}` and give its output to `provision why`"
         )
     return Judgement(
         Status.FAIL,
-        f"{one.title} raised {text} ({error['place']})",
+        f"{check.title} raised {text} ({error['place']})",
         "no exception",
         text,
         cause,

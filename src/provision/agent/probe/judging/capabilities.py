@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from ..checks.numerics import ATTENTION, ONE_ELEMENT
-from ..model import Judgement
-from .judgement import JudgeInput, describe_unset, fails, passes, skipped, unknown, warns
+from ..model import JsonObject, Judgement
+from .judgement import (
+    JudgeInput,
+    describe_unset,
+    fails,
+    is_number,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 _PINS = {"cudnn": r"nvidia-cudnn-cu\d+", "nccl": r"nvidia-nccl-cu\d+", "triton": r"triton"}
 _LEAST = {"bf16": "8.0", "tf32": "8.0", "fp8": "8.9"}
 
 
 def _libraries(given: JudgeInput) -> Judgement:
-    observed = given.seen["torch.libraries"]
+    observed = given["torch.libraries"]
     locked = {
         name: version
         for name, pattern in _PINS.items()
@@ -27,21 +35,17 @@ def _libraries(given: JudgeInput) -> Judgement:
     wrong = [
         f"{name} {observed.get(name, 'is not there')}, locked {version}"
         for name, version in sorted(locked.items())
-        if not _same(observed.get(name), version)
+        if _numbers(observed.get(name, "")) != _numbers(version)
     ]
     if wrong:
-        cause = "another copy of the library is loaded before the one that the lock brings"
-        first = given.seen.get("env.LD_LIBRARY_PATH")
-        way = (
-            describe_unset({"LD_LIBRARY_PATH": first})
-            if first
-            else "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
-        )
+        way = "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
+        if first := given.get("env.LD_LIBRARY_PATH"):
+            way = describe_unset({"LD_LIBRARY_PATH": first})
         return fails(
             "; ".join(wrong),
             locked,
             observed,
-            cause,
+            "another copy of the library is loaded before the one that the lock brings",
             f"{way}; make the environment again from the lock",
         )
     return passes(
@@ -49,17 +53,13 @@ def _libraries(given: JudgeInput) -> Judgement:
     )
 
 
-def _same(found: str | None, locked: str) -> bool:
-    """A library tells three numbers of its version, the package around it may have a fourth."""
-    return found is not None and _numbers(found) == _numbers(locked)
-
-
 def _numbers(version: str) -> list[str]:
+    """Return three numbers: the package around a library may have a fourth."""
     return version.partition("+")[0].split(".")[:3]
 
 
 def _formats(given: JudgeInput) -> Judgement:
-    observed, precision = given.seen["gpu.formats"], given.expected.training.precision
+    observed, precision = given["gpu.formats"], given.expected.training.precision
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs do not tell their formats")
     if observed is None:
@@ -79,7 +79,7 @@ def _formats(given: JudgeInput) -> Judgement:
 
 
 def _flags(given: JudgeInput) -> Judgement:
-    changed = given.seen["torch.flags"]
+    changed = given["torch.flags"]
     if given.expected.training.precision == "tf32":
         changed = {name: value for name, value in changed.items() if value != "tf32"}
     if not changed:
@@ -100,14 +100,13 @@ def _flags(given: JudgeInput) -> Judgement:
 
 
 def _usable(given: JudgeInput) -> Judgement:
-    usable = sorted(given.seen["attention.errors"])
+    usable = sorted(given["attention.errors"])
     if "math" not in usable:
-        cause = "this torch cannot compute attention in the declared precision here"
         return fails(
             "no attention can be computed by the math backend",
             "math",
             usable,
-            cause,
+            "this torch cannot compute attention in the declared precision here",
             "declare another precision, or make the environment again",
         )
     if usable == ["math"]:
@@ -123,12 +122,12 @@ def _usable(given: JudgeInput) -> Judgement:
 
 
 def _attention(given: JudgeInput) -> Judgement:
-    errors: dict[str, Any] = given.seen["attention.errors"]
+    errors: JsonObject = given["attention.errors"]
     reference = errors.get("math")
     if reference is None:
         return unknown("the math backend, which others are compared with, does not run")
     wrong = {name: pair for name, pair in errors.items() if not _near(pair, reference)}
-    if wrong or not all(isinstance(number, (int, float)) for number in reference):
+    if wrong or not all(is_number(number) for number in reference):
         name = next(iter(wrong), "math")
         return fails(
             f"the {name} backend is wrong: error {errors[name][0]}, math {reference[0]}",
@@ -147,14 +146,14 @@ def _attention(given: JudgeInput) -> Judgement:
 
 def _near(pair: Any, reference: Any) -> bool:
     """Return whether error and worst element are near the math backend's; NaN arrives as text."""
-    if not all(isinstance(number, (int, float)) for number in (*pair, *reference)):
+    if not all(is_number(number) for number in (*pair, *reference)):
         return False
     return bool(
         pair[0] <= ATTENTION.value * reference[0] and pair[1] <= ONE_ELEMENT * max(reference)
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "T04": _libraries,
     "T05": _formats,
     "T06": _flags,

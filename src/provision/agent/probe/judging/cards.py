@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,16 @@ from ...core.versions import specifier_allows
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
 from ..model import Judgement, Status
 from ..observing.cards import PER_CARD_PREFIX
-from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
+from .judgement import (
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_list,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 _PCI_IDS = {
     "10de:15f8": "P100",
@@ -53,30 +61,26 @@ _XIDS = {
     74: "NVLink",
     79: "the card fell off the bus",
 }
-"""What people meet most (NVIDIA, Xid errors)."""
+"""The most frequent ones (NVIDIA, Xid errors)."""
 
 
 def _model(given: JudgeInput) -> Judgement:
-    observed, required, needed = (
-        given.seen["gpu.name"],
-        given.expected.gpu_type or "",
-        given.expected.requires.compute_capability,
-    )
+    observed, required = given["gpu.name"], given.expected.gpu_type or ""
+    needed = given.expected.requires.compute_capability
     if required == "mps":
         return skipped("Apple GPUs are not told apart")
     if observed is None:
         return unknown("no GPU could be asked for its name", required)
-    pci = given.seen["nvml.pci"]
-    if given.seen.get("nvml.told_apart") is False and not all(
-        fits := [is_declared_gpu(name, required) for name in observed.split(" + ")]
-    ):
-        by_torch = given.seen.get("_gpu.names")
-        if not by_torch and (any(fits) or any(_same_card(one, required) for one in pci)):
+    by_name = [is_declared_gpu(name, required) for name in observed.split(" + ")]
+    by_pci = [is_declared_gpu(_PCI_IDS.get(pci, ""), required) for pci in given["nvml.pci"]]
+    if given.get("nvml.told_apart") is False and not all(by_name):
+        by_torch = given.get("_gpu.names")
+        if not by_torch and any(by_name + by_pci):
             return _which(required, observed)
-        observed, pci = " + ".join(by_torch or [observed]), []
-    if not all(is_declared_gpu(name, required) for name in observed.split(" + ")) and not (
-        pci and all(_same_card(one, required) for one in pci)
-    ):
+        names = by_torch or [observed]
+        observed, by_pci = " + ".join(names), []
+        by_name = [is_declared_gpu(name, required) for name in observed.split(" + ")]
+    if not all(by_name) and not (by_pci and all(by_pci)):
         return fails(
             f"the GPU is {observed}, {required} declared",
             required,
@@ -84,7 +88,7 @@ def _model(given: JudgeInput) -> Judgement:
             "the machine or runtime was given another GPU",
             "choose the machine type of the declared GPU, or declare this one",
         )
-    capability = given.seen["gpu.compute_capability"]
+    capability = given["gpu.compute_capability"]
     if needed is not None and capability is None:
         return unknown("the driver told no compute capability", needed)
     if needed is not None and not specifier_allows(needed, capability):
@@ -98,70 +102,63 @@ def _model(given: JudgeInput) -> Judgement:
     return passes(f"{observed}, compute capability {capability or 'not told'}", required, observed)
 
 
-def _which(expected: Any, found: str) -> Judgement:
+def _which(expected: Any, names: str) -> Judgement:
     """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
-    message = (
-        f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {found}"
+    return unknown(
+        f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {names}",
+        expected,
+        _NAME_IT,
     )
-    return replace(unknown(message, expected), fix=_NAME_IT)
-
-
-def _same_card(pci: str, wanted: str) -> bool:
-    known = _PCI_IDS.get(pci)
-    return known is not None and is_declared_gpu(known, wanted)
 
 
 def _video_memory(given: JudgeInput) -> Judgement:
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs use the machine's memory")
     observed, needed, card = (
-        given.seen["gpu.vram_bytes"],
+        given["gpu.vram_bytes"],
         given.expected.requires.vram_bytes,
         given.expected.card,
     )
     if needed is None and card is None:
         return skipped("no GPU memory declared, and the facts do not know the card", observed)
-    split, by_torch = any(given.seen.get("nvml.mig", [])), _by_torch(given)
+    split, by_torch = any(given.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
-        message = (
+        return unknown(
             "the card is split into partitions (MIG), and the driver tells the memory of the "
-            "whole card"
+            "whole card",
+            needed,
+            _ASK_TORCH,
         )
-        return replace(unknown(message, needed), fix=_ASK_TORCH)
-    # A part of a card that the driver does not own up to is told by torch alone.
+    # Only torch reports a part of a card that the driver does not report.
     if by_torch is not None and (
         split
         or observed is None
-        or given.seen.get("nvml.told_apart") is False
+        or given.get("nvml.told_apart") is False
         or by_torch < VRAM_SHARE * observed
     ):
         observed = by_torch
     if observed is None:
         message = "no GPU could be asked for its memory"
-        return (
-            replace(unknown(message, needed), fix=_ASK_TORCH)
-            if needed is not None
-            else skipped(message)
-        )
+        return skipped(message) if needed is None else unknown(message, needed, _ASK_TORCH)
     judged = _enough(given, observed, needed)
     if split and judged.status is Status.FAIL:
         return _of_a_part(judged, observed, needed)
     if (
         judged.status is not Status.PASS
         and by_torch is None
-        and given.seen.get("nvml.told_apart") is False
+        and given.get("nvml.told_apart") is False
     ):
-        return _which(needed, str(given.seen.get("gpu.name")))
+        return _which(needed, str(given.get("gpu.name")))
     return judged
 
 
-def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
+def _of_a_part(judged: Judgement, size: int, needed: int | None) -> Judgement:
     """Judge a part of a card by the spec's minimum: it may be smaller than the whole card."""
-    if needed is not None and found >= needed * VRAM_SHARE:
+    if needed is not None and size >= needed * VRAM_SHARE:
         return passes(
-            f"{format_bytes(found)} in a part of a card (MIG), {format_bytes(needed)} declared",
+            f"{format_bytes(size)} in a part of a card (MIG), {format_bytes(needed)} declared",
             needed,
-            found,
+            size,
         )
     return replace(
         judged,
@@ -172,63 +169,46 @@ def _of_a_part(judged: Judgement, found: int, needed: int | None) -> Judgement:
 
 def _by_torch(given: JudgeInput) -> int | None:
     """Return the memory of the smallest card that torch sees: that of a part if it is split."""
-    sizes = [
-        one
-        for one in given.seen.get(
-            f"{PER_CARD_PREFIX}memory.total_bytes", [given.seen.get("memory.total_bytes")]
-        )
-        if one is not None
-    ]
-    return min(sizes, default=None)
+    sizes = given.get(f"{PER_CARD_PREFIX}memory.total_bytes", [given.get("memory.total_bytes")])
+    return min((size for size in sizes if size is not None), default=None)
 
 
-def _enough(given: JudgeInput, found: int, needed: int | None) -> Judgement:
-    card = given.expected.card
-    if needed is not None and found < needed * VRAM_SHARE:
+def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
+    card, name = given.expected.card, given.expected.gpu_type
+    if needed is not None and size < needed * VRAM_SHARE:
         return fails(
-            f"the GPU has {format_bytes(found)}, {format_bytes(needed)} declared",
+            f"the GPU has {format_bytes(size)}, {format_bytes(needed)} declared",
             needed,
-            found,
+            size,
             "a smaller GPU, or a part of one (MIG)",
             "choose a GPU with more memory, or lower requires.vram",
         )
-    return _as_the_card_has(
-        found, card.memory_bytes if card else None, needed, given.expected.gpu_type
-    )
-
-
-def _as_the_card_has(
-    found: int, listed_bytes: int | None, needed: int | None, name: str | None
-) -> Judgement:
-    if listed_bytes is None:
+    if card is None:
         return passes(
-            f"{format_bytes(found)} of GPU memory, {format_bytes(needed or 0)} declared",
+            f"{format_bytes(size)} of GPU memory, {format_bytes(needed or 0)} declared",
             needed,
-            found,
+            size,
         )
-    least, most = memory_range(listed_bytes)
-    if least <= found <= most:
+    least, most = memory_range(card.memory_bytes)
+    if least <= size <= most:
         return passes(
-            f"{format_bytes(found)} of GPU memory, as the facts say of {name}", listed_bytes, found
+            f"{format_bytes(size)} of GPU memory, as the facts say of {name}",
+            card.memory_bytes,
+            size,
         )
-    cause = (
-        "a part of a card (MIG, vGPU)"
-        if found < least
-        else "a variant of the card with more memory"
-    )
-    fix = "choose the machine type of the declared GPU, or declare this one"
+    part = "a part of a card (MIG, vGPU)"
     return fails(
-        f"the GPU has {format_bytes(found)} of memory, {name} has {format_bytes(least)} to "
+        f"the GPU has {format_bytes(size)} of memory, {name} has {format_bytes(least)} to "
         f"{format_bytes(most)}",
-        listed_bytes,
-        found,
-        f"another card, or {cause}",
-        fix,
+        card.memory_bytes,
+        size,
+        f"another card, or {part if size < least else 'a variant of the card with more memory'}",
+        "choose the machine type of the declared GPU, or declare this one",
     )
 
 
 def memory_range(listed_bytes: int) -> tuple[float, float]:
-    """Return how many bytes a card may tell, at least and at most, whose table lists so many."""
+    """Return the least and the most bytes that a card with so many in its table may report."""
     return listed_bytes * _GB_TO_GIB * (1 - MEMORY_BAND.value), listed_bytes * (
         1 + MEMORY_BAND.value
     )
@@ -236,8 +216,8 @@ def memory_range(listed_bytes: int) -> tuple[float, float]:
 
 def _recovery(given: JudgeInput) -> Judgement:
     actions, fabric = (
-        given.seen["nvml.recovery"],
-        [state for state in given.seen["nvml.fabric"] if state is not None],
+        given["nvml.recovery"],
+        [state for state in given["nvml.fabric"] if state is not None],
     )
     required = max((action for action in actions if action is not None), default=None)
     if required:
@@ -253,17 +233,13 @@ def _recovery(given: JudgeInput) -> Judgement:
         )
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
-        cause = (
-            "the fabric manager has not set the NVLink switches up, so CUDA may not start "
-            "(error 802)"
-        )
-        fix = "start nvidia-fabricmanager, or restart the machine"
         return warns(
             f"the card's place in the NVLink fabric: {', '.join(unready)}",
             "completed",
             unready,
-            cause,
-            fix,
+            "the fabric manager has not set the NVLink switches up, so CUDA may not start "
+            "(error 802)",
+            "start nvidia-fabricmanager, or restart the machine",
         )
     if required is None and not fabric:
         return skipped("this driver tells of no recovery action, and this card of no fabric")
@@ -281,7 +257,7 @@ def _recovery(given: JudgeInput) -> Judgement:
 
 
 def _kernel_log(given: JudgeInput) -> Judgement:
-    observed = given.seen["nvml.xids"]
+    observed = given["nvml.xids"]
     if observed is None:
         return unknown(
             "the kernel's log cannot be read here (it takes root, and is not in containers)"
@@ -292,12 +268,11 @@ def _kernel_log(given: JudgeInput) -> Judgement:
             f"Xid {number}{' (' + _XIDS[number] + ')' if number in _XIDS else ''}"
             for number in fatal
         ]
-        cause = "the card, its memory or its link failed since the machine started"
         return fails(
             f"the driver logged {format_list(message)}",
             [],
             fatal,
-            cause,
+            "the card, its memory or its link failed since the machine started",
             "restart the machine; take another one when it comes back",
         )
     others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
@@ -309,28 +284,27 @@ def _kernel_log(given: JudgeInput) -> Judgement:
 
 
 def _diagnosis(given: JudgeInput) -> Judgement:
-    level, failed = given.seen["dcgm.level"], given.seen["dcgm.failed"]
+    level, failed = given["dcgm.level"], given["dcgm.failed"]
     if level is None:
         return skipped("dcgmi is not installed here")
-    if error := given.seen["dcgm.error"]:
+    if error := given["dcgm.error"]:
         return unknown(f"dcgmi diag -r {level} gave no result: {error}")
     if failed:
-        cause = "NVIDIA's own diagnosis found it"
         return fails(
             f"dcgmi diag -r {level}: {format_list(failed, 3)}",
             [],
             failed,
-            cause,
+            "NVIDIA's own diagnosis found it",
             "do what it says; take another machine when it comes back",
         )
     return passes(
-        f"dcgmi diag -r {level}: {given.seen['dcgm.passed']} tests pass",
+        f"dcgmi diag -r {level}: {given['dcgm.passed']} tests pass",
         "every test passes",
-        f"{given.seen['dcgm.passed']} pass",
+        f"{given['dcgm.passed']} pass",
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "D03": _model,
     "D04": _video_memory,
     "D07": _recovery,

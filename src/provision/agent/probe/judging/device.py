@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..checks.device import (
@@ -18,20 +18,22 @@ from ..checks.device import (
     PRODUCT_WARNS,
     TESTED_SHARE,
 )
-from ..checks.driver import NO_SLOWDOWN
+from ..checks.driver import NO_SLOWDOWN, SLOWDOWN_REASONS
 from ..model import Judgement, Status, Threshold
 from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
 from .judgement import (
+    Judge,
     JudgeInput,
     fails,
     format_bytes,
     format_number,
+    is_number,
     passes,
     skipped,
     unknown,
     warns,
 )
-from .per_card import Judge, describe_cards, judge_each_card
+from .per_card import describe_cards, judge_each_card
 
 _MODEST = frozenset({"t4", "l4", "pcie"})
 """Words in the names of cards whose power limit keeps them below their peak: how far is not
@@ -56,28 +58,24 @@ def _no_card(given: JudgeInput, what: str) -> Judgement:
 
 
 def _held(given: JudgeInput) -> Judgement:
-    total = given.seen["memory.total_bytes"]
+    total = given["memory.total_bytes"]
     if total is None:
         return _no_card(given, "so no memory could be held")
-    free, required, filled = (
-        given.seen[f"memory.{name}_bytes"] for name in ("free", "wanted", "held")
-    )
+    free, required, filled = (given[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
     if filled < required:
-        cause = "another program takes memory meanwhile, or the card has less than it says"
         return fails(
             f"only {format_bytes(filled)} of {format_bytes(required)} could be held",
             required,
             filled,
-            cause,
+            "another program takes memory meanwhile, or the card has less than it says",
             "end other programs (nvidia-smi names them)",
         )
     if free < FREE_SHARE.value * total:
-        cause = "another program or notebook holds it"
         return warns(
             f"{format_bytes(free)} of {format_bytes(total)} are free",
             total,
             free,
-            cause,
+            "another program or notebook holds it",
             "end the other kernel or program: nvidia-smi names it",
             FREE_SHARE,
         )
@@ -85,15 +83,11 @@ def _held(given: JudgeInput) -> Judgement:
 
 
 def _written(given: JudgeInput) -> Judgement:
-    if given.seen["memory.total_bytes"] is None:
+    total = given["memory.total_bytes"]
+    if total is None:
         return _no_card(given, "so no memory could be tested")
-    wrong, filled, total = (
-        given.seen["memory.wrong_words"],
-        given.seen["memory.held_bytes"],
-        given.seen["memory.total_bytes"],
-    )
+    wrong, filled = given["memory.wrong_words"], given["memory.held_bytes"]
     if wrong:
-        cause = "the card's memory is faulty"
         message = (
             "1 word of the card's memory does"
             if wrong == 1
@@ -103,11 +97,11 @@ def _written(given: JudgeInput) -> Judgement:
             f"{message} not hold what was written",
             0,
             wrong,
-            cause,
+            "the card's memory is faulty",
             "delete this machine and take another one",
         )
     if wrong is None or filled < TESTED_SHARE.value * total:
-        free = given.seen.get("memory.free_bytes")
+        free = given.get("memory.free_bytes")
         why = (
             f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth "
             "of what is free is left"
@@ -123,7 +117,7 @@ def _written(given: JudgeInput) -> Judgement:
 
 
 def _copied(given: JudgeInput) -> Judgement:
-    speed = given.seen["speed.copy_gb_s"]
+    speed = given["speed.copy_gb_s"]
     if speed is None:
         return _no_card(given, "so nothing was copied")
     peak = given.expected.card.bandwidth_gb_s if given.expected.card else None
@@ -131,21 +125,21 @@ def _copied(given: JudgeInput) -> Judgement:
 
 
 def _moved(given: JudgeInput) -> Judgement:
-    pair = (given.seen["speed.to_card_gb_s"], given.seen["speed.from_card_gb_s"])
+    pair = (given["speed.to_card_gb_s"], given["speed.from_card_gb_s"])
     if None in pair:
         return _no_card(given, "so nothing was moved")
     slower = "to the card" if pair[0] <= pair[1] else "from the card"
     return _share(
         f"pinned copies {slower}",
         min(pair),
-        given.seen["link.gb_s"],
+        given["link.gb_s"],
         "GB/s",
         (LINK_FAILS, LINK_WARNS),
     )
 
 
 def _multiplied(given: JudgeInput) -> Judgement:
-    name, speed = given.seen["speed.format"], given.seen["speed.product_tflops"]
+    name, speed = given["speed.format"], given["speed.product_tflops"]
     if speed is None:
         return _no_card(given, "so nothing was multiplied")
     judgement = _share(
@@ -154,23 +148,15 @@ def _multiplied(given: JudgeInput) -> Judgement:
     modest = _MODEST & set(
         re.split(
             r"[^a-z0-9]+",
-            f"{given.seen.get('gpu.name') or ''} {given.expected.gpu_type}".lower(),
+            f"{given.get('gpu.name') or ''} {given.expected.gpu_type}".lower(),
         )
     )
     return _softer(judgement) if modest else judgement
 
 
 def _softer(judgement: Judgement) -> Judgement:
-    if judgement.cause is None:
-        return judgement
-    return warns(
-        judgement.message,
-        judgement.expected,
-        judgement.observed,
-        judgement.cause,
-        judgement.fix or "",
-        judgement.threshold,
-    )
+    """Return a warning in place of a failure."""
+    return judgement if judgement.cause is None else replace(judgement, status=Status.WARN)
 
 
 def _peak(given: JudgeInput, name: str) -> float | None:
@@ -184,7 +170,7 @@ def _share(
 
     Without a peak there is nothing to compare with.
     """
-    if not isinstance(speed, (int, float)):
+    if not is_number(speed):
         return fails(
             f"{what}: {speed} {unit} is no speed",
             peak,
@@ -207,14 +193,12 @@ def _share(
 
 
 def _others(given: JudgeInput) -> Judgement:
-    speeds = given.seen["speed.others_tflops"]
+    speeds = given["speed.others_tflops"]
     if speeds is None:
         return _no_card(given, "so nothing was multiplied")
     if not speeds:
         return skipped("the card has no other format")
-    if strange := [
-        name for name, speed in sorted(speeds.items()) if not isinstance(speed, (int, float))
-    ]:
+    if strange := [name for name, speed in sorted(speeds.items()) if not is_number(speed)]:
         return warns(
             f"{', '.join(strange)} products: no speed came out",
             None,
@@ -243,28 +227,24 @@ def _others(given: JudgeInput) -> Judgement:
 
 def _burnt(given: JudgeInput) -> Judgement:
     first, last, reasons = (
-        given.seen[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons")
+        given[f"burn.{name}"] for name in ("first_tflops", "last_tflops", "reasons")
     )
     if first is None:
         return _no_card(given, "so nothing was multiplied")
-    if others := given.seen["burn.other_results"]:
-        cause = "the card computes wrong when it is hot, or its memory is faulty"
+    if others := given["burn.other_results"]:
         return fails(
             f"the same product came out otherwise {others} times in a minute{_heat(given)}",
             0,
             others,
-            cause,
+            "the card computes wrong when it is hot, or its memory is faulty",
             "delete this machine and take another one",
         )
-    slowed = (reasons or 0) & _SLOWED_BITS
+    slowed = (reasons or 0) & sum(SLOWDOWN_REASONS)
     if slowed or last < BURN_STEADINESS.value * first:
         why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
-        message = (
-            f"products run at {format_number(last)} TFLOP/s at the end, at "
-            f"{format_number(first)} at the beginning{why}{_heat(given)}"
-        )
         return fails(
-            message,
+            f"products run at {format_number(last)} TFLOP/s at the end, at "
+            f"{format_number(first)} at the beginning{why}{_heat(given)}",
             BURN_STEADINESS.value * first,
             last,
             "the card is too hot, or its power supply gives too little",
@@ -280,22 +260,10 @@ def _burnt(given: JudgeInput) -> Judgement:
 
 
 def _heat(given: JudgeInput) -> str:
-    heat, power = given.seen["burn.temperature_c"], given.seen["burn.power_w"]
-    message = [
-        text
-        for text in (
-            f"{heat} °C" if heat is not None else "",
-            f"{power:.0f} W" if power is not None else "",
-        )
-        if text
-    ]
-    return f"; at most {' and '.join(message)}" if message else ""
-
-
-_SLOWED_BITS = 0xE8
-"""The bits that `SLOWED` names. Several reasons hold at once: bits are tested, never the whole
-number.
-"""
+    heat, power = given["burn.temperature_c"], given["burn.power_w"]
+    parts = [f"{heat} °C"] if heat is not None else []
+    parts += [f"{power:.0f} W"] if power is not None else []
+    return f"; at most {' and '.join(parts)}" if parts else ""
 
 
 def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
@@ -303,10 +271,10 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
 
     def judged(given: JudgeInput) -> Judgement:
         observed = judge(given)
-        speeds = given.seen.get(f"{PER_CARD_PREFIX}{key}")
+        speeds = given.get(f"{PER_CARD_PREFIX}{key}")
         if observed.status is not Status.PASS or not speeds:
             return observed
-        best, names = max(speeds), given.seen[CARD_NAMES_KEY]
+        best, names = max(speeds), given[CARD_NAMES_KEY]
         slow = sorted(
             (speed, name)
             for speed, name in zip(speeds, names, strict=True)
@@ -314,17 +282,21 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
         )
         if not slow:
             return observed
-        message = (
+        return warns(
             f"{describe_cards(names, [name for _, name in slow])}: "
             f"{format_number(slow[0][0])}, the fastest here reaches {format_number(best)} "
-            f"{unit}"
+            f"{unit}",
+            CARD_SPREAD.value * best,
+            slow[0][0],
+            _SLOW,
+            _SLOW_FIX,
+            CARD_SPREAD,
         )
-        return warns(message, CARD_SPREAD.value * best, slow[0][0], _SLOW, _SLOW_FIX, CARD_SPREAD)
 
     return judged
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "M01": judge_each_card(_held),
     "M02": judge_each_card(_written),
     "B01": _beside_others("speed.copy_gb_s", "GB/s", judge_each_card(_copied)),

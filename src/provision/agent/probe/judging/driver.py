@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.versions import UnreadableVersion, specifier_allows
 from ..checks.driver import CARD_USED, DRIVER_FLOOR, NO_SLOWDOWN, slowdown_faults
 from ..model import Judgement
-from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
+from .judgement import (
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_list,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 _ERRORS: dict[int, tuple[str, str, str]] = {
     -1: (
@@ -47,7 +56,7 @@ _EXCLUSIVE, _PROHIBITED = 3, 2
 def _opens(given: JudgeInput) -> Judgement:
     if given.expected.gpu_type == "mps":
         return skipped("Apple GPUs have no NVIDIA driver")
-    code = given.seen["driver.error"]
+    code = given["driver.error"]
     required = f"{max(given.expected.gpu_count, 1)} x {given.expected.gpu_type}"
     if code is not None:
         message, cause, fix = _ERRORS.get(
@@ -59,12 +68,12 @@ def _opens(given: JudgeInput) -> Judgement:
             ),
         )
         return fails(message, required, None, cause, fix)
-    observed, names = given.seen["nvml.count"], ", ".join(given.seen["nvml.names"])
-    there = given.seen.get("nvml.count_all", observed)
-    version, cuda = given.seen["driver.version"], given.seen["driver.cuda"]
-    if observed != max(given.expected.gpu_count, 1) and there > observed:
+    observed, names = given["nvml.count"], ", ".join(given["nvml.names"])
+    count = given.get("nvml.count_all", observed)
+    version, cuda = given["driver.version"], given["driver.cuda"]
+    if observed != max(given.expected.gpu_count, 1) and count > observed:
         text = (
-            f"CUDA_VISIBLE_DEVICES shows {observed} of the {there} GPUs that the driver sees, "
+            f"CUDA_VISIBLE_DEVICES shows {observed} of the {count} GPUs that the driver sees, "
             f"{required} declared"
         )
         return fails(
@@ -75,28 +84,29 @@ def _opens(given: JudgeInput) -> Judgement:
             "name as many GPUs there, or unset it",
         )
     if observed != max(given.expected.gpu_count, 1):
-        cause = "the machine has another number of GPUs than the spec declares"
         return fails(
             f"the driver sees {observed} {'GPU' if observed == 1 else 'GPUs'}, {required} declared",
             required,
             names,
-            cause,
+            "the machine has another number of GPUs than the spec declares",
             "change the machine type or gpu.count",
         )
     text = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
-    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {there} GPUs" if there > observed else ""
+    hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {count} GPUs" if count > observed else ""
     return passes(f"driver {version}, {text}: {names}{hidden}", required, names)
 
 
 def _version(given: JudgeInput) -> Judgement:
-    observed, needs = given.seen["driver.version"], given.expected.driver_specifiers
+    observed, needs = given["driver.version"], given.expected.driver_specifiers
     if not needs:
         return skipped("no driver version declared, and no CUDA is locked", observed)
     needed = ", ".join(dict.fromkeys(needs))
     if observed is None:
         return unknown("neither NVML nor nvidia-smi told a driver version", needed)
     try:
-        unfit = next((one for one in needs if not specifier_allows(one, observed)), None)
+        unfit = next(
+            (specifier for specifier in needs if not specifier_allows(specifier, observed)), None
+        )
     except UnreadableVersion as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
     if unfit is None:
@@ -112,7 +122,7 @@ def _version(given: JudgeInput) -> Judgement:
         )
     flavour = given.expected.flavour
     message = f"driver {observed} does not fit {unfit}, which torch built for {flavour} needs"
-    if given.seen.get("gpu.available"):
+    if given.get("gpu.available"):
         return warns(
             f"{message}, and torch computes all the same",
             unfit,
@@ -141,51 +151,45 @@ _DELIVERED_WITHOUT = re.compile(r"RTX|Quadro|GeForce|TITAN")
 def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
     """Return why the memory of a card cannot be used as it is."""
     errors = max((count or 0 for count in seen["uncorrected"]), default=0)
-    if any(seen["remap_failed"]) or errors:
-        what = f"{errors} uncorrected errors since boot"
-        if any(seen["remap_failed"]):
-            what = "rows could not be remapped"
+    fault = f"{errors} uncorrected errors since boot" if errors else ""
+    if any(seen["remap_failed"]):
+        fault = "rows could not be remapped"
+    if fault:
         return fails(
-            f"the card's memory is faulty: {what}",
+            f"the card's memory is faulty: {fault}",
             0,
             seen["uncorrected"],
             "the memory of the card wears out",
             "take another machine: delete this one and make it anew",
         )
-    waiting = {
-        "remap_pending": ("a faulty row", "to be replaced", "replaced"),
-        "retired_pending": ("a faulty page", "to be retired", "retired"),
-    }
-    for key, (part, purpose, done) in waiting.items():
+    for key, part, repaired in (
+        ("remap_pending", "row", "replaced"),
+        ("retired_pending", "page", "retired"),
+    ):
         if any(seen[key]):
             return fails(
-                f"{part} of the card's memory waits {purpose}",
+                f"a faulty {part} of the card's memory waits to be {repaired}",
                 False,
                 True,
-                f"it is {done} at the next start",
+                f"it is {repaired} at the next start",
                 "restart the machine",
             )
     return None
 
 
 def _memory_errors(given: JudgeInput) -> Judgement:
-    seen = {
-        key: given.seen.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)
-    }
+    seen = {key: given.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)}
     if all(value is None for values in seen.values() for value in values):
         return skipped("these cards tell nothing of errors in their memory")
     if damaged := _damaged_memory(seen):
         return damaged
-    if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(given.seen.get("gpu.name"))):
-        cause = (
-            "someone has switched it off to gain memory or speed; errors are then neither "
-            "corrected nor counted, and no check sees them"
-        )
+    if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(given.get("gpu.name"))):
         return warns(
             "error correction (ECC) of the card's memory is off",
             True,
             False,
-            cause,
+            "someone has switched it off to gain memory or speed; errors are then neither "
+            "corrected nor counted, and no check sees them",
             "ask who runs the machine to switch it on, or take another one",
         )
     uncounted = sum(
@@ -194,16 +198,12 @@ def _memory_errors(given: JudgeInput) -> Judgement:
     )
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
-        message = (
-            f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
-            "driver does not tell how many errors there were"
-        )
-        cause = "a virtual GPU (vGPU), whose host alone may ask, or an old driver"
         return warns(
-            message,
+            f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
+            "driver does not tell how many errors there were",
             0,
             seen["uncorrected"],
-            cause,
+            "a virtual GPU (vGPU), whose host alone may ask, or an old driver",
             "ask who runs the host for nvidia-smi -q -d ECC; M02 of the tier quick tests "
             "the memory itself",
         )
@@ -211,16 +211,11 @@ def _memory_errors(given: JudgeInput) -> Judgement:
 
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
-    kinds = [(_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")]
-    message = [
-        words
-        for keys, words in kinds
-        if any(value is not None for key in keys for value in seen[key])
-    ]
-    return (
-        "".join(f", {words}" for words in message)
-        or "; of faulty rows and pages the driver tells nothing"
-    )
+    text = ""
+    for keys, repair in ((_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")):
+        if any(value is not None for key in keys for value in seen[key]):
+            text += f", {repair}"
+    return text or "; of faulty rows and pages the driver tells nothing"
 
 
 def _clocks(given: JudgeInput) -> Judgement:
@@ -229,24 +224,19 @@ def _clocks(given: JudgeInput) -> Judgement:
         for key, names in given.seen.items()
         if key.startswith("nvml.slowed_during.")
     }
-    masks = given.seen["nvml.reasons"]
+    masks = given["nvml.reasons"]
     if all(mask is None for mask in masks) and not busy:
         return skipped("these cards do not tell why their clocks are low")
     idle = slowdown_faults(masks)
     observed = sorted({*idle, *(name for names in busy.values() for name in names)})
     if observed:
-        when = (
-            ""
-            if idle
-            else " while it works "
-            f"({', '.join(sorted(stage for stage, names in busy.items() if names))})"
-        )
-        cause = "the card is too hot, or its power supply gives too little"
+        stages = ", ".join(sorted(stage for stage, names in busy.items() if names))
+        when = "" if idle else f" while it works ({stages})"
         return fails(
             f"the card slows itself down{when}: {', '.join(observed)}",
             "none",
             observed,
-            cause,
+            "the card is too hot, or its power supply gives too little",
             "take another machine when it stays so",
             NO_SLOWDOWN,
         )
@@ -258,25 +248,20 @@ def _clocks(given: JudgeInput) -> Judgement:
 def _others(given: JudgeInput) -> Judgement:
     pairs = [
         (used, total)
-        for used, total in zip(
-            given.seen["nvml.used_bytes"], given.seen["nvml.total_bytes"], strict=True
-        )
+        for used, total in zip(given["nvml.used_bytes"], given["nvml.total_bytes"], strict=True)
         if used is not None and total
     ]
     if not pairs:
         return skipped("these cards do not tell how much of their memory is used")
     used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
     if used > CARD_USED.value * total:
-        pids = sorted({pid for one in given.seen.get("nvml.holders", []) for pid in one})
-        cause = (
-            "another program or notebook holds "
-            f"it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}"
-        )
+        pids = sorted({pid for processes in given.get("nvml.holders", []) for pid in processes})
         return fails(
             f"{format_bytes(used)} of {format_bytes(total)} of the card's memory are used",
             0,
             used,
-            cause,
+            "another program or notebook holds "
+            f"it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}",
             "end the other kernel or program: nvidia-smi names it",
             CARD_USED,
         )
@@ -291,10 +276,32 @@ def _settings(given: JudgeInput) -> Judgement:
     if all(
         value is None
         for key in ("mig", "compute_mode", "power_limit_mw")
-        for value in given.seen[f"nvml.{key}"]
+        for value in given[f"nvml.{key}"]
     ):
         return skipped("these cards do not tell how they are set up")
-    wrong = [word for word, observed in _unusual(given) if observed]
+    modes = given["nvml.compute_mode"]
+    wrong = [
+        text
+        for text, is_so in (
+            ("the card is split into partitions (MIG)", any(given["nvml.mig"])),
+            ("only one program at a time may compute", _EXCLUSIVE in modes),
+            ("no program may compute", _PROHIBITED in modes),
+        )
+        if is_so
+    ]
+    wrong += [
+        f"power is limited to {limit // 1000} W of {default // 1000} W"
+        for limit, default in _lowered(given, "power_limit_mw", "power_default_mw")
+    ]
+    wrong += [
+        f"its PCIe link has {now} of {most} lanes"
+        for now, most in _lowered(given, "lanes", "lanes_most")
+    ]
+    # Idle links fall to a lower generation by themselves, so only what the slot allows counts.
+    wrong += [
+        f"its slot is of PCIe {most}, the card of PCIe {own}"
+        for most, own in _lowered(given, "pcie_most", "pcie_of_card")
+    ]
     if wrong:
         return fails(
             "; ".join(wrong),
@@ -310,51 +317,13 @@ def _settings(given: JudgeInput) -> Judgement:
     )
 
 
-def _unusual(given: JudgeInput) -> list[tuple[str, Any]]:
-    limits = zip(
-        given.seen["nvml.power_limit_mw"], given.seen["nvml.power_default_mw"], strict=True
-    )
-    lowered = [
-        f"power is limited to {limit // 1000} W of {default // 1000} W"
-        for limit, default in limits
-        if limit and default and limit < default
-    ]
-    modes = given.seen["nvml.compute_mode"]
-    return [
-        ("the card is split into partitions (MIG)", any(given.seen["nvml.mig"])),
-        ("only one program at a time may compute", _EXCLUSIVE in modes),
-        ("no program may compute", _PROHIBITED in modes),
-        *((word, True) for word in lowered),
-        *((word, True) for word in _narrow(given)),
-    ]
+def _lowered(given: JudgeInput, key: str, full: str) -> list[tuple[int, int]]:
+    """Return values of cards that are below their full value."""
+    pairs = zip(given.get(f"nvml.{key}", []), given.get(f"nvml.{full}", []), strict=False)
+    return [(value, most) for value, most in pairs if value and most and value < most]
 
 
-def _narrow(given: JudgeInput) -> list[str]:
-    """Return links that are narrower or slower than their card.
-
-    Idle links fall to a lower generation by themselves, so only what the slot allows counts.
-    """
-    lanes = zip(
-        given.seen.get("nvml.lanes", []), given.seen.get("nvml.lanes_most", []), strict=False
-    )
-    speeds = zip(
-        given.seen.get("nvml.pcie_most", []),
-        given.seen.get("nvml.pcie_of_card", []),
-        strict=False,
-    )
-    message = [
-        f"its PCIe link has {now} of {most} lanes"
-        for now, most in lanes
-        if now and most and now < most
-    ]
-    return message + [
-        f"its slot is of PCIe {most}, the card of PCIe {own}"
-        for most, own in speeds
-        if most and own and most < own
-    ]
-
-
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "D01": _opens,
     "D02": _version,
     "D05": _memory_errors,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..model import Judgement
 from ..observing.variables import HARMFUL_VARIABLES
 from .judgement import JudgeInput, describe_unset, fails, format_list, passes, skipped, warns
@@ -12,16 +10,14 @@ from .judgement import JudgeInput, describe_unset, fails, format_list, passes, s
 def _paths(given: JudgeInput) -> Judgement:
     if not given.expected.paths:
         return skipped("no paths declared")
-    states = {name: given.seen[f"path.{name}.state"] for name in given.expected.paths}
+    states = {name: given[f"path.{name}.state"] for name in given.expected.paths}
     wrong = [
         f"{name} ({given.expected.paths[name]}) is {state}"
         for name, state in states.items()
         if state != "writable"
     ]
     if not wrong:
-        kinds = {
-            name: given.seen.get(f"path.{name}.filesystem") or "" for name in given.expected.paths
-        }
+        kinds = {name: given.get(f"path.{name}.filesystem") or "" for name in given.expected.paths}
         far = [
             f"{name} on {kind}"
             for name, kind in kinds.items()
@@ -45,7 +41,7 @@ def _paths(given: JudgeInput) -> Judgement:
 
 
 def _folders(given: JudgeInput) -> Judgement:
-    seen, paths = given.seen, given.seen["_folder.paths"]
+    seen, paths = given.seen, given["_folder.paths"]
     here = [
         "tmp",
         "hf_cache",
@@ -67,16 +63,13 @@ def _folders(given: JudgeInput) -> Judgement:
             "writable",
             "writable",
         )
-    cause = (
-        "a variable (HOME among them) names a folder that is not there, belongs to another "
-        "user, lies below one that this user may not enter, "
-        "or is mounted read-only; Python takes another temporary folder without a word"
-    )
     return warns(
         format_list(wrong),
         "writable",
         wrong,
-        cause,
+        "a variable (HOME among them) names a folder that is not there, belongs to another "
+        "user, lies below one that this user may not enter, "
+        "or is mounted read-only; Python takes another temporary folder without a word",
         "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this "
         "user can write",
     )
@@ -90,21 +83,19 @@ def _harmful(given: JudgeInput) -> Judgement:
     )
     if not observed:
         return passes("no variable that slows training down or changes its results", "none", "none")
-    message = [
-        f"{name}{f'={shown}' if (shown := given.seen[f'env.{name}']) != 'set' else ''}: "
-        f"{HARMFUL_VARIABLES[name]}"
-        for name in observed
-    ]
-    fix = (
-        f"{describe_unset({name: given.seen[f'env.{name}'] for name in observed})}, or declare "
-        "what is wanted under env: in the spec"
-    )
     return warns(
-        format_list(message),
+        format_list(
+            [
+                f"{name}{f'={shown}' if (shown := given[f'env.{name}']) != 'set' else ''}: "
+                f"{HARMFUL_VARIABLES[name]}"
+                for name in observed
+            ]
+        ),
         [],
         observed,
         "set by the image, the shell or the notebook server",
-        fix,
+        f"{describe_unset({name: given[f'env.{name}'] for name in observed})}, or declare "
+        "what is wanted under env: in the spec",
     )
 
 
@@ -115,7 +106,7 @@ def _declared(given: JudgeInput) -> Judgement:
         name: "set" if name in given.expected.secrets else value
         for name, value in given.expected.env.items()
     }
-    observed = {name: given.seen[f"declared_env.{name}"] for name in required}
+    observed = {name: given[f"declared_env.{name}"] for name in required}
     wrong = [
         f"{name} is {'not set' if observed[name] is None else repr(observed[name])}, declared "
         f"{required[name]!r}"
@@ -124,14 +115,11 @@ def _declared(given: JudgeInput) -> Judgement:
     ]
     if not wrong:
         return passes("every declared variable has its value", required, observed)
-    cause = (
-        "the process was started without the environment's variables, or something overrides them"
-    )
     return fails(
         format_list(wrong),
         required,
         observed,
-        cause,
+        "the process was started without the environment's variables, or something overrides them",
         "start programs through `provision run`, or set the variables where the process starts",
     )
 
@@ -139,7 +127,7 @@ def _declared(given: JudgeInput) -> Judgement:
 def _secrets(given: JudgeInput) -> Judgement:
     if not given.expected.secrets:
         return skipped("no secrets declared")
-    observed = {name: given.seen[f"secret.{name}"] for name in given.expected.secrets}
+    observed = {name: given[f"secret.{name}"] for name in given.expected.secrets}
     unset = [
         name if state == "unset" else f"{name} (it holds white space only)"
         for name, state in observed.items()
@@ -160,21 +148,23 @@ def _secrets(given: JudgeInput) -> Judgement:
     )
 
 
-def _odd(found: dict[str, str]) -> Judgement | None:
+def _odd(states: dict[str, str]) -> Judgement | None:
     """Return set variables that can hardly be meant; their values stay private."""
-    message = [f"{name} {_ODD[state]}" for name, state in found.items() if state in _ODD]
+    message = [f"{name} {_ODD[state]}" for name, state in states.items() if state in _ODD]
     if not message:
         return None
-    cause = "it was copied with the end of its line, or stands for one that was to be filled in"
-    fix = (
+    return warns(
+        format_list(message),
+        dict.fromkeys(states, "set"),
+        states,
+        "it was copied with the end of its line, or stands for one that was to be filled in",
         "store it again without the line break (printf, not echo), and give its variable the "
-        "real value"
+        "real value",
     )
-    return warns(format_list(message), dict.fromkeys(found, "set"), found, cause, fix)
 
 
 def _files(given: JudgeInput) -> Judgement:
-    observed = given.seen["credentials.files"]
+    observed = given["credentials.files"]
     if not observed:
         return skipped("none of the usual files of credentials is here")
     wrong = [
@@ -193,15 +183,12 @@ def _files(given: JudgeInput) -> Judgement:
             "its owner",
             observed,
         )
-    cause = (
-        "the file was written with an open umask, or copied; or the variable names a file of "
-        "another machine"
-    )
     return warns(
         format_list(wrong),
         "its owner",
         observed,
-        cause,
+        "the file was written with an open umask, or copied; or the variable names a file of "
+        "another machine",
         "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, "
         "GOOGLE_APPLICATION_CREDENTIALS, NETRC)",
     )
@@ -231,7 +218,7 @@ _FOLDERS = {
     "hf_cache": "the cache of Hugging Face",
     "working": "the working folder",
 }
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "W01": _paths,
     "W03": _folders,
     "E01": _harmful,

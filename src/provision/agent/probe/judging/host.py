@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...core.versions import specifier_allows
 from ..checks.host import (
     CHECKPOINT,
@@ -15,14 +13,23 @@ from ..checks.host import (
     SHM_FREE,
 )
 from ..model import Judgement, Threshold
-from .judgement import JudgeInput, fails, format_bytes, format_list, passes, skipped, unknown, warns
+from .judgement import (
+    JudgeInput,
+    fails,
+    format_bytes,
+    format_list,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 
 def _system(given: JudgeInput) -> Judgement:
-    expected, observed = given.expected.platform, given.seen["host.platform"]
+    expected, observed = given.expected.platform, given["host.platform"]
     if observed == expected:
         return passes(
-            f"{given.seen['os.id']} {given.seen['os.version']} on {observed}",
+            f"{given['os.id']} {given['os.version']} on {observed}",
             expected,
             observed,
         )
@@ -37,21 +44,18 @@ def _system(given: JudgeInput) -> Judgement:
 
 
 def _libc(given: JudgeInput) -> Judgement:
-    needed, observed = given.expected.glibc_min, given.seen["host.glibc"]
+    needed, observed = given.expected.glibc_min, given["host.glibc"]
     if needed is None and observed is not None:
         return passes(f"glibc {observed}; no locked wheel names an oldest one", None, observed)
     if needed is None:
         return skipped("no locked wheel asks for a glibc version, and this system has none")
     if observed is None:
-        cause = (
-            "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
-            "not load here"
-        )
         return fails(
             f"glibc >= {needed} is needed, none was found",
             f">={needed}",
             None,
-            cause,
+            "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
+            "not load here",
             "use an image with glibc, such as Debian or Ubuntu",
         )
     if specifier_allows(f">={needed}", observed):
@@ -66,10 +70,10 @@ def _libc(given: JudgeInput) -> Judgement:
 
 
 def _cpu(given: JudgeInput) -> Judgement:
-    cpus, workers = given.seen["host.cpus"], given.expected.training.dataloader_workers
+    cpus, workers = given["host.cpus"], given.expected.training.dataloader_workers
     if workers <= cpus:
         return passes(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
-    quota = given.seen.get("host.cpu_quota")
+    quota = given.get("host.cpu_quota")
     return fails(
         f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
         workers,
@@ -85,34 +89,31 @@ def _cpu(given: JudgeInput) -> Judgement:
 
 
 def _memory(given: JudgeInput) -> Judgement:
-    total, limit, needed = (
-        given.seen["host.ram_bytes"],
-        given.seen["host.cgroup_ram_bytes"],
-        given.expected.requires.ram_bytes,
-    )
-    available = total if limit is None else min(total, limit)
+    total, limit = given["host.ram_bytes"], given["host.cgroup_ram_bytes"]
+    needed = given.expected.requires.ram_bytes
+    contained = limit is not None and limit < total
+    available = limit if contained else total
     if needed is None:
         return skipped(f"nothing declared; {format_bytes(available)} here", available)
-    contained = limit is not None and limit < total
-    floor = needed if contained else needed * RAM_SHARE.value
-    if available >= floor:
+    if available >= needed * (1 if contained else RAM_SHARE.value):
         return passes(
             f"{format_bytes(available)} of memory, {format_bytes(needed)} declared",
             needed,
             available,
         )
+    holder = "the machine has"
+    cause = "the machine is smaller than declared"
+    fix = "take a machine type with more memory, or lower requires.ram"
+    if contained:
+        holder = "the container may use"
+        cause = "a memory limit of the container: beyond it the process is killed"
+        fix = "raise the container's memory limit"
     return fails(
-        f"{format_bytes(needed)} of memory declared, "
-        f"{'the container may use' if contained else 'the machine has'} "
-        f"{format_bytes(available)}",
+        f"{format_bytes(needed)} of memory declared, {holder} {format_bytes(available)}",
         needed,
         available,
-        "a memory limit of the container: beyond it the process is killed"
-        if contained
-        else "the machine is smaller than declared",
-        "raise the container's memory limit"
-        if contained
-        else "take a machine type with more memory, or lower requires.ram",
+        cause,
+        fix,
     )
 
 
@@ -121,23 +122,24 @@ def _disk(given: JudgeInput) -> Judgement:
     free = {
         key.removeprefix("disk.").removesuffix(".free_bytes"): value
         for key, value in given.seen.items()
-        if key.endswith(".free_bytes")
+        if key.startswith("disk.") and key.endswith(".free_bytes")
     }
-    free = {name: value for name, value in free.items() if f"disk.{name}.free_bytes" in given.seen}
-    declared = {
-        name: value for name, value in free.items() if name.startswith("path.")
-    } or _undeclared_place(free)
-    # What is already installed takes no further file, unless no other place is told for what a run
-    # writes.
+    declared = {name: value for name, value in free.items() if name.startswith("path.")}
+    if not declared:
+        # A size without declared paths is about the environment, or about where a run writes if
+        # that is mounted read-only.
+        folders = ("environment", "working", "hf_cache")
+        folder = next((name for name in folders if name in free), "environment")
+        declared = {folder: free.get(folder)}
+    # Installed packages take no further file; without another place, a run writes there too.
     if "environment" not in declared:
         free.pop("environment", None)
-    if full := [name for name in sorted(free) if given.seen.get(f"disk.{name}.free_files") == 0]:
-        cause = "its table of files is full, although bytes may be free: 'No space left on device'"
+    if full := [name for name in sorted(free) if given.get(f"disk.{name}.free_files") == 0]:
         return fails(
             f"no further file can be made at {', '.join(full)}",
             "some",
             0,
-            cause,
+            "its table of files is full, although bytes may be free: 'No space left on device'",
             "remove small files there (caches, old checkpoints): df -i tells which disk",
         )
     if needed is None:
@@ -156,13 +158,12 @@ def _disk(given: JudgeInput) -> Judgement:
     if blind:
         return unknown(f"free space could not be read at {', '.join(blind)}", needed)
     if short:
-        fix = "point TMPDIR or HF_HOME at the larger disk"
         return warns(
             f"{format_bytes(needed)} free disk declared, there is less at {message}",
             needed,
             short,
             "these folders lie on a smaller disk",
-            fix,
+            "point TMPDIR or HF_HOME at the larger disk",
         )
     return passes(
         f"at least {format_bytes(needed)} free at every declared place",
@@ -171,36 +172,21 @@ def _disk(given: JudgeInput) -> Judgement:
     )
 
 
-def _undeclared_place(free: dict[str, int | None]) -> dict[str, int | None]:
-    """Return the folder that a size without declared paths is about.
-
-    The environment, or where a run writes if that is mounted read-only.
-    """
-    name = next(
-        (one for one in ("environment", "working", "hf_cache") if one in free), "environment"
-    )
-    return {name: free.get(name)}
-
-
 def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgement:
-    """Judge free space without a declared size: room for a checkpoint, and a little everywhere."""
+    """Judge free space without a declared size: a checkpoint fits, and a little is left."""
     message = {name: format_bytes(value) for name, value in free.items() if value is not None}
-    model, where = (
-        given.expected.training.model,
-        "path.output" if "path.output" in free else "working",
-    )
-    left, checkpoint = (
-        free.get(where),
-        int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value),
-    )
+    model = given.expected.training.model
+    left = free.get("path.output" if "path.output" in free else "working")
+    checkpoint = int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
-        fix = "free space, or declare a larger disk as paths: {output: ...} and requires.disk"
-        said = (
-            f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
-            f"model takes {format_bytes(checkpoint)}"
-        )
         return warns(
-            said, checkpoint, left, "the disk is too small for the model, or full", fix, CHECKPOINT
+            f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
+            f"model takes {format_bytes(checkpoint)}",
+            checkpoint,
+            left,
+            "the disk is too small for the model, or full",
+            "free space, or declare a larger disk as paths: {output: ...} and requires.disk",
+            CHECKPOINT,
         )
     low = {
         name: value
@@ -208,12 +194,8 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
         if value is not None and value < DISK_FLOOR.value
     }
     if low:
-        said = (
-            "little disk is left: "
-            f"{', '.join(f'{name} {format_bytes(value)}' for name, value in low.items())}"
-        )
         return warns(
-            said,
+            f"little disk is left: {', '.join(f'{name} {message[name]}' for name in low)}",
             DISK_FLOOR.value,
             low,
             "the disk is full, or these folders lie on a small one",
@@ -224,8 +206,8 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
 
 
 def _shared_memory(given: JudgeInput) -> Judgement:
-    observed, needed = given.seen["host.shm_bytes"], given.expected.requires.shm_bytes
-    if not given.seen["_shm.applies"]:
+    observed, needed = given["host.shm_bytes"], given.expected.requires.shm_bytes
+    if not given["_shm.applies"]:
         return skipped("this system has no /dev/shm")
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and given.expected.training.dataloader_workers == 0:
@@ -233,32 +215,27 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             f"nothing declared and no DataLoader workers; {format_bytes(observed)} here", observed
         )
     state, left = (
-        given.seen.get("host.shm_state", "writable"),
-        given.seen.get("host.shm_free_bytes", observed),
+        given.get("host.shm_state", "writable"),
+        given.get("host.shm_free_bytes", observed),
     )
     if state != "writable":
-        cause = (
-            "it is not mounted here, is mounted read-only, or its permissions are not 1777; "
-            "workers and locks of multiprocessing need it"
-        )
         return fails(
             f"/dev/shm is {state}",
             "writable",
             state,
-            cause,
+            "it is not mounted here, is mounted read-only, or its permissions are not 1777; "
+            "workers and locks of multiprocessing need it",
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the "
             "container with --shm-size",
         )
     if observed >= floor and left < floor * SHM_FREE.value:
-        cause = "another program uses it, or files of programs that were killed are left there"
-        fix = "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)"
         return fails(
             f"/dev/shm has {format_bytes(observed)}, of which {format_bytes(left)} are free; "
             f"{format_bytes(floor)} needed",
             floor,
             left,
-            cause,
-            fix,
+            "another program uses it, or files of programs that were killed are left there",
+            "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)",
             SHM_FREE,
         )
     if observed >= floor:
@@ -278,7 +255,7 @@ def _shared_memory(given: JudgeInput) -> Judgement:
 
 
 def _open_files(given: JudgeInput) -> Judgement:
-    limit, workers = given.seen["host.nofile"], given.expected.training.dataloader_workers
+    limit, workers = given["host.nofile"], given.expected.training.dataloader_workers
     if workers == 0 or limit is None:
         return skipped(
             "no DataLoader workers declared" if workers == 0 else "this system has no such limit",
@@ -323,49 +300,47 @@ def _limits(given: JudgeInput) -> Judgement:
             "none",
             min(started, default="none"),
         )
-    cause = (
-        "the shell (ulimit), the service that starts the program, or the container "
-        "(--pids-limit) sets them"
-    )
     return warns(
         f"programs are limited to {format_list(message)}",
         "none",
         message,
-        cause,
+        "the shell (ulimit), the service that starts the program, or the container "
+        "(--pids-limit) sets them",
         "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1",
     )
 
 
 def _person(given: JudgeInput) -> Judgement:
-    encoding, writable = given.seen["locale.encoding"], given.seen["user.home_writable"]
+    encoding, writable = given["locale.encoding"], given["user.home_writable"]
     if encoding.replace("-", "").replace("_", "") != "utf8":
-        fix = "set LANG=C.UTF-8 or PYTHONUTF8=1"
         return fails(
             f"text files are read as {encoding}",
             "utf-8",
             encoding,
             "the locale is not UTF-8, so data sets decode differently or fail",
-            fix,
+            "set LANG=C.UTF-8 or PYTHONUTF8=1",
         )
     if not writable:
-        caches = given.seen.get("user.caches_in_home", ["torch", "Hugging Face"])
+        caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
                 "UTF-8; the home folder cannot be written, and variables take the caches elsewhere",
                 "utf-8",
                 encoding,
             )
-        cause = f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}"
-        fix = (
+        return fails(
+            "the home folder cannot be written",
+            "writable",
+            "not writable",
+            f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}",
             "set HOME to a folder of this user, or name such a folder in "
-            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}"
+            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}",
         )
-        return fails("the home folder cannot be written", "writable", "not writable", cause, fix)
     return passes("UTF-8 and a writable home folder", "utf-8", encoding)
 
 
 _CACHE_VARIABLES = {"Hugging Face": "HF_HOME", "torch": "TORCH_HOME", "Triton": "TRITON_CACHE_DIR"}
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "H01": _system,
     "H02": _libc,
     "H04": _cpu,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..expectations import Expectations
 from ..model import Judgement, ObservedValues, Status, Threshold
@@ -20,6 +20,17 @@ class JudgeInput:
     expected: Expectations
     seen: ObservedValues
     subject: str | None = None
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a reading that the check's observer always makes."""
+        return self.seen[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a reading that may be absent."""
+        return self.seen.get(key, default)
+
+
+Judge = Callable[[JudgeInput], Judgement]
 
 
 def passes(message: str, expected: Any, observed: Any) -> Judgement:
@@ -56,9 +67,9 @@ def skipped(reason: str, observed: Any = None) -> Judgement:
     return Judgement(Status.SKIP, reason, None, observed)
 
 
-def unknown(reason: str, expected: Any = None) -> Judgement:
+def unknown(reason: str, expected: Any = None, fix: str | None = None) -> Judgement:
     """It could not be observed, and why; for a required check this is never green."""
-    return Judgement(Status.UNKNOWN, reason, expected, None)
+    return Judgement(Status.UNKNOWN, reason, expected, None, fix=fix)
 
 
 def format_bytes(count: float) -> str:
@@ -73,9 +84,12 @@ def format_number(number: float) -> str:
 
 def has_fallen(first: Any, last: Any, share: float) -> bool:
     """Return whether a loss fell below a share of its first value; False for NaN."""
-    return (
-        isinstance(first, (int, float)) and isinstance(last, (int, float)) and last < share * first
-    )
+    return is_number(first) and is_number(last) and last < share * first
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a measured value is a number; reports have NaN as text."""
+    return isinstance(value, (int, float))
 
 
 def describe_unset(variables: Mapping[str, str]) -> str:
@@ -84,10 +98,9 @@ def describe_unset(variables: Mapping[str, str]) -> str:
     The rest of LD_LIBRARY_PATH is how the driver is found, and stays.
     """
     whole = [name for name in variables if name != "LD_LIBRARY_PATH"]
-    message = [f"unset {' '.join(whole)}"] if whole else []
     return "; ".join(
         [
-            *message,
+            *([f"unset {' '.join(whole)}"] if whole else []),
             *(
                 f"take {part} out of {name}"
                 for name, part in variables.items()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ..checks.training import DISTRIBUTED_ERROR, DISTRIBUTED_ERROR_ROUNDED, LOSS_RATIO
 from ..model import Judgement, Threshold
 from ..proofs.launch import Launch, reason_not_testable
 from ..proofs.recipe import LEARNING_RATES, optimizer_family
-from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped
+from .judgement import JudgeInput, fails, format_list, has_fallen, is_number, passes, skipped
 
 _WRAPPERS = {
     "ddp": ("DistributedDataParallel",),
@@ -23,17 +22,21 @@ def _strategy(given: JudgeInput) -> Judgement:
     if why := reason_not_testable(launch):
         return skipped(why)
     observed = {
-        name: given.seen.get(f"launch.{name}")
+        name: given.get(f"launch.{name}")
         for name in ("ranks", "backend", "wrapper", "weights_error")
     }
     wrong = _wrong(given, launch)
     required = f"{_wanted(launch)[0]} in {launch.processes} processes"
     if not wrong:
-        message = (
-            f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
-            f"over {observed['backend']} train one model"
+        return replace(
+            passes(
+                f"{launch.strategy} by {launch.effective_launcher}: {launch.processes} processes "
+                f"over {observed['backend']} train one model",
+                required,
+                observed,
+            ),
+            threshold=_bound(given, launch),
         )
-        return replace(passes(message, required, observed), threshold=_bound(given, launch))
     cause, fix = _reason(launch)
     return fails(
         f"{launch.strategy} by {launch.effective_launcher}: {format_list(wrong)}",
@@ -97,7 +100,7 @@ def _wrong(given: JudgeInput, launch: Launch) -> list[str]:
 
 
 def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
-    first, last = given.seen["launch.loss"]
+    first, last = given["launch.loss"]
     known = optimizer_family(given.expected.training.optimizer) in LEARNING_RATES
     wrong = (
         [f"the loss does not fall: {first} to {last}"]
@@ -106,10 +109,10 @@ def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
     )
     if launch.strategy != "ddp":
         return wrong
-    error = given.seen.get("launch.weights_error")
-    if not given.seen["launch.weights_agree"]:
+    error = given.get("launch.weights_error")
+    if not given["launch.weights_agree"]:
         wrong.append("the processes end with different weights")
-    if not isinstance(error, (int, float)) or error > _bound(given, launch).value:
+    if not is_number(error) or error > _bound(given, launch).value:
         wrong.append(
             f"their weights are {error if error is None else format(error, '.2g')} away "
             "from those of one process with the same batches"
@@ -117,4 +120,4 @@ def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
     return wrong
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {"R13": _strategy}
+JUDGES = {"R13": _strategy}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..model import Judgement
 from ..observing.loaders import EXPECTED_SUM, prefetched_bytes
-from .judgement import JudgeInput, fails, format_bytes, passes, skipped, warns
+from .judgement import Judge, JudgeInput, fails, format_bytes, passes, skipped, warns
 
 _WHOLE = f"8 batches of 4 MiB whose numbers add up to {EXPECTED_SUM:,}"
 
 
-def _loader(method: str) -> Callable[[JudgeInput], Judgement]:
+def _loader(method: str) -> Judge:
     def judge(given: JudgeInput) -> Judgement:
-        total = given.seen[f"loaders.{method}_sum"]
+        total = given[f"loaders.{method}_sum"]
         if total is None:
             return skipped(f"{method} is not used on this system")
         if total == EXPECTED_SUM:
@@ -32,7 +30,7 @@ def _loader(method: str) -> Callable[[JudgeInput], Judgement]:
 
 
 def _large(given: JudgeInput) -> Judgement:
-    right = given.seen["loaders.large_right"]
+    right = given["loaders.large_right"]
     if right is None:
         return skipped("workers of this system do not share memory through /dev/shm")
     training = given.expected.training
@@ -48,7 +46,7 @@ def _large(given: JudgeInput) -> Judgement:
         )
     if right:
         return passes(f"{what} arrives from a worker", what, what)
-    error = given.seen["_loaders.large_error"]
+    error = given["_loaders.large_error"]
     # Where no batch is declared its size is ours: smaller ones may do all the same.
     say = fails if declared or not error else warns
     return say(
@@ -61,7 +59,7 @@ def _large(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "L01": _loader("fork"),
     "L02": _loader("spawn"),
     "L03": _loader("forkserver"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..checks.multi_gpu import BUS_GB_S, BUS_WARNS
 from ..model import Judgement
 from ..proofs.allreduce import STEPS
@@ -34,7 +32,7 @@ def _no_card(given: JudgeInput) -> Judgement:
 
 
 def _alone(given: JudgeInput) -> Judgement:
-    wrong = given.seen["several.alone_wrong"]
+    wrong = given["several.alone_wrong"]
     if wrong is None:
         return _no_card(given)
     if wrong == 0:
@@ -49,25 +47,24 @@ def _alone(given: JudgeInput) -> Judgement:
 
 
 def _sums(given: JudgeInput) -> Judgement:
-    wrong = given.seen["several.sums_wrong"]
+    wrong = given["several.sums_wrong"]
     if wrong is None:
         return _no_card(given)
     required, message, code = (
         given.expected.gpu_count,
-        given.seen["several.sums_ranks"],
-        given.seen["several.sums_exit"],
+        given["several.sums_ranks"],
+        given["several.sums_exit"],
     )
     if code is None or code or message != required:
         return _broken(given, "sums")
     if wrong:
-        ranks = given.seen["several.sums_wrong_ranks"]
+        ranks = given["several.sums_wrong_ranks"]
         where = "all of them" if len(ranks) == required else _called(ranks)
-        cause = "a faulty card, or a faulty link between two"
         return fails(
             f"{wrong} sums over {required} cards are wrong, on {where}",
             0,
             wrong,
-            cause,
+            "a faulty card, or a faulty link between two",
             "take another machine",
         )
     return passes(f"{required} cards add up right", 0, 0)
@@ -76,8 +73,8 @@ def _sums(given: JudgeInput) -> Judgement:
 def _broken(given: JudgeInput, name: str) -> Judgement:
     required, text, code = (
         given.expected.gpu_count,
-        given.seen[f"several.{name}_ranks"],
-        given.seen[f"several.{name}_exit"],
+        given[f"several.{name}_ranks"],
+        given[f"several.{name}_exit"],
     )
     how = (
         f"{required} cards hang when they add up: {text} of them"
@@ -86,15 +83,20 @@ def _broken(given: JudgeInput, name: str) -> Judgement:
     )
     end = "came to an end" if code is None else f"came to an end (exit code {code})"
     # All wait for one that is behind the others: that one is to be looked at, and not the link.
-    behind = _behind(given.seen[f"several.{name}_steps"])
-    printed = given.seen.get(f"_several.{name}_tail")
-    message = f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}"
+    behind = _behind(given[f"several.{name}_steps"])
+    printed = given.get(f"_several.{name}_tail")
     cause, fix = explain_error(printed or "")
     if cause is None or fix is None:
         cause, fix = (_STUCK, _STUCK_FIX) if behind else (_HANG, _HANG_FIX)
         if code is not None:
             cause, fix = "a card or its process failed", _HANG_FIX
-    return fails(message, required, text, cause, fix)
+    return fails(
+        f"{how} {end}{behind}.{f' They printed: {printed}' if printed else ''}",
+        required,
+        text,
+        cause,
+        fix,
+    )
 
 
 def _behind(steps: list[str | None]) -> str:
@@ -115,12 +117,12 @@ def _called(ranks: list[int]) -> str:
 
 
 def _bandwidth(given: JudgeInput) -> Judgement:
-    observed, count = given.seen["several.bus_gb_s"], given.expected.gpu_count
-    if given.seen["several.bandwidth_wrong"] is None:
+    observed, count = given["several.bus_gb_s"], given.expected.gpu_count
+    if given["several.bandwidth_wrong"] is None:
         return _no_card(given)
-    if given.seen["several.bandwidth_exit"] != 0 or observed is None:
+    if given["several.bandwidth_exit"] != 0 or observed is None:
         return _broken(given, "bandwidth")
-    name = given.seen.get("gpu.name") or ""
+    name = given.get("gpu.name") or ""
     # The figures are of cards on NVSwitch: a PCIe card of the same generation, or a bridged pair,
     # has another bus.
     switched = not {"PCIe", "NVL"} & set(name.split())
@@ -140,19 +142,18 @@ def _bandwidth(given: JudgeInput) -> Judgement:
             observed,
         )
     if observed < BUS_WARNS.value * known:
-        cause = "a link between two cards is down or slow, or peer-to-peer copies are switched off"
         return warns(
             f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual",
             known,
             observed,
-            cause,
+            "a link between two cards is down or slow, or peer-to-peer copies are switched off",
             "look at nvidia-smi topo -m, nvlink -s",
             BUS_WARNS,
         )
     return passes(f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual", known, observed)
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "C01": _alone,
     "C02": _sums,
     "C03": _bandwidth,

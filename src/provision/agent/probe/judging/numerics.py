@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ..checks.numerics import (
@@ -17,7 +16,7 @@ from ..checks.numerics import (
     TF32_ERROR,
 )
 from ..model import Judgement, Threshold
-from .judgement import JudgeInput, fails, passes, skipped, warns
+from .judgement import JudgeInput, fails, is_number, passes, skipped, warns
 from .per_card import judge_each_card
 
 _SIGNATURES = (
@@ -27,9 +26,9 @@ _SIGNATURES = (
     (5e-2, "fp8 (e4m3)"),
     (1e-1, "fp8 (e5m2)"),
 )
-"""Upper ends of the bands by which a product's error tells its arithmetic: fp32 measures 3e-7, tf32
-2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2
-7.4e-2, for any depth from 256 to 4096, against float64 of inputs that were not rounded.
+"""Upper ends of the bands in which a product's error shows its arithmetic: fp32 measures 3e-7, tf32
+2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2 7.4e-2, for any depth from 256 to 4096,
+against float64 of inputs that were not rounded.
 """
 _AGAIN = "run again; if it stays, reinstall torch, then try another machine"
 
@@ -43,7 +42,7 @@ def identify_arithmetic(error: float) -> str:
 
 
 def _products(given: JudgeInput) -> Judgement:
-    card = given.seen["numerics.device"] == "cuda"
+    card = given["numerics.device"] == "cuda"
     tf32 = given.expected.training.precision == "tf32" and card
     bounds = {
         "fp32": TF32_ERROR if tf32 else FP32_ERROR,
@@ -52,18 +51,16 @@ def _products(given: JudgeInput) -> Judgement:
     }
     sizes = {"": "", **({"_large": " of 4096 x 4096"} if card else {})}
     observed = {
-        f"{name}{size}": given.seen[f"numerics.{name}{size}_error"]
-        for name in bounds
-        for size in sizes
+        f"{name}{size}": given[f"numerics.{name}{size}_error"] for name in bounds for size in sizes
     }
     expected = {name: bound.value for name, bound in bounds.items()}
     for name, bound, size in (
         (name, bound, size) for name, bound in bounds.items() for size in sizes
     ):
-        error, outside = observed[f"{name}{size}"], given.seen[f"numerics.{name}{size}_outside"]
+        error, outside = observed[f"{name}{size}"], given[f"numerics.{name}{size}_outside"]
         # A NaN arrives as a text and is never small.
         if (
-            not isinstance(error, (int, float))
+            not is_number(error)
             or not error <= bound.value
             or (outside and not (tf32 and name == "fp32"))
         ):
@@ -80,16 +77,12 @@ def _products(given: JudgeInput) -> Judgement:
 
 
 def _signature(given: JudgeInput) -> Judgement:
-    error = given.seen["numerics.fp32_signature"]
+    error = given["numerics.fp32_signature"]
     if given.expected.training.precision == "tf32":
         return skipped("the spec asks for tf32", error)
-    if isinstance(error, (int, float)) and error <= FP32_ERROR.value:
+    if is_number(error) and error <= FP32_ERROR.value:
         return passes("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    message = (
-        f", which is that of {identify_arithmetic(error)}"
-        if isinstance(error, (int, float))
-        else ""
-    )
+    message = f", which is that of {identify_arithmetic(error)}" if is_number(error) else ""
     return fails(
         f"an fp32 product has a relative error of {error}{message}: it was not computed in fp32",
         FP32_ERROR.value,
@@ -102,22 +95,19 @@ def _signature(given: JudgeInput) -> Judgement:
 
 
 def _convolutions(given: JudgeInput) -> Judgement:
-    card = given.seen["numerics.device"] == "cuda"
-    bounds = [(given.seen["numerics.conv_error"], CONVOLUTION_TF32 if card else CONVOLUTION, "")]
+    card = given["numerics.device"] == "cuda"
+    bounds = [(given["numerics.conv_error"], CONVOLUTION_TF32 if card else CONVOLUTION, "")]
     if card:
         plain = TF32_ERROR if given.expected.training.precision == "tf32" else CONVOLUTION
-        bounds.append((given.seen["numerics.conv_plain_error"], plain, " without cuDNN"))
+        bounds.append((given["numerics.conv_plain_error"], plain, " without cuDNN"))
     for errors, bound, how in bounds:
         if not _within(errors, bound):
-            cause = (
-                "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, "
-                "or a faulty card"
-            )
             return fails(
                 f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})",
                 bound.value,
                 errors,
-                cause,
+                "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, "
+                "or a faulty card",
                 _AGAIN,
                 bound,
             )
@@ -133,15 +123,14 @@ def _convolutions(given: JudgeInput) -> Judgement:
 
 
 def _short_products(given: JudgeInput) -> Judgement:
-    errors, refused = given.seen["numerics.fp8_error"], given.seen.get("numerics.fp8_refused")
+    errors, refused = given["numerics.fp8_error"], given.get("numerics.fp8_refused")
     judged = fails if given.expected.training.precision == "fp8" else warns
     if refused is not None:
-        cause = "this torch multiplies fp8 in another way, or not on this card"
         return judged(
             f"no fp8 product can be computed: {refused}",
             None,
             None,
-            cause,
+            "this torch multiplies fp8 in another way, or not on this card",
             "lock another torch where fp8 is needed",
         )
     if errors is None:
@@ -162,7 +151,7 @@ def _short_products(given: JudgeInput) -> Judgement:
 
 def _within(errors: Any, bound: Threshold) -> bool:
     """An error and its worst element; NaN arrives as a text and is never within."""
-    if not all(isinstance(number, (int, float)) for number in errors):
+    if not all(is_number(number) for number in errors):
         return False
     return bool(errors[0] <= bound.value and errors[1] <= ONE_ELEMENT * bound.value)
 
@@ -172,7 +161,7 @@ def _errors(errors: Any) -> str:
 
 
 def _twice(given: JudgeInput) -> Judgement:
-    if given.seen["numerics.repeats"]:
+    if given["numerics.repeats"]:
         return passes("the same product twice gives the same bits", True, True)
     return fails(
         "the same product twice gives different bits",
@@ -184,32 +173,34 @@ def _twice(given: JudgeInput) -> Judgement:
 
 
 def _finite(given: JudgeInput) -> Judgement:
-    count = given.seen["numerics.unfinite"]
+    count = given["numerics.unfinite"]
     if count == 0:
         return passes("results and gradients hold no NaN", 0, 0)
-    cause = "a kernel that leaves a part of its result unwritten, or a faulty device"
     return fails(
-        f"{count} numbers in results or gradients are NaN or infinite", 0, count, cause, _AGAIN
+        f"{count} numbers in results or gradients are NaN or infinite",
+        0,
+        count,
+        "a kernel that leaves a part of its result unwritten, or a faulty device",
+        _AGAIN,
     )
 
 
 def _random(given: JudgeInput) -> Judgement:
-    drawn = {key: given.seen[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in given.seen}
+    drawn = {key: given[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in given.seen}
     if drawn and all(drawn.values()):
         return passes("one seed gives one sequence", None, drawn)
-    cause = "the generator is not seeded by what it is given, or the device is faulty"
     return fails(
         "one seed gives different random numbers, or two seeds the same",
         None,
         drawn,
-        cause,
+        "the generator is not seeded by what it is given, or the device is faulty",
         "reinstall torch, then try another machine",
     )
 
 
 def _steps(given: JudgeInput) -> Judgement:
-    error = given.seen["numerics.steps_error"]
-    if isinstance(error, (int, float)) and error <= STEPS_ERROR.value:
+    error = given["numerics.steps_error"]
+    if is_number(error) and error <= STEPS_ERROR.value:
         return passes("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
     return fails(
         f"softmax, layer norm or AdamW are wrong: relative error {error}",
@@ -220,7 +211,7 @@ def _steps(given: JudgeInput) -> Judgement:
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "N01": judge_each_card(_products),
     "N02": _signature,
     "N03": _convolutions,

@@ -3,84 +3,60 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from ...core.versions import UnreadableVersion, is_same_version, read_version
 from ..expectations import Expectations
-from ..model import Judgement
-from .judgement import (
-    JudgeInput,
-    fails,
-    format_list,
-    passes,
-    unknown,
-    warns,
-)
-from .package_files import judge_files
-from .package_imports import judge_import, judge_libraries
+from ..model import JsonObject, Judgement
+from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
+from .package_contents import judge_files, judge_import, judge_libraries
 
 
-def version_differences(expected: Expectations, found: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return locked packages in another version; `observed` is None if one is not installed."""
-    return _differing(expected.packages, found)
-
-
-def conda_version_differences(
-    expected: Expectations, brought: Mapping[str, str] | None, found: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return the packages of locked conda files in another version than the file's."""
-    return _differing(
-        {
-            name: version
-            for name, version in (brought or {}).items()
-            if name not in expected.packages
-        },
-        found,
-    )
-
-
-def _differing(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[dict[str, Any]]:
+def version_differences(
+    expected: Mapping[str, str], installed: Mapping[str, str]
+) -> list[JsonObject]:
+    """Return packages in another version; `observed` is None if one is not installed."""
     return [
-        {"name": name, "expected": version, "observed": found.get(name)}
-        for name, version in sorted(wanted.items())
-        if name not in found or not is_same_version(version, found[name])
+        {"name": name, "expected": version, "observed": installed.get(name)}
+        for name, version in sorted(expected.items())
+        if name not in installed or not is_same_version(version, installed[name])
     ]
 
 
+def packages_of_conda(expected: Expectations, provided: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the packages of locked conda files that are not locked themselves."""
+    provided = provided or {}
+    return {name: provided[name] for name in provided.keys() - expected.packages.keys()}
+
+
 def _interpreter(given: JudgeInput) -> Judgement:
-    minor, required = given.seen["python.minor"], given.expected.python_version
+    minor, required = given["python.minor"], given.expected.python_version
     expected, observed = (
         f"{required} under {given.expected.python_prefix}",
-        f"{given.seen['python.version']} under {given.seen['_python.prefix']}",
+        f"{given['python.version']} under {given['_python.prefix']}",
     )
     if minor != ".".join(required.split(".")[:2]):
-        cause = "the environment was made with another interpreter"
         return fails(
-            f"Python {given.seen['python.version']} runs, the lock is for {required}",
+            f"Python {given['python.version']} runs, the lock is for {required}",
             expected,
             observed,
-            cause,
+            "the environment was made with another interpreter",
             f"make the environment again with Python {required}",
         )
-    if not given.seen["python.prefix_matches"] and given.seen["_python.executable"].startswith(
+    if not given["python.prefix_matches"] and given["_python.executable"].startswith(
         given.expected.python_prefix.rstrip("/") + "/"
     ):
-        message = (
-            f"{given.seen['_python.executable']} runs and takes its packages from "
-            f"{given.seen['_python.prefix']}, not from its own environment"
-        )
-        cause = "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set"
         return fails(
-            message,
+            f"{given['_python.executable']} runs and takes its packages from "
+            f"{given['_python.prefix']}, not from its own environment",
             expected,
             observed,
-            cause,
+            "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set",
             "unset PYTHONHOME; else make the environment again from the lock",
         )
-    if not given.seen["python.prefix_matches"]:
+    if not given["python.prefix_matches"]:
         return fails(
-            f"{given.seen['_python.executable']} runs, which is not the environment's Python",
+            f"{given['_python.executable']} runs, which is not the environment's Python",
             expected,
             observed,
             "another environment is active, or a wrong Jupyter kernel is chosen",
@@ -90,75 +66,56 @@ def _interpreter(given: JudgeInput) -> Judgement:
 
 
 def _as_it_was_made(given: JudgeInput) -> Judgement | None:
-    live, made = given.seen["python.version"], given.seen.get("python.made_with")
-    if given.seen.get("python.implementation", "cpython") != "cpython":
-        cause = (
-            "the environment was made with another kind of Python; wheels with code of their "
-            "own are for CPython"
-        )
+    live, made = given["python.version"], given.get("python.made_with")
+    if given.get("python.implementation", "cpython") != "cpython":
         return fails(
-            f"{given.seen['python.implementation']} runs, the lock is for CPython",
+            f"{given['python.implementation']} runs, the lock is for CPython",
             "cpython",
-            given.seen["python.implementation"],
-            cause,
+            given["python.implementation"],
+            "the environment was made with another kind of Python; wheels with code of their "
+            "own are for CPython",
             "use CPython",
         )
     if made is None or re.sub(r"[^\d.].*", "", live) == made:
         return None
-    cause = (
-        "the Python beneath the environment was upgraded or replaced after the environment was made"
-    )
     return warns(
         f"Python {live} runs in an environment that was made with {made}",
         made,
         live,
-        cause,
+        "the Python beneath the environment was upgraded or replaced after the environment was "
+        "made",
         "make the environment again from the lock",
     )
 
 
 def _locked_set(given: JudgeInput) -> Judgement:
-    observed, brought = given.seen["_packages.installed"], given.seen.get("_packages.brought", {})
-    locked, wrong = len(given.expected.packages), version_differences(given.expected, observed)
-    damaged = given.seen.get("_packages.damaged", {})
-    if not wrong and (of_conda := conda_version_differences(given.expected, brought, observed)):
+    observed, provided = given["_packages.installed"], given.get("_packages.brought", {})
+    damaged, locked = given.get("_packages.damaged", {}), len(given.expected.packages)
+    wrong = version_differences(given.expected.packages, observed)
+    summary, origin = f"{len(wrong)} of {locked} locked packages differ", "lock says"
+    matching = locked - len(wrong)
+    of_conda = packages_of_conda(given.expected, provided)
+    if not wrong:
+        wrong = version_differences(of_conda, observed)
+        summary, origin = f"{len(wrong)} packages of conda differ", "conda's locked file brought"
+    if wrong:
         message = [
-            f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, conda's "
-            f"locked file brought {one['expected']}"
-            for one in of_conda
+            f"{package['name']} {package['observed'] or _absent(package['name'], damaged)}, "
+            f"{origin} {package['expected']}"
+            for package in wrong
         ]
         return fails(
-            f"{len(of_conda)} packages of conda differ: {format_list(message)}",
+            f"{summary}: {format_list(message)}",
             locked,
-            locked,
-            *_why_versions_differ(of_conda, damaged),
+            matching,
+            *_why_versions_differ(wrong, damaged),
         )
-    if not wrong:
-        return passes(
-            f"all {locked} locked packages have their locked "
-            f"version{_of_conda(given.expected, brought)}",
-            locked,
-            locked,
-        )
-    message = [
-        f"{one['name']} {one['observed'] or _absent(one['name'], damaged)}, lock says "
-        f"{one['expected']}"
-        for one in wrong
-    ]
-    return fails(
-        f"{len(wrong)} of {locked} locked packages differ: {format_list(message)}",
-        locked,
-        locked - len(wrong),
-        *_why_versions_differ(wrong, damaged),
-    )
-
-
-def _of_conda(expected: Expectations, brought: Mapping[str, str] | None) -> str:
-    """Return the note on conda's Python packages; None stands for packages that were not noted."""
-    if brought is None:
-        return "; what conda brought besides was not noted, and is not compared"
-    others = len(brought.keys() - expected.packages.keys())
-    return f"; {others} more of conda have the version of their locked file" if others else ""
+    note = ""
+    if provided is None:
+        note = "; what conda brought besides was not noted, and is not compared"
+    elif of_conda:
+        note = f"; {len(of_conda)} more of conda have the version of their locked file"
+    return passes(f"all {locked} locked packages have their locked version{note}", locked, locked)
 
 
 def _absent(name: str, damaged: Mapping[str, str]) -> str:
@@ -169,10 +126,8 @@ def _absent(name: str, damaged: Mapping[str, str]) -> str:
     )
 
 
-def _why_versions_differ(
-    wrong: list[dict[str, Any]], damaged: Mapping[str, str]
-) -> tuple[str, str]:
-    if all(one["name"] in damaged for one in wrong):
+def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) -> tuple[str, str]:
+    if all(package["name"] in damaged for package in wrong):
         return (
             (
                 "an installation was interrupted, or the file was removed or may not be read "
@@ -180,7 +135,10 @@ def _why_versions_differ(
             ),
             "make the environment again from the lock",
         )
-    if any(one["observed"] and _same_public(one["expected"], one["observed"]) for one in wrong):
+    if any(
+        package["observed"] and _same_public(package["expected"], package["observed"])
+        for package in wrong
+    ):
         return (
             "the same release came from another index: its build (the part after +) differs",
             "make the environment again from the lock; do not add an extra index",
@@ -194,99 +152,97 @@ def _why_versions_differ(
     )
 
 
-def _same_public(one: str, other: str) -> bool:
+def _same_public(version: str, other: str) -> bool:
     try:
-        return read_version(one).public_key == read_version(other).public_key
+        return read_version(version).public_key == read_version(other).public_key
     except UnreadableVersion:
         return False
 
 
 def _in_the_way(given: JudgeInput) -> Judgement:
-    shadowed, away = given.seen["packages.shadowed"], given.seen["packages.elsewhere"]
-    if shadowed:
-        return fails(
-            "modules outside the environment are imported instead of its own: "
-            f"{format_list(shadowed)}",
-            [],
-            shadowed,
+    again = "make the environment again from the lock"
+    duplicates, shared = given["packages.duplicates"], given.expected.shared
+    rows = [
+        (
+            fails,
+            given["packages.shadowed"],
+            "modules outside the environment are imported instead of its own",
             "PYTHONPATH or the user's site-packages comes first on sys.path",
             "unset PYTHONPATH, set PYTHONNOUSERSITE=1, or rename the files",
+        ),
+        (
+            fails,
+            given["packages.elsewhere"],
+            "locked packages are not in the environment",
+            "they are installed for the user, in another environment, or editable",
+            again,
+        ),
+    ]
+    if shared:
+        rows.append(
+            (
+                warns,
+                duplicates,
+                "locked packages are installed more than once",
+                "the image brings a package in two places; the first on sys.path is used",
+                "nothing, while the first is the locked one",
+            )
         )
-    if away:
-        cause = "they are installed for the user, in another environment, or editable"
-        return fails(
-            f"locked packages are not in the environment: {format_list(away)}",
-            [],
-            away,
-            cause,
-            "make the environment again from the lock",
-        )
-    duplicates, unlocked = given.seen["packages.duplicates"], given.seen["packages.unlocked"]
-    if given.expected.shared:
-        return _beside_others(duplicates, given.seen["_packages.others"])
-    if hidden := given.seen.get("packages.hidden_by_working_folder"):
-        cause = "Python looks first in the folder of the script or notebook that it runs"
-        message = (
-            "a script in the working folder imports these from there instead of the installed "
-            f"ones: {format_list(hidden)}"
-        )
-        return warns(message, [], hidden, cause, "rename the files or folders of these names")
-    if duplicates:
-        cause = "an install was interrupted, or two installers wrote into one environment"
-        return warns(
-            f"installed more than once: {format_list(duplicates)}",
-            [],
-            duplicates,
-            cause,
-            "make the environment again from the lock",
-        )
-    if unlocked:
-        cause = "installed by hand, or brought by the image"
-        return warns(
-            f"installed but not locked: {format_list(unlocked)}",
-            [],
-            unlocked,
-            cause,
-            "add them to packages: and lock again, or remove them",
-        )
-    return passes("nothing outside the lock is installed or imported", "none", "none")
-
-
-def _beside_others(duplicates: list[str], others: int) -> Judgement:
-    """Judge duplicates in an image's interpreter, whose other packages the lock does not cover."""
-    if duplicates:
-        cause = "the image brings a package in two places; the first on sys.path is used"
-        return warns(
-            f"locked packages are installed more than once: {format_list(duplicates)}",
-            [],
-            duplicates,
-            cause,
-            "nothing, while the first is the locked one",
-        )
+    else:
+        rows += [
+            (
+                warns,
+                given.get("packages.hidden_by_working_folder"),
+                (
+                    "a script in the working folder imports these from there instead of the "
+                    "installed ones"
+                ),
+                "Python looks first in the folder of the script or notebook that it runs",
+                "rename the files or folders of these names",
+            ),
+            (
+                warns,
+                duplicates,
+                "installed more than once",
+                "an install was interrupted, or two installers wrote into one environment",
+                again,
+            ),
+            (
+                warns,
+                given["packages.unlocked"],
+                "installed but not locked",
+                "installed by hand, or brought by the image",
+                "add them to packages: and lock again, or remove them",
+            ),
+        ]
+    for judge, names, message, cause, fix in rows:
+        if names:
+            return judge(f"{message}: {format_list(names)}", [], names, cause, fix)
+    if not shared:
+        return passes("nothing outside the lock is installed or imported", "none", "none")
     return passes(
-        f"nothing is imported instead of a locked package; {others} other packages of the "
-        "image stay as they are",
+        f"nothing is imported instead of a locked package; {given['_packages.others']} other "
+        "packages of the image stay as they are",
         "none",
         "none",
     )
 
 
 def _requirements(given: JudgeInput) -> Judgement:
-    unmet, unread = given.seen["packages.unmet"], given.seen["packages.unread"]
+    unmet, unread = given["packages.unmet"], given["packages.unread"]
     if unmet:
-        cause = "the set was changed after it was resolved, or a requirement was overridden"
         return fails(
             format_list(unmet),
             [],
             unmet,
-            cause,
+            "the set was changed after it was resolved, or a requirement was overridden",
             "lock again so that one resolver chooses the whole set, then make the "
             "environment again",
         )
     if unread:
         return unknown(f"requirements that could not be read: {format_list(unread)}", [])
     if given.expected.shared:
-        others = given.seen["packages.unmet_unlocked"]
+        others = given["packages.unmet_unlocked"]
         return passes(
             "every locked package has what it "
             f"requires{f'; of the image: {format_list(others, 2)}' if others else ''}",
@@ -296,7 +252,7 @@ def _requirements(given: JudgeInput) -> Judgement:
     return passes("every installed package has what it requires", "all met", "all met")
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "P01": _interpreter,
     "P02": _locked_set,
     "P03": _in_the_way,

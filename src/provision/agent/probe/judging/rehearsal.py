@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 from ..checks.rehearsal import (
     LEAST_OF_ESTIMATE,
     MEMORY_SHARE,
@@ -20,15 +17,15 @@ _WITHOUT = "tier: quick asks for no rehearsal"
 
 
 def _steps(given: JudgeInput) -> Judgement:
-    if (why := given.seen["rehearsal.why"]) is not None:
-        if given.seen.get("rehearsal.sharded"):
+    if (why := given["rehearsal.why"]) is not None:
+        if given.get("rehearsal.sharded"):
             return skipped(f"not rehearsed: {why}")
         return (
             skipped(why)
             if given.expected.training.model is None
-            else replace(unknown(f"not rehearsed: {why}"), fix=_instead(given))
+            else unknown(f"not rehearsed: {why}", fix=_instead(given))
         )
-    if given.seen["rehearsal.out_of_memory"] is not None:
+    if given["rehearsal.out_of_memory"] is not None:
         return _ran_out(given)
     return _wrong_size(given) or _wrong_steps(given) or _went_through(given)
 
@@ -36,8 +33,8 @@ def _steps(given: JudgeInput) -> Judgement:
 def _peak(given: JudgeInput) -> Judgement:
     if (early := _not_rehearsed(given)) is not None:
         return early
-    peak, estimate = given.seen["rehearsal.peak_bytes"], given.expected.estimate_bytes
-    if given.seen["rehearsal.out_of_memory"] is not None:
+    peak, estimate = given["rehearsal.peak_bytes"], given.expected.estimate_bytes
+    if given["rehearsal.out_of_memory"] is not None:
         return skipped("memory ran out before there was a peak")
     if peak is None or estimate is None:
         return unknown(
@@ -45,43 +42,42 @@ def _peak(given: JudgeInput) -> Judgement:
             if estimate is None
             else "this system does not tell how much memory was taken"
         )
-    logits = given.seen["rehearsal.logits_bytes"]
-    said = (
+    logits = given["rehearsal.logits_bytes"]
+    message = (
         f"two steps took {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, and "
         f"{format_bytes(logits)} of logits that it leaves out"
     )
     if peak > PEAK_OVER_ESTIMATE.value * (estimate + logits) + OVERHEAD_BYTES:
-        cause = "this model, or a library below it, keeps more than a transformer has to"
         return fails(
-            said,
+            message,
             estimate,
             peak,
-            cause,
+            "this model, or a library below it, keeps more than a transformer has to",
             f"reckon with what was measured; {_levers(given)}",
             PEAK_OVER_ESTIMATE,
         )
     if peak < LEAST_OF_ESTIMATE * estimate:
         return warns(
-            said,
+            message,
             estimate,
             peak,
             "the estimate is too careful here",
             "a smaller card may do: reckon with what was measured",
         )
-    return passes(said, estimate, peak)
+    return passes(message, estimate, peak)
 
 
 def _fits(given: JudgeInput) -> Judgement:
     if (early := _not_rehearsed(given)) is not None:
         return early
-    peak, memory = given.seen["rehearsal.peak_bytes"], given.seen["rehearsal.memory_bytes"]
+    peak, memory = given["rehearsal.peak_bytes"], given["rehearsal.memory_bytes"]
     if memory is None or peak is None:
         return unknown("this system does not tell how much memory there is")
     of = (
         f"of {format_bytes(memory)} "
-        f"{'of the card' if given.seen['rehearsal.device'] == 'cuda' else 'of free RAM'}"
+        f"{'of the card' if given['rehearsal.device'] == 'cuda' else 'of free RAM'}"
     )
-    if given.seen["rehearsal.out_of_memory"] is not None:
+    if given["rehearsal.out_of_memory"] is not None:
         return fails(
             f"the training does not fit: memory ran out at {format_bytes(peak)} {of}",
             memory,
@@ -90,19 +86,18 @@ def _fits(given: JudgeInput) -> Judgement:
             _levers(given),
         )
     if peak > MEMORY_SHARE.value * memory:
-        cause = "a longer batch, or another program, ends in out of memory"
         return fails(
             f"two steps take {format_bytes(peak)} {of}: nothing is left",
             memory,
             peak,
-            cause,
+            "a longer batch, or another program, ends in out of memory",
             _levers(given),
         )
     return passes(f"two steps take {format_bytes(peak)} {of}", memory, peak)
 
 
 def _instead(given: JudgeInput) -> str:
-    match given.seen.get("rehearsal.short_of"):
+    match given.get("rehearsal.short_of"):
         case "memory":
             return f"{_levers(given)}; or rehearse at a target with more memory; {_WITHOUT}"
         case "time":
@@ -112,15 +107,13 @@ def _instead(given: JudgeInput) -> str:
 
 
 def _not_rehearsed(given: JudgeInput) -> Judgement | None:
-    return (
-        skipped("not rehearsed: S01 says why") if given.seen["rehearsal.why"] is not None else None
-    )
+    return skipped("not rehearsed: S01 says why") if given["rehearsal.why"] is not None else None
 
 
 def _ran_out(given: JudgeInput) -> Judgement:
-    peak = given.seen["rehearsal.peak_bytes"]
+    peak = given["rehearsal.peak_bytes"]
     at = f" at {format_bytes(peak)}" if peak else ""
-    observed = given.seen["rehearsal.out_of_memory"]
+    observed = given["rehearsal.out_of_memory"]
     return fails(
         f"memory ran out{at}: {observed}",
         f"{STEPS} steps",
@@ -131,56 +124,55 @@ def _ran_out(given: JudgeInput) -> Judgement:
 
 
 def _wrong_size(given: JudgeInput) -> Judgement | None:
-    model, built = given.expected.training.model, given.seen["rehearsal.parameters"]
+    model, built = given.expected.training.model, given["rehearsal.parameters"]
     declared = model.parameters if model else None
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
-    cause = "hidden_size and layers of training.model hold another number of parameters"
-    said = (
+    return fails(
         f"the declared shape has {built / 1e6:.4g} million parameters, {declared / 1e6:.4g} "
-        "declared"
+        "declared",
+        declared,
+        built,
+        "hidden_size and layers of training.model hold another number of parameters",
+        "correct training.model",
+        PARAMETER_DIFFERENCE,
     )
-    return fails(said, declared, built, cause, "correct training.model", PARAMETER_DIFFERENCE)
 
 
 def _wrong_steps(given: JudgeInput) -> Judgement | None:
-    steps, finite = given.seen["rehearsal.steps"], given.seen["rehearsal.finite"]
+    steps, finite = given["rehearsal.steps"], given["rehearsal.finite"]
     if steps == STEPS and finite:
         return None
-    message = f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number"
-    cause = (
-        "the precision overflows at this size, or a step was left out because gradients were "
-        "not finite"
-    )
     return fails(
-        message,
+        f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number",
         STEPS,
         steps,
-        cause,
+        "the precision overflows at this size, or a step was left out because gradients were "
+        "not finite",
         "use bf16 instead of fp16 where the card has it; compare with precision: fp32",
     )
 
 
 def _went_through(given: JudgeInput) -> Judgement:
-    built, seconds = given.seen["rehearsal.parameters"], given.seen["rehearsal.step_s"]
+    built, seconds = given["rehearsal.parameters"], given["rehearsal.step_s"]
     return passes(
         f"{STEPS} steps of {built / 1e6:.4g} million parameters "
-        f"({given.seen['rehearsal.model']}), the last in {seconds:.3g} s",
+        f"({given['rehearsal.model']}), the last in {seconds:.3g} s",
         STEPS,
         STEPS,
     )
 
 
 def _pace(given: JudgeInput) -> Judgement:
-    tokens = given.seen["pace.tokens_per_s"]
+    tokens = given["pace.tokens_per_s"]
     if tokens is None:
         return skipped("torch sees no card, so nothing was trained on one")
-    precision, count = given.seen["pace.precision"], given.seen["pace.parameters"]
+    precision, count = given["pace.precision"], given["pace.parameters"]
     message = (
         f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in "
         f"{precision}"
     )
-    if not given.seen["pace.finite"]:
+    if not given["pace.finite"]:
         return warns(
             f"{message}, and a loss is not a number",
             None,
@@ -208,7 +200,7 @@ def _change(change: dict[str, object]) -> str:
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "S01": _steps,
     "S02": _peak,
     "S03": _fits,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from ...core.versions import is_same_version, specifier_allows
 from ..model import Judgement
@@ -39,15 +38,16 @@ _CUDA_CODES = {
 
 def _build(given: JudgeInput) -> Judgement:
     locked, flavour = given.expected.packages["torch"], given.expected.flavour
-    version, cuda = given.seen["torch.version"], given.seen["torch.cuda"]
+    version, cuda = given["torch.version"], given["torch.cuda"]
     expected, observed = {"version": locked, "flavour": flavour}, {"version": version, "cuda": cuda}
-    if not is_same_version(locked, version) and not _only_metadata_lacks_tag(locked, version):
-        cause = "another torch is imported than the one that is locked"
+    if not is_same_version(locked, version) and not (
+        "+" not in locked and is_same_version(locked, version.partition("+")[0])
+    ):
         return fails(
             f"torch {version} is imported, lock says {locked}",
             expected,
             observed,
-            cause,
+            "another torch is imported than the one that is locked",
             "make the environment again from the lock",
         )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
@@ -63,30 +63,24 @@ def _build(given: JudgeInput) -> Judgement:
     return passes(f"torch {version}, built for {built_for}", expected, observed)
 
 
-def _only_metadata_lacks_tag(locked: str, version: str) -> bool:
-    # Wheels on PyPI are locked as "2.13.0" and say "2.13.0+cu130" when asked.
-    return "+" not in locked and is_same_version(locked, version.partition("+")[0])
-
-
 def _device(given: JudgeInput) -> Judgement:
     available, count, required = (
-        given.seen["gpu.available"],
-        given.seen["gpu.count"],
+        given["gpu.available"],
+        given["gpu.count"],
         max(given.expected.gpu_count, 1),
     )
     expected = f"{required} x {given.expected.gpu_type}"
     if available and count == required:
         return _computing(given, expected, count)
     if available:
-        cause = "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some"
         return fails(
             f"torch sees {count} device(s), {required} declared",
             expected,
             count,
-            cause,
+            "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some",
             "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES",
         )
-    if given.seen.get("torch.cuda") is None and given.expected.gpu_type != "mps":
+    if given.get("torch.cuda") is None and given.expected.gpu_type != "mps":
         return fails(
             "torch sees no GPU: this torch is built for CPU",
             expected,
@@ -94,9 +88,9 @@ def _device(given: JudgeInput) -> Judgement:
             "a CPU wheel was installed",
             "lock and install a CUDA build of torch",
         )
-    said = given.seen.get("gpu.why")
+    reason = given.get("gpu.why")
     return fails(
-        f"torch sees no GPU, {expected} declared{f': {said}' if said else ''}",
+        f"torch sees no GPU, {expected} declared{f': {reason}' if reason else ''}",
         expected,
         count,
         *_why_none(given),
@@ -106,7 +100,7 @@ def _device(given: JudgeInput) -> Judgement:
 def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     if given.expected.gpu_type == "mps":
         return passes(f"torch sees {count} device(s)", expected, count)
-    errors: dict[str, str] | None = given.seen.get("gpu.errors")
+    errors: dict[str, str] | None = given.get("gpu.errors")
     if errors is None:
         return unknown(
             f"torch sees {count} device(s), and was not asked to compute on them", expected
@@ -116,7 +110,7 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
         f"torch sees {count} device(s), and {len(errors)} do not compute: "
-        f"{format_list([f'{name}: {said}' for name, said in errors.items()])}",
+        f"{format_list([f'{name}: {error}' for name, error in errors.items()])}",
         expected,
         count - len(errors),
         cause or "the card takes no work, although the driver counts it",
@@ -128,18 +122,18 @@ def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
 
 def _why_none(given: JudgeInput) -> tuple[str, str]:
     """Return cause and fix if a CUDA build of torch sees no card, the nearest cause first."""
-    seen, code = given.seen, given.seen.get("gpu.cuda_code")
-    shown, there, driver = (
+    seen, code = given.seen, given.get("gpu.cuda_code")
+    shown, count, driver = (
         seen.get("env.CUDA_VISIBLE_DEVICES"),
         seen.get("nvml.count_all", seen.get("nvml.count")),
         seen.get("driver.version"),
     )
-    if shown is not None and there:
+    if shown is not None and count:
         return (
-            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {there} that the driver sees",
+            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {count} that the driver sees",
             "unset CUDA_VISIBLE_DEVICES, or give it the card's number",
         )
-    if seen.get("driver.error") is not None or there == 0:
+    if seen.get("driver.error") is not None or count == 0:
         return (
             "the driver does not answer, or sees no GPU (see D01)",
             "do what D01 says; choose a machine or runtime with a GPU",
@@ -151,12 +145,11 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
             f"driver {driver} is too old for CUDA {seen.get('torch.cuda')} (see D02)",
             "choose an image with a newer driver, or a torch build for an older CUDA",
         )
-    if there and code is None and "gpu.cuda_code" in seen:
-        fix = (
+    if count and code is None and "gpu.cuda_code" in seen:
+        return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", (
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install "
             "the driver's CUDA library"
         )
-        return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", fix
     return _CUDA_CODES.get(code or 0) or (
         (
             "no GPU is attached, its driver is absent or too old for this torch, or "
@@ -167,7 +160,7 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
 
 
 def _architecture(given: JudgeInput) -> Judgement:
-    capability, built = given.seen.get("gpu.compute_capability"), given.seen["torch.arch_list"]
+    capability, built = given.get("gpu.compute_capability"), given["torch.arch_list"]
     if capability is None or not built:
         return unknown("torch told no compute capability or no list of architectures")
     if has_code_for(built, capability):
@@ -207,7 +200,7 @@ def has_code_for(built: str, capability: str) -> bool:
     return False
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+JUDGES = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,

@@ -1,16 +1,25 @@
-"""Judges the training run: that it starts, learns, keeps its promises, repeats and resumes."""
+"""Judges the training run: it starts, learns, repeats, resumes, and its options are in effect."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from ..checks.training import ADAPTER_LOSS_RATIO, LOSS_RATIO
-from ..model import Judgement
+from ..model import Judgement, Proof
 from ..proofs.recipe import LEARNING_RATES, Recipe, optimizer_family
-from .checkpoints import judge_checkpoint, judge_resume
-from .judgement import JudgeInput, fails, format_list, has_fallen, passes, skipped, unknown, warns
+from .judgement import (
+    JudgeInput,
+    fails,
+    format_list,
+    has_fallen,
+    is_number,
+    passes,
+    skipped,
+    unknown,
+    warns,
+)
 
 _RECIPE = Recipe()
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -28,7 +37,7 @@ It does not depend on the size: fp32 measures 1.4e-7 to 3e-7, tf32 2.9e-4, fp16 
 
 def _of_the_kind(error: Any, declared: str) -> bool:
     low, high = _BANDS[declared]
-    return not isinstance(error, (int, float)) or low <= error < high
+    return not is_number(error) or low <= error < high
 
 
 def _arithmetic(error: Any) -> str:
@@ -46,8 +55,8 @@ _USE_CPU = (
 
 def _arguments(given: JudgeInput) -> Judgement:
     strange, refused = (
-        given.seen["train.unknown_arguments"],
-        given.seen["train.refused_arguments"],
+        given["train.unknown_arguments"],
+        given["train.refused_arguments"],
     )
     declared = sorted(given.expected.training.arguments)
     if strange:
@@ -67,14 +76,10 @@ def _arguments(given: JudgeInput) -> Judgement:
             "a value is invalid, or two arguments contradict each other",
             "correct training.arguments",
         )
-    # Reports of earlier versions have no such reading; where a GPU is declared and missing, T02
-    # says so.
-    if given.expected.gpu_type is None and (
-        refused := given.seen.get("train.refused_without_use_cpu")
-    ):
-        message = f"TrainingArguments of this precision want use_cpu here: {refused}"
+    # Reports of earlier versions have no such reading; a declared GPU that is missing fails T02.
+    if given.expected.gpu_type is None and (refused := given.get("train.refused_without_use_cpu")):
         return warns(
-            message,
+            f"TrainingArguments of this precision want use_cpu here: {refused}",
             declared,
             refused,
             "no GPU is there, and Trainer trains on a CPU in this precision only when told to",
@@ -86,17 +91,22 @@ def _arguments(given: JudgeInput) -> Judgement:
 
 
 def _learns(given: JudgeInput) -> Judgement:
-    first, last, steps = (
-        given.seen["train.loss_first"],
-        given.seen["train.loss_last"],
-        given.seen["train.steps"],
+    first, last, steps, still = (
+        given[f"train.{name}"] for name in ("loss_first", "loss_last", "steps", "still")
     )
-    still: list[str] = given.seen["train.still"]
     observed = {"first": first, "last": last, "steps": steps, "still": still}
-    numbers = isinstance(first, (int, float)) and isinstance(last, (int, float))
+    numbers = is_number(first) and is_number(last)
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
         if still:
-            return _part_of_it(still, observed)
+            return fails(
+                f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
+                "every weight moves",
+                observed,
+                "they are frozen, or the optimizer was not given them, by a version or a patch "
+                "that changes the model or the Trainer",
+                "lock transformers and accelerate together; take out what changes them at their "
+                "import (sitecustomize, .pth files)",
+            )
         return passes(
             f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps",
             f"< {LOSS_RATIO.value} of the first",
@@ -118,24 +128,12 @@ def _learns(given: JudgeInput) -> Judgement:
     )
 
 
-def _part_of_it(still: list[str], observed: dict[str, Any]) -> Judgement:
-    return fails(
-        f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
-        "every weight moves",
-        observed,
-        "they are frozen, or the optimizer was not given them, by a version or a patch "
-        "that changes the model or the Trainer",
-        "lock transformers and accelerate together; take out what changes them at their "
-        "import (sitecustomize, .pth files)",
-    )
-
-
 def _precision(given: JudgeInput) -> Judgement:
-    declared, observed = given.expected.training.precision, given.seen["train.dtype"]
+    declared, observed = given.expected.training.precision, given["train.dtype"]
     if declared == "fp8":
         return unknown("the training run does not exercise fp8", declared)
     required = _DTYPES[declared]
-    if declared == "tf32" and given.seen.get("train.device") != "cuda":
+    if declared == "tf32" and given.get("train.device") != "cuda":
         return fails(
             "tf32 is not in effect: it exists on NVIDIA GPUs only",
             declared,
@@ -143,7 +141,7 @@ def _precision(given: JudgeInput) -> Judgement:
             "the run is on a CPU",
             "declare fp32 or bf16 for this target",
         )
-    error = given.seen.get("train.product_error")
+    error = given.get("train.product_error")
     if observed == required and not _of_the_kind(error, declared):
         return fails(
             f"{declared} is not in effect: products of {observed} are off by {error:.2g}, as "
@@ -180,82 +178,70 @@ def _precision(given: JudgeInput) -> Judgement:
 
 
 def _options(given: JudgeInput) -> Judgement:
-    options: dict[str, list[Any]] = given.seen["train.options"]
+    options = sorted(given["train.options"].items())
     if not options:
         return skipped("no options declared")
     lost = [
-        f"{name} is {_said(found)}, declared {_said(declared)}"
-        for name, (declared, found) in sorted(options.items())
-        if not _equal(declared, found)
+        f"{name} is {_as_json(effective)}, declared {_as_json(declared)}"
+        for name, (declared, effective) in options
+        if not _equal(declared, effective)
     ]
-    declared = {name: pair[0] for name, pair in options.items()}
+    declared = {name: pair[0] for name, pair in options}
+    observed = {name: pair[1] for name, pair in options}
     if not lost:
-        return passes(
-            "declared options are in effect",
-            declared,
-            {name: pair[1] for name, pair in options.items()},
-        )
-    observed = {name: pair[1] for name, pair in options.items()}
-    cause = "the installed version ignores or rewrites the option"
+        return passes("declared options are in effect", declared, observed)
     return fails(
         format_list(lost),
         declared,
         observed,
-        cause,
+        "the installed version ignores or rewrites the option",
         "use the name and value that the locked version knows",
     )
 
 
-def _said(value: Any) -> str:
-    """A value of an option as it stands in JSON and in a spec."""
+def _as_json(value: Any) -> str:
+    """Return a value of an option as in JSON and in a spec."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _equal(declared: Any, found: Any) -> bool:
-    if declared == found:
+def _equal(declared: Any, effective: Any) -> bool:
+    if declared == effective:
         return True
-    if isinstance(declared, list) and not isinstance(found, list):
+    if isinstance(declared, list) and not isinstance(effective, list):
         return False
-    if isinstance(declared, bool) or isinstance(found, bool):
-        return str(declared).lower() == str(found).lower()
-    try:
-        return float(declared) == float(found)
-    except (TypeError, ValueError):
-        return str(declared).lower() == str(found).lower()
+    if not isinstance(declared, bool) and not isinstance(effective, bool):
+        with suppress(TypeError, ValueError):
+            return float(declared) == float(effective)
+    return str(declared).lower() == str(effective).lower()
 
 
 def _repeats(given: JudgeInput) -> Judgement:
-    first, second = given.seen["train.weights_sha"], given.seen["train.repeat_sha"]
+    first, second = given["train.weights_sha"], given["train.repeat_sha"]
     if first == second:
         return passes("a second run gives the same weights", first, second)
-    cause = "something in the stack is nondeterministic, or the seed does not reach it"
     return fails(
         "a second run with the same seed gives other weights",
         first,
         second,
-        cause,
+        "something in the stack is nondeterministic, or the seed does not reach it",
         "set full_determinism, and compare versions with a machine where it repeats",
     )
 
 
 def _data(given: JudgeInput) -> Judgement:
-    observed = {
-        name: given.seen[f"train.{name}"]
-        for name in ("texts", "rows")
-        if f"train.{name}" in given.seen
-    }
+    readings = {name: given.get(f"train.{name}") for name in ("texts", "rows")}
+    observed = {name: same for name, same in readings.items() if same is not None}
     if not observed:
         return skipped("neither tokenizers nor datasets is locked")
     if all(observed.values()):
         return passes("texts and rows come back as they went in", None, observed)
     changed = " and ".join(name for name, same in observed.items() if not same)
-    fix = "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them"
     return fails(
         f"{changed} do not come back as they went in",
         dict.fromkeys(observed, True),
         observed,
         "versions that do not fit each other",
-        fix,
+        "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them",
     )
 
 
@@ -263,31 +249,25 @@ def _placement(given: JudgeInput) -> Judgement:
     expected = given.expected
     required = expected.device
     device, gpus, mode, wrapper = (
-        given.seen[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
+        given[f"train.{name}"] for name in ("device", "n_gpu", "parallel_mode", "wrapper")
     )
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
     if device != required:
-        fix = (
-            "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
-            if required == "cuda"
-            else "hide the GPU, or declare it"
-        )
         return fails(
             f"the run is on {device}, declared {required}",
             required,
             observed,
             "the run does not see the declared device, or was told not to use it",
-            fix,
+            "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
+            if required == "cuda"
+            else "hide the GPU, or declare it",
         )
     if gpus > 1 or mode == "not_distributed" or "DataParallel" in wrapper.split(", "):
-        cause = (
-            "one process sees several GPUs, and the Trainer then uses DataParallel without a word"
-        )
         return fails(
             f"one process spreads each batch over {gpus} GPUs by DataParallel",
             "one GPU a process",
             observed,
-            cause,
+            "one process sees several GPUs, and the Trainer then uses DataParallel without a word",
             "declare strategy: ddp",
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
@@ -308,7 +288,7 @@ def _adapter(given: JudgeInput) -> Judgement:
     if "train.adapter_loss" not in given.seen:
         return skipped(f"{method} needs a GPU: bitsandbytes keeps the base in 4 bit there")
     names = ("loss", "parameters", "base_kept", "reloads")
-    observed = {name: given.seen[f"train.adapter_{name}"] for name in names}
+    observed = {name: given[f"train.adapter_{name}"] for name in names}
     first, last = observed["loss"]
     wrong = (
         []
@@ -324,23 +304,80 @@ def _adapter(given: JudgeInput) -> Judgement:
             f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
             observed,
         )
-    cause = "this peft and this transformers do not fit each other"
     return fails(
         f"the adapter {format_list(wrong)}",
         f"< {ADAPTER_LOSS_RATIO.value} of the first loss, the base kept",
         observed,
-        cause,
+        "this peft and this transformers do not fit each other",
         "lock peft and transformers together",
     )
 
 
-JUDGES: dict[str, Callable[[JudgeInput], Judgement]] = {
+def _checkpoint(given: JudgeInput) -> Judgement:
+    missing, broken = (
+        given["train.checkpoint_missing"],
+        given["train.checkpoint_broken"],
+    )
+    if not missing and not broken:
+        return passes("the checkpoint has all its files and they load", "complete", "complete")
+    message = [f"{name} is missing" for name in missing] + broken
+    return fails(
+        f"the checkpoint is not complete: {format_list(message)}",
+        [],
+        message,
+        "the disk filled up, or a version no longer writes the file",
+        "free disk space; lock transformers, accelerate and safetensors together",
+    )
+
+
+def _resume(given: JudgeInput) -> Judgement:
+    straight, resumed, steps = (
+        given["train.weights_sha"],
+        given["resume.weights_sha"],
+        given["resume.steps"],
+    )
+    made, left = given["resume.made"], _RECIPE.steps - _RECIPE.save_at
+    if resumed == straight and steps == _RECIPE.steps and made == left:
+        return passes(
+            f"{given.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "
+            "fresh process reaches the same weights",
+            straight,
+            resumed,
+        )
+    if made != left:
+        return fails(
+            f"the resumed run made {made} steps of its own: from the checkpoint at step "
+            f"{_RECIPE.save_at} there were {left} to make",
+            left,
+            made,
+            "the checkpoint was not used, or its trainer_state.json was not: the run would "
+            "begin again without an error",
+            "lock transformers and accelerate together; take out what changes them at "
+            "their import (sitecustomize, .pth files)",
+        )
+    files = (
+        "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
+        if (given.expected.proof is Proof.HF_TRAINER)
+        else "model.pt, optimizer.pt or rng_state.pt"
+    )
+    return fails(
+        f"a resumed run ends at other weights than the straight one (step {steps})",
+        straight,
+        resumed,
+        f"a part of the state was not saved or not restored ({files}); the run would go on "
+        "without an error",
+        "check that the whole checkpoint folder is kept, and lock transformers and "
+        "accelerate together",
+    )
+
+
+JUDGES = {
     "R01": _arguments,
     "R02": _learns,
     "R03": _precision,
     "R04": _repeats,
-    "R05": judge_resume,
-    "R06": judge_checkpoint,
+    "R05": _resume,
+    "R06": _checkpoint,
     "R07": _options,
     "R10": _data,
     "R11": _placement,

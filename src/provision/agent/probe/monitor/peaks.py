@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from .resource_usage import SLOWDOWN_REASONS
+from ..checks.driver import SLOWDOWN_REASONS, slowdown_faults
+from ..model import JsonObject
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class CardPeak:
     slowed_samples: int = 0
     reasons: int = 0
 
-    def add(self, seen: dict[str, Any]) -> None:
+    def add(self, seen: JsonObject) -> None:
         """Take one look in."""
         self.samples += 1
         self.busy_percent_sum += seen["busy_percent"] or 0
@@ -34,7 +34,7 @@ class CardPeak:
             self.slowed_samples += 1
             self.reasons |= slowed
 
-    def to_json(self, interval_s: float) -> dict[str, Any]:
+    def to_json(self, interval_s: float) -> JsonObject:
         """As it stands in a record."""
         return {
             "name": self.name,
@@ -45,7 +45,7 @@ class CardPeak:
             "temperature_c": self.temperature_c,
             "power_w": None if self.power_mw is None else self.power_mw // 1000,
             "throttled_s": round(self.slowed_samples * interval_s, 1),
-            "throttled_by": [name for bit, name in SLOWDOWN_REASONS.items() if self.reasons & bit],
+            "throttled_by": slowdown_faults([self.reasons]),
         }
 
 
@@ -59,7 +59,7 @@ class PeakUsage:
     shm_bytes: int | None = None
     cards: list[CardPeak] = field(default_factory=list)
 
-    def add(self, family: list[int], shm: int | None, cards: list[dict[str, Any]]) -> None:
+    def add(self, family: list[int], shm: int | None, cards: list[JsonObject]) -> None:
         """Take one look in."""
         if family:
             self.ram_bytes = max_known(self.ram_bytes, sum(family))
@@ -70,7 +70,6 @@ class PeakUsage:
             card.add(seen)
 
 
-def max_known(one: int | None, other: int | None) -> int | None:
+def max_known(first: int | None, other: int | None) -> int | None:
     """The larger of two numbers that may be unknown."""
-    known = [number for number in (one, other) if number is not None]
-    return max(known, default=None)
+    return max([number for number in (first, other) if number is not None], default=None)

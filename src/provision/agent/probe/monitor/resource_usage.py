@@ -5,22 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from ..model import JsonObject
 from ..observing.cgroups import memory_folders, memory_limit
 from ..observing.nvml import Nvml, NvmlError
+from ..text_files import find_number, read_text
 
 _PARENT, _RSS = 1, 21
 """Places in /proc/PID/stat behind the name in brackets (proc_pid_stat(5), fields 4 and 24)."""
-SLOWDOWN_REASONS = {
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "hardware power brake",
-}
-"""Reasons of nvml.h for which a card runs slower than it could; a limit of power (0x04) is usual
-under load.
-"""
 
 
 def process_tree_memory(pid: int, root: Path = Path("/")) -> list[int]:
@@ -45,35 +37,32 @@ def process_tree_memory(pid: int, root: Path = Path("/")) -> list[int]:
 def shared_memory_usage(root: Path = Path("/")) -> tuple[int, int] | None:
     """Return the bytes used and in all of /dev/shm; None without it."""
     try:
-        found = os.statvfs(root / "dev/shm")
+        usage = os.statvfs(root / "dev/shm")
     except OSError:
         return None
-    return (found.f_blocks - found.f_bfree) * found.f_frsize, found.f_blocks * found.f_frsize
+    return (usage.f_blocks - usage.f_bfree) * usage.f_frsize, usage.f_blocks * usage.f_frsize
 
 
 def container_memory(root: Path = Path("/")) -> dict[str, int | None]:
     """Return memory limit and peak of the control group, and the processes killed for memory."""
-    told: dict[str, int | None] = {
+    memory: dict[str, int | None] = {
         "limit_bytes": memory_limit(root),
         "peak_bytes": None,
         "kills": None,
     }
     for folder in memory_folders(root):
-        told["peak_bytes"] = (
-            told["peak_bytes"]
-            or _number(folder, "memory.peak")
-            or _number(folder, "memory.max_usage_in_bytes")
-        )
-        kills = _counted(folder / "memory.events", "oom_kill")
-        told["kills"] = kills if told["kills"] is None else told["kills"]
-    if told["kills"] is None:
-        told["kills"] = _counted(root / "proc/vmstat", "oom_kill")
-    return told
+        for name in ("memory.peak", "memory.max_usage_in_bytes"):
+            memory["peak_bytes"] = memory["peak_bytes"] or _number(folder, name)
+        if memory["kills"] is None:
+            memory["kills"] = find_number(read_text(folder / "memory.events"), "oom_kill")
+    if memory["kills"] is None:
+        memory["kills"] = find_number(read_text(root / "proc/vmstat"), "oom_kill")
+    return memory
 
 
 def machine_ram_bytes(root: Path = Path("/")) -> int | None:
     """Return the machine's RAM in bytes."""
-    count = _counted(root / "proc/meminfo", "MemTotal:")
+    count = find_number(read_text(root / "proc/meminfo"), "MemTotal:")
     return None if count is None else count * 1024
 
 
@@ -88,7 +77,7 @@ class CardSampler:
         except NvmlError as error:
             self.error = error.code
 
-    def sample(self) -> list[dict[str, Any]]:
+    def sample(self) -> list[JsonObject]:
         """Return memory, utilisation, temperature, power and throttle reasons of each card."""
         if self._library is None:
             return []
@@ -113,15 +102,5 @@ def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _number(folder: Path, name: str) -> int | None:
-    try:
-        return int((folder / name).read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
-
-
-def _counted(file: Path, name: str) -> int | None:
-    try:
-        lines = file.read_text(encoding="ascii").splitlines()
-    except (OSError, ValueError):
-        return None
-    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [name]), None)
+    text = read_text(folder / name)
+    return int(text) if text.isdigit() else None

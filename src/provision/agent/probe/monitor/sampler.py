@@ -2,8 +2,7 @@
 
 It ends with the program, or with whoever started it.
 
-It is told three things on its standard input, a JSON object a line: what the run is, the program's
-pid, how the program ended.
+Its standard input has three JSON objects, one a line: the run, the program's pid, its end.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.files import write_atomically
-from ..canonical_json import canonical_digest, to_canonical_json
+from ..checks.driver import slowdown_faults
+from ..model import JsonObject
 from ..redactor import Redactor
+from ..report_json import canonical_digest, to_canonical_json
 from .peaks import CardPeak, PeakUsage, max_known
 from .resource_usage import (
     CardSampler,
@@ -37,18 +38,18 @@ _LONGEST = 6000
 
 
 def main() -> int:
-    """Watch one program; the exit code tells nobody anything."""
-    words = _JsonLines()
-    about = words.wait()
+    """Watch one program; nobody reads the exit code."""
+    messages = _JsonLines()
+    about = messages.wait()
     if about is None:
         return 2
     watch = _RunMonitor(about)
-    started = words.wait()
+    started = messages.wait()
     if started is None:
         return 2
     watch.pid = started["pid"]
     tick = time.monotonic()
-    while (ended := words.poll(max(0.0, tick - time.monotonic()))) is _NOTHING:
+    while (ended := messages.poll(max(0.0, tick - time.monotonic()))) is _NOTHING:
         if time.monotonic() >= tick:
             watch.take_sample()
             tick = max(tick + INTERVAL_S, time.monotonic())
@@ -67,7 +68,7 @@ class _JsonLines:
         self._selector.register(0, selectors.EVENT_READ)
         self._held = b""
 
-    def wait(self) -> dict[str, Any] | None:
+    def wait(self) -> JsonObject | None:
         """The next object; None at the end."""
         while (word := self.poll(None)) is _NOTHING:
             pass
@@ -82,8 +83,8 @@ class _JsonLines:
             if not part:
                 return None
             self._held += part
-        line, found, rest = self._held.partition(b"\n")
-        if not found:
+        line, separator, rest = self._held.partition(b"\n")
+        if not separator:
             return _NOTHING
         self._held = rest
         return json.loads(line)
@@ -92,7 +93,7 @@ class _JsonLines:
 class _RunMonitor:
     """One run under watch."""
 
-    def __init__(self, about: dict[str, Any]) -> None:
+    def __init__(self, about: JsonObject) -> None:
         self.about = about
         self.pid = 0
         self._out = Path(about["out"])
@@ -101,22 +102,16 @@ class _RunMonitor:
         self._cards = CardSampler()
         self._before = container_memory()
         self._shm = shared_memory_usage()
-        before = self._cards.sample()
-        self._peaks = PeakUsage(
-            cards=[
-                CardPeak(card["name"], card["total_bytes"], card["used_bytes"]) for card in before
-            ]
-        )
+        names = ("name", "total_bytes", "used_bytes")
+        cards = [CardPeak(*(card[name] for name in names)) for card in self._cards.sample()]
+        self._peaks = PeakUsage(cards=cards)
         self._series = Series()
         self._looks = 0
 
     def take_sample(self) -> None:
         """Take one sample; each half minute the record is written, in case the machine dies."""
-        members, shm, cards = (
-            process_tree_memory(self.pid),
-            shared_memory_usage(),
-            self._cards.sample(),
-        )
+        members, shm = process_tree_memory(self.pid), shared_memory_usage()
+        cards = self._cards.sample()
         used = max(0, shm[0] - self._shm[0]) if shm and self._shm else None
         self._peaks.add(members, used, cards)
         self._series.add(
@@ -131,14 +126,14 @@ class _RunMonitor:
         if self._looks % _SAVE_EACH == 0:
             self._write(None)
 
-    def finish(self, ended: dict[str, Any] | None) -> None:
-        """Write the record of a run that ended so, or of one whose end nobody told."""
+    def finish(self, ended: JsonObject | None) -> None:
+        """Write the record of a run with this end, None if it is unknown."""
         self._write(ended)
         for old in sorted(self._out.parent.glob("*.json"))[:-_KEPT_RECORDS]:
             old.unlink(missing_ok=True)
 
-    def _write(self, ended: dict[str, Any] | None) -> None:
-        # The kernel knows the largest process exactly, between two looks too.
+    def _write(self, ended: JsonObject | None) -> None:
+        # The kernel reports the largest process exactly, between two samples too.
         self._peaks.process_bytes = max_known(
             self._peaks.process_bytes, (ended or {}).get("largest_bytes")
         )
@@ -147,7 +142,7 @@ class _RunMonitor:
         document["digest"] = canonical_digest(document)
         write_atomically(self._out, to_canonical_json(document) + "\n")
 
-    def _document(self, ended: dict[str, Any] | None) -> dict[str, Any]:
+    def _document(self, ended: JsonObject | None) -> JsonObject:
         after = container_memory()
         usage = os.times()
         return {
@@ -156,7 +151,7 @@ class _RunMonitor:
             "subject": self.about["subject"],
             "program": self._redactor.tree(self.about["program"]),
             "ended": {
-                **_ending(ended, self._before, after),
+                **_ending(ended, self._before["kills"], after["kills"]),
                 "seconds": round((ended or {}).get("seconds") or time.monotonic() - self._began, 2),
             },
             "limits": {
@@ -183,16 +178,11 @@ class _RunMonitor:
         }
 
 
-def _ending(
-    ended: dict[str, Any] | None, before: dict[str, int | None], after: dict[str, int | None]
-) -> dict[str, Any]:
-    kills = [count for count in (before["kills"], after["kills"]) if count is not None]
-    told = ended or {"code": None, "signal": None}
-    return {
-        "code": told["code"],
-        "signal": told["signal"],
-        "memory_kills": kills[1] - kills[0] if len(kills) == 2 else None,
-    }
+def _ending(ended: JsonObject | None, before: int | None, after: int | None) -> JsonObject:
+    """Return exit code, signal, and the processes that were killed for memory in the meantime."""
+    ending = ended or {"code": None, "signal": None}
+    kills = None if before is None or after is None else after - before
+    return {"code": ending["code"], "signal": ending["signal"], "memory_kills": kills}
 
 
 def _risen(before: int | None, after: int | None) -> int | None:
@@ -200,23 +190,25 @@ def _risen(before: int | None, after: int | None) -> int | None:
     return after if after is not None and (before is None or after > before) else None
 
 
-def _flat(cards: list[dict[str, Any]]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
-    for place, card in enumerate(cards):
+def _flat(cards: list[JsonObject]) -> JsonObject:
+    readings: JsonObject = {}
+    for index, card in enumerate(cards):
         reasons = card["reasons"]
-        told |= {
-            f"card{place}_{name}": card[name]
+        readings |= {
+            f"card{index}_{name}": card[name]
             for name in ("used_bytes", "busy_percent", "temperature_c")
         }
-        told[f"card{place}_power_w"] = (
+        readings[f"card{index}_power_w"] = (
             None if card["power_mw"] is None else card["power_mw"] // 1000
         )
-        told[f"card{place}_throttled"] = None if reasons is None else int(bool(reasons & 0xE8))
-    return told
+        readings[f"card{index}_throttled"] = (
+            None if reasons is None else int(bool(slowdown_faults([reasons])))
+        )
+    return readings
 
 
-def _notes(folder: Path, redactor: Redactor) -> list[dict[str, Any]]:
-    told = []
+def _notes(folder: Path, redactor: Redactor) -> list[JsonObject]:
+    notes = []
     for file in sorted(folder.glob("torch-*.json")):
         try:
             note = json.loads(file.read_text(encoding="utf-8"))
@@ -224,8 +216,8 @@ def _notes(folder: Path, redactor: Redactor) -> list[dict[str, Any]]:
             continue
         if isinstance(note, dict) and len(to_canonical_json(note)) < 16 * _LONGEST:
             note.pop("pid", None)
-            told.append(redactor.tree(note))
-    return told[:8]
+            notes.append(redactor.tree(note))
+    return notes[:8]
 
 
 if __name__ == "__main__":

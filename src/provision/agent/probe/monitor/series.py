@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..model import JsonObject
+
 MOST = 240
 """Points that a record keeps at most; twice that while they are gathered."""
 
@@ -14,10 +16,10 @@ class Series:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[JsonObject] = []
         self._each = 1
         self._seen = 0
-        self._open: dict[str, Any] = {}
+        self._open: JsonObject = {}
 
     def add(self, sample: Mapping[str, Any]) -> None:
         """Take one sample in; `t` is its time."""
@@ -28,7 +30,7 @@ class Series:
             self._open = {}
         if len(self._kept) >= 2 * self._most:
             self._kept = [
-                _larger(*self._kept[place : place + 2]) for place in range(0, len(self._kept), 2)
+                _larger(*self._kept[index : index + 2]) for index in range(0, len(self._kept), 2)
             ]
             self._each *= 2
 
@@ -39,8 +41,8 @@ class Series:
         return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _larger(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    both = {**one}
+def _larger(first: Mapping[str, Any], other: Mapping[str, Any]) -> JsonObject:
+    both = {**first}
     for name, value in other.items():
         known = both.get(name)
         both[name] = (

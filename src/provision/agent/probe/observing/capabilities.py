@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from .tensors import (
     device_of,
     dtype_of,
@@ -33,24 +34,22 @@ TORCH_FLAGS = {
 """Flags below torch.backends and what they are in a fresh process (torch 2.13). The older
 `allow_tf32` is never read: torch raises where both are used.
 """
-_BF16, _TF32, _FP8 = (8, 0), (8, 0), (8, 9)
-"""The first compute capability with each format. Source: CUDA C++ programming guide, compute
-capabilities.
-"""
+FORMATS = {"fp16": (7, 0), "bf16": (8, 0), "tf32": (8, 0), "fp8": (8, 9)}
+"""The first compute capability with each format. Source: CUDA C++ programming guide."""
 _HEADS = (64, 128)
 
 
-def _libraries(context: ObserverContext) -> dict[str, Any]:
+def _libraries(context: ObserverContext) -> Readings:
     import torch
 
     nccl = torch.cuda.nccl.version() if hasattr(torch._C, "_nccl_version") else None
-    found = {
+    versions = {
         "cudnn": format_cudnn_version(torch.backends.cudnn.version()),
         "nccl": ".".join(str(part) for part in nccl) if nccl else None,
     }
     if "triton" in context.expected.packages:
-        found["triton"] = str(import_module("triton").__version__)
-    return {"torch.libraries": {name: version for name, version in found.items() if version}}
+        versions["triton"] = str(import_module("triton").__version__)
+    return {"torch.libraries": {name: version for name, version in versions.items() if version}}
 
 
 def format_cudnn_version(version: int | None) -> str | None:
@@ -61,7 +60,7 @@ def format_cudnn_version(version: int | None) -> str | None:
     return f"{version // unit}.{version % unit // 100}.{version % 100}"
 
 
-def _formats(context: ObserverContext) -> dict[str, Any]:
+def _formats(context: ObserverContext) -> Readings:
     context.memo["formats"] = _formats_here()
     return {"gpu.formats": context.memo["formats"]}
 
@@ -74,27 +73,23 @@ def _formats_here() -> list[str] | None:
     capability = min(
         torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())
     )
-    asked = torch.cuda.is_bf16_supported
+    supports_bf16 = torch.cuda.is_bf16_supported
     # Without this argument it is true of cards that emulate bf16, which is many times slower.
     exact = (
         {"including_emulation": False}
-        if "including_emulation" in inspect.signature(asked).parameters
+        if "including_emulation" in inspect.signature(supports_bf16).parameters
         else {}
     )
-    return native_formats(capability, capability >= _BF16 and asked(**exact))
+    return native_formats(capability, capability >= FORMATS["bf16"] and supports_bf16(**exact))
 
 
 def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
     """Return the short formats that a card of this compute capability has itself."""
-    return [
-        "fp16",
-        *(["bf16"] if bf16 else []),
-        *(["tf32"] if capability >= _TF32 else []),
-        *(["fp8"] if capability >= _FP8 else []),
-    ]
+    formats = [name for name, least in FORMATS.items() if name == "fp16" or capability >= least]
+    return [name for name in formats if name != "bf16" or bf16]
 
 
-def _flags(_bench: ObserverContext) -> dict[str, Any]:
+def _flags(_bench: ObserverContext) -> Readings:
     return {"torch.flags": dict(changed_flags())}
 
 
@@ -110,7 +105,7 @@ def changed_flags() -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _attention(context: ObserverContext) -> dict[str, Any]:
+def _attention(context: ObserverContext) -> Readings:
     return {"attention.errors": _attended(context)}
 
 
@@ -121,8 +116,8 @@ def _attended(context: ObserverContext) -> dict[str, list[float]]:
         context.memo["attention"] = attention_errors(
             dtype_of(context.expected.training.precision, device), device
         )
-    found: dict[str, list[float]] = context.memo["attention"]
-    return found
+    errors: dict[str, list[float]] = context.memo["attention"]
+    return errors
 
 
 def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
@@ -139,12 +134,12 @@ def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:
         "efficient": "EFFICIENT_ATTENTION",
         "cudnn": "CUDNN_ATTENTION",
     }
-    found = {
+    errors_by_backend = {
         name: _errors(getattr(SDPBackend, constant), kind, device)
         for name, constant in backends.items()
         if hasattr(SDPBackend, constant)
     }
-    return {name: errors for name, errors in found.items() if errors}
+    return {name: errors for name, errors in errors_by_backend.items() if errors}
 
 
 def _errors(backend: Any, kind: Any, device: str) -> list[float]:
@@ -159,7 +154,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
         operands = [normal_tensor((2, 4, 128, head), generator).to(kind) for _ in range(3)]
         with sdpa_kernel([SDPBackend.MATH]):
             truth = scaled_dot_product_attention(
-                *(one.double() for one in operands), is_causal=True
+                *(operand.double() for operand in operands), is_causal=True
             )
         try:
             # torch explains in warnings why a backend cannot run; that it cannot is all that counts
@@ -169,7 +164,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
                 pairs.append(
                     relative_errors(
                         scaled_dot_product_attention(
-                            *(one.to(device) for one in operands), is_causal=True
+                            *(operand.to(device) for operand in operands), is_causal=True
                         ),
                         truth,
                     )
@@ -179,7 +174,7 @@ def _errors(backend: Any, kind: Any, device: str) -> list[float]:
     return worst_errors(pairs)
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "T04": _libraries,
     "T05": _formats,
     "T06": _flags,

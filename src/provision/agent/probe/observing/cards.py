@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..context import ObserverContext
+from ..model import Readings
 from .tensors import device_of
 
 PER_CARD_PREFIX = "cards."
-"""Before the key of a reading: what each card gave, in torch's order. Only where there are several;
-the key itself tells what the worst gave.
+"""Before the key of a reading: each card's value, in torch's order, if there are several. The key
+itself has the value of the worst.
 """
 CARD_NAMES_KEY = f"{PER_CARD_PREFIX}names"
 
@@ -67,55 +68,55 @@ def card_label(index: int, address: str) -> str:
 def measure_each_card(
     cards: Sequence[ComputeDevice],
     measure: Callable[[ComputeDevice], Result],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> list[Result]:
     """Return `measure` of each card, one after the other.
 
-    `tell` is called with the card, so that a card that hangs can be named.
+    `report` is called with the card, so that a card that hangs can be named.
     """
-    found = []
+    results = []
     for card in cards:
-        tell(card.name)
-        found.append(_on(card, measure))
-    tell("")
-    return found
+        report(card.name)
+        results.append(_on(card, measure))
+    report("")
+    return results
 
 
 def measure_all_cards(
     cards: Sequence[ComputeDevice],
     measure: Callable[[ComputeDevice], Result],
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> list[Result]:
-    """Return `measure` of each card, all at the same time; `tell` gets those still at work."""
+    """Return `measure` of each card, all at the same time; `report` gets those that still run."""
     if len(cards) < 2:
-        return measure_each_card(cards, measure, tell)
+        return measure_each_card(cards, measure, report)
     with ThreadPoolExecutor(len(cards)) as pool:
         works = {pool.submit(_on, card, measure): card.name for card in cards}
         left = dict(works)
-        tell(", ".join(left.values()))
+        report(", ".join(left.values()))
         for work in as_completed(works):
             del left[work]
-            tell(", ".join(left.values()))
+            report(", ".join(left.values()))
         return [work.result() for work in works]
 
 
 def readings_of_worst(
     cards: Sequence[ComputeDevice],
-    found: Sequence[Mapping[str, Any]],
+    measured: Sequence[Mapping[str, Any]],
     rank: Callable[[Mapping[str, Any]], float],
-) -> dict[str, Any]:
+) -> Readings:
     """Return the readings of the card with the lowest rank, and of several cards also each one's.
 
     NaN is the lowest rank.
     """
-    ranks = [-math.inf if math.isnan(number) else number for number in map(rank, found)]
-    worst = dict(found[ranks.index(min(ranks))])
+    ranks = [-math.inf if math.isnan(number) else number for number in map(rank, measured)]
+    worst = dict(measured[ranks.index(min(ranks))])
     if len(cards) < 2:
         return worst
     return {
         **worst,
         CARD_NAMES_KEY: [card.name for card in cards],
-        **{f"{PER_CARD_PREFIX}{key}": [one[key] for one in found] for key in worst},
+        **{f"{PER_CARD_PREFIX}{key}": [readings[key] for readings in measured] for key in worst},
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from ..text_files import find_number, read_text
+
 _V1_UNLIMITED = 1 << 60
 """Version 1 writes "no limit" as the largest page-aligned 64-bit number; anything this large is
 none.
@@ -13,12 +15,7 @@ none.
 
 def memory_limit(root: Path) -> int | None:
     """Return the smallest memory limit in bytes of this process; None without one."""
-    limits = [
-        int(text)
-        for text in _values(root, "memory", "memory.max", "memory.limit_in_bytes")
-        if text.isdigit()
-    ]
-    return min((limit for limit in limits if limit < _V1_UNLIMITED), default=None)
+    return min(_memory_limits(root).values(), default=None)
 
 
 def memory_folders(root: Path) -> list[Path]:
@@ -31,77 +28,57 @@ def memory_used(root: Path) -> int | None:
 
     Inactive file pages, which the kernel takes back at once, are left out.
     """
-    limits = {
-        folder: int(text)
-        for folder, text in _limits(root)
-        if text.isdigit() and int(text) < _V1_UNLIMITED
-    }
+    limits = _memory_limits(root)
     if not limits:
         return None
-    folder = min(limits, key=lambda one: limits[one])
+    folder = min(limits, key=lambda group: limits[group])
+    statistics = read_text(folder / "memory.stat")
     for name, statistic in (
         ("memory.current", "inactive_file"),
         ("memory.usage_in_bytes", "total_inactive_file"),
     ):
-        try:
-            used = int((folder / name).read_text(encoding="ascii"))
-            counts = dict(
-                line.split()
-                for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines()
-            )
-            return max(0, used - int(counts.get(statistic, 0)))
-        except (OSError, ValueError):
-            continue
+        used = read_text(folder / name)
+        if used.isdigit() and statistics:
+            return max(0, int(used) - (find_number(statistics, statistic) or 0))
     return None
+
+
+def _memory_limits(root: Path) -> dict[Path, int]:
+    return {
+        folder: int(text)
+        for folder, text in _values(root, "memory", "memory.max", "memory.limit_in_bytes")
+        if text.isdigit() and int(text) < _V1_UNLIMITED
+    }
 
 
 def process_limit(root: Path) -> int | None:
     """Return the smallest limit of processes and threads; None without one."""
-    return min(
-        (int(text) for text in _values(root, "pids", "pids.max", "pids.max") if text.isdigit()),
-        default=None,
-    )
+    texts = [text for _, text in _values(root, "pids", "pids.max", "pids.max")]
+    return min((int(text) for text in texts if text.isdigit()), default=None)
 
 
 def cpu_quota(root: Path) -> float | None:
     """Return the CPUs of the smallest quota, such as 1.5; None without one."""
-    quotas = []
-    for text in _values(root, "cpu", "cpu.max", ""):
-        quota, _, period = text.partition(" ")
-        if quota.isdigit() and period.isdigit():
-            quotas.append(int(quota) / int(period))
-    v1 = zip(
-        _values(root, "cpu", "", "cpu.cfs_quota_us"),
-        _values(root, "cpu", "", "cpu.cfs_period_us"),
-        strict=False,
-    )
+    quotas = [text.partition(" ")[::2] for _, text in _values(root, "cpu", "cpu.max", "")]
     quotas += [
-        int(quota) / int(period) for quota, period in v1 if quota.isdigit() and period.isdigit()
+        (quota, read_text(folder / "cpu.cfs_period_us"))
+        for folder, quota in _values(root, "cpu", "", "cpu.cfs_quota_us")
     ]
-    return min(quotas, default=None)
+    return min(
+        (
+            int(quota) / int(period)
+            for quota, period in quotas
+            if quota.isdigit() and period.isdigit()
+        ),
+        default=None,
+    )
 
 
-def _limits(root: Path) -> Iterator[tuple[Path, str]]:
-    for folder, version in _folders(root, "memory"):
-        try:
-            yield (
-                folder,
-                (folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"))
-                .read_text(encoding="ascii")
-                .strip(),
-            )
-        except (OSError, ValueError):
-            continue
-
-
-def _values(root: Path, controller: str, v2_name: str, v1_name: str) -> Iterator[str]:
+def _values(root: Path, controller: str, v2_name: str, v1_name: str) -> Iterator[tuple[Path, str]]:
     for folder, version in _folders(root, controller):
         name = v2_name if version == 2 else v1_name
         if name:
-            try:
-                yield (folder / name).read_text(encoding="ascii").strip()
-            except (OSError, ValueError):
-                continue
+            yield folder, read_text(folder / name)
 
 
 def _folders(root: Path, controller: str) -> Iterator[tuple[Path, int]]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from types import TracebackType
 
 from ..checks.driver import slowdown_faults
+from ..model import Environ
 from .nvml import Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
 UNWATCHED_STAGES = frozenset({"host", "driver", "packages", "diagnosis", "loaders"})
-"""Stages that do not work on the cards, and the one that forks: a thread beside a fork may hold a
-lock that the child waits for.
+"""Stages that do not use the cards, and the one that forks: another thread may have a lock that the
+child waits for.
 """
 _PAUSE_S = 0.2
 
@@ -23,7 +23,7 @@ class ClockWatch:
     Only the cards that CUDA shows to programs with the variables `environ` are watched.
     """
 
-    def __init__(self, on: bool, environ: Mapping[str, str]) -> None:
+    def __init__(self, on: bool, environ: Environ) -> None:
         self._on = on
         self._environ = dict(
             environ
@@ -34,7 +34,7 @@ class ClockWatch:
         self._thread = threading.Thread(target=self._look, daemon=True, name="clocks")
 
     def __enter__(self) -> ClockWatch:
-        """Start asking."""
+        """Start the thread."""
         if self._on:
             self._thread.start()
         return self
@@ -45,24 +45,24 @@ class ClockWatch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stop asking."""
+        """Stop the thread."""
         self._over.set()
         if self._on:
             self._thread.join(timeout=2)
 
     def readings(self, stage: str) -> dict[str, list[str]]:
-        """Return what slowed a card down in the meantime; {} where nothing could be asked."""
+        """Return what slowed a card down in the meantime; {} if NVML gave no reading."""
         return {f"nvml.slowed_during.{stage}": sorted(self._faults)} if self._asked else {}
 
     def _look(self) -> None:
         try:
             with Nvml() as library:
-                places = find_visible_devices(library.identities(), self._environ).indices
+                shown = find_visible_devices(library.identities(), self._environ).indices
                 while True:
                     masks = [
                         mask
-                        for place, mask in enumerate(library.clock_reasons())
-                        if places is None or place in places
+                        for index, mask in enumerate(library.clock_reasons())
+                        if shown is None or index in shown
                     ]
                     if any(mask is not None for mask in masks):
                         self._asked += 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 
 _SHORTEST = 8
 """Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is
@@ -15,7 +15,7 @@ still to come.
 """
 
 
-def _declared(context: ObserverContext) -> dict[str, Any]:
+def _declared(context: ObserverContext) -> Readings:
     return {
         f"secret.{name}": _state(context.environ.get(name)) for name in context.expected.secrets
     }
@@ -29,7 +29,7 @@ def _state(value: str | None) -> str:
     return "set" if len(value) >= _SHORTEST else "short"
 
 
-def _files(context: ObserverContext) -> dict[str, Any]:
+def _files(context: ObserverContext) -> Readings:
     reported = {kind: _who_reads(path, named) for kind, path, named in _places(context)}
     return {"credentials.files": {kind: who for kind, who in reported.items() if who}}
 
@@ -74,4 +74,4 @@ def _who_reads(path: str, named: bool) -> str:
     return f"others (mode {mode:04o})" if mode & (stat.S_IRGRP | stat.S_IROTH) else "its owner"
 
 
-OBSERVERS: dict[str, Observer] = {"Y01": _declared, "Y02": _files}
+OBSERVERS = {"Y01": _declared, "Y02": _files}

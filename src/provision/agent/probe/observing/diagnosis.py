@@ -8,17 +8,17 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
-from ..context import Observer, ObserverContext
-from ..model import Tier
+from ..context import ObserverContext
+from ..model import Readings, Tier
 
 _PATIENCE_S = 280
 _WRONG = ("fail", "warn", "error")
 _MOST_NAMED, _LONGEST = 10, 300
 
 
-def _diagnosis(context: ObserverContext) -> dict[str, Any]:
+def _diagnosis(context: ObserverContext) -> Readings:
     program = shutil.which("dcgmi", path=context.environ.get("PATH"))
-    none: dict[str, Any] = {
+    none: Readings = {
         "dcgm.level": None,
         "dcgm.failed": [],
         "dcgm.passed": None,
@@ -42,7 +42,7 @@ def _diagnosis(context: ObserverContext) -> dict[str, Any]:
     return {**none, **_told(answer.stdout, answer.stderr)}
 
 
-def _told(output: str, errors: str) -> dict[str, Any]:
+def _told(output: str, errors: str) -> Readings:
     """Return the results in DCGM's answer, layouts 3 and 4: every `status`, by its test."""
     try:
         document = json.loads(output[output.index("{") :])
@@ -57,30 +57,32 @@ def _told(output: str, errors: str) -> dict[str, Any]:
         for name, status, why in results
         if status.lower().startswith(_WRONG)
     }
-    passed = {name for name, status, _ in results if status.lower() == "pass"}
-    return {"dcgm.failed": sorted(wrong)[:_MOST_NAMED], "dcgm.passed": len(passed)}
+    return {
+        "dcgm.failed": sorted(wrong)[:_MOST_NAMED],
+        "dcgm.passed": len({name for name, status, _ in results if status.lower() == "pass"}),
+    }
 
 
 def _results(part: Any, test: str) -> Iterator[tuple[str, str, str]]:
     if isinstance(part, list):
-        for one in part:
-            yield from _results(one, test)
+        for value in part:
+            yield from _results(value, test)
     elif isinstance(part, dict):
         test = str(part.get("name") or test)
         if isinstance(part.get("status"), str) and test:
             yield test, part["status"], _reason(part.get("warnings") or part.get("info"))
-        for key, one in part.items():
-            # The summary says again what the results of the test have said, without the reason.
+        for key, value in part.items():
+            # The summary repeats the results of the test, without the reason.
             if key != "test_summary":
-                yield from _results(one, test)
+                yield from _results(value, test)
 
 
-def _reason(told: Any) -> str:
-    if isinstance(told, list):
-        return "; ".join(filter(None, (_reason(one) for one in told)))
-    if isinstance(told, dict):
-        return str(told.get("warning") or "")
-    return str(told) if told else ""
+def _reason(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(filter(None, (_reason(item) for item in value)))
+    if isinstance(value, dict):
+        return str(value.get("warning") or "")
+    return str(value) if value else ""
 
 
-OBSERVERS: dict[str, Observer] = {"D10": _diagnosis}
+OBSERVERS = {"D10": _diagnosis}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from ..checks.driver import slowdown_faults
 from ..context import Observer, ObserverContext
-from . import nvidia_smi as program
+from ..model import Environ, Readings
 from .kernel_log import read_xids
+from .nvidia_smi import query_nvidia_smi
 from .nvml import NO_LIBRARY, Nvml, NvmlError
 from .visible_devices import find_visible_devices
 
-_SURVEY = "nvml"
 _SETTINGS = (
     "mig",
     "compute_mode",
@@ -26,104 +23,81 @@ _SETTINGS = (
 )
 
 
-def _opens(context: ObserverContext) -> dict[str, Any]:
-    found = _survey(context)
-    names = [str(card["name"]) for card in found["cards"] if card["name"]]
+def _readings(context: ObserverContext, *keys: str) -> Readings:
+    """Return readings of the shown cards."""
+    cards = _survey(context)["cards"]
+    return {f"nvml.{key}": [card[key] for card in cards] for key in keys}
+
+
+def _of_cards(*keys: str) -> Observer:
+    return lambda context: _readings(context, *keys)
+
+
+def _opens(context: ObserverContext) -> Readings:
+    survey = _survey(context)
+    driver = survey["driver"]
     return {
-        "driver.error": found["error"],
-        "driver.by": found["by"],
-        "driver.version": found["driver"],
-        "driver.major": found["driver"].split(".")[0] if found["driver"] else None,
-        "driver.cuda": found["cuda"],
-        "nvml.count": found["shown"],
-        "nvml.count_all": found["there"],
+        "driver.error": survey["error"],
+        "driver.by": survey["by"],
+        "driver.version": driver,
+        "driver.major": driver.split(".")[0] if driver else None,
+        "driver.cuda": survey["cuda"],
+        "nvml.count": survey["shown"],
+        "nvml.count_all": survey["there"],
         **_told_apart(context),
-        "nvml.names": sorted(names),
+        "nvml.names": sorted(str(card["name"]) for card in survey["cards"] if card["name"]),
     }
 
 
-def _version(context: ObserverContext) -> dict[str, Any]:
-    return {"driver.version": _survey(context)["driver"]}
-
-
-def _model(context: ObserverContext) -> dict[str, Any]:
+def _model(context: ObserverContext) -> Readings:
     """Return names and identity of the cards; of several capabilities, the lowest counts."""
-    names = sorted({str(name) for name in _each(context, "name") if name})
+    cards = _survey(context)["cards"]
     capabilities = [
-        tuple(int(part) for part in text.split("."))
-        for text in _each(context, "capability")
-        if text
+        tuple(map(int, card["capability"].split("."))) for card in cards if card["capability"]
     ]
     return {
-        "gpu.name": " + ".join(names) or None,
+        "gpu.name": " + ".join(sorted({str(card["name"]) for card in cards if card["name"]}))
+        or None,
         "gpu.compute_capability": ".".join(map(str, min(capabilities))) if capabilities else None,
-        "nvml.pci": sorted({str(one) for one in _each(context, "pci") if one}),
+        "nvml.pci": sorted({str(card["pci"]) for card in cards if card["pci"]}),
         **_told_apart(context),
     }
 
 
-def _memory(context: ObserverContext) -> dict[str, Any]:
-    sizes = [size for size in _each(context, "total_bytes") if size]
+def _memory(context: ObserverContext) -> Readings:
+    sizes = [card["total_bytes"] for card in _survey(context)["cards"] if card["total_bytes"]]
     return {
         "gpu.vram_bytes": min(sizes, default=None),
-        "nvml.ecc": _each(context, "ecc"),
-        "nvml.mig": _each(context, "mig"),
+        **_readings(context, "ecc", "mig"),
         **_told_apart(context),
     }
 
 
-def _memory_errors(context: ObserverContext) -> dict[str, Any]:
-    return {
-        f"nvml.{key}": _each(context, key)
-        for key in ("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending")
-    }
+def _clocks(context: ObserverContext) -> Readings:
+    readings = _readings(context, "reasons")
+    return {**readings, "nvml.slowed": slowdown_faults(readings["nvml.reasons"])}
 
 
-def _clocks(context: ObserverContext) -> dict[str, Any]:
-    masks = _each(context, "reasons")
-    return {"nvml.reasons": masks, "nvml.slowed": slowdown_faults(masks)}
-
-
-def _recovery(context: ObserverContext) -> dict[str, Any]:
-    return {"nvml.recovery": _each(context, "recovery"), "nvml.fabric": _each(context, "fabric")}
-
-
-def _settings(context: ObserverContext) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(context, key) for key in _SETTINGS}
-
-
-def _others(context: ObserverContext) -> dict[str, Any]:
-    return {f"nvml.{key}": _each(context, key) for key in ("used_bytes", "total_bytes", "holders")}
-
-
-def _kernel_log(context: ObserverContext) -> dict[str, Any]:
-    return {"nvml.xids": read_xids(context.root)}
-
-
-def _told_apart(context: ObserverContext) -> dict[str, Any]:
+def _told_apart(context: ObserverContext) -> Readings:
     """Return whether it is unknown which cards CUDA shows; readings are then of all cards."""
     return {} if _survey(context)["told_apart"] else {"nvml.told_apart": False}
 
 
-def _each(context: ObserverContext, key: str) -> list[Any]:
-    return [card[key] for card in _survey(context)["cards"]]
-
-
-def _survey(context: ObserverContext) -> dict[str, Any]:
+def _survey(context: ObserverContext) -> Readings:
     """Query the driver once for all checks."""
-    if _SURVEY not in context.memo:
-        context.memo[_SURVEY] = _visible(_asked(), context.environ)
-    found: dict[str, Any] = context.memo[_SURVEY]
-    return found
+    if "driver" not in context.memo:
+        context.memo["driver"] = _visible(_query_driver(), context.environ)
+    survey: Readings = context.memo["driver"]
+    return survey
 
 
-def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+def _visible(survey: Readings, environ: Environ) -> Readings:
     """Return the cards that CUDA shows with these variables; all if that is unknown."""
-    cards = found["cards"]
+    cards = survey["cards"]
     visible = find_visible_devices(cards, environ)
-    kept = cards if visible.indices is None else [cards[place] for place in visible.indices]
+    kept = cards if visible.indices is None else [cards[index] for index in visible.indices]
     return {
-        **found,
+        **survey,
         "cards": kept,
         "shown": visible.count,
         "there": len(cards),
@@ -131,40 +105,30 @@ def _visible(found: dict[str, Any], environ: Mapping[str, str]) -> dict[str, Any
     }
 
 
-def _asked() -> dict[str, Any]:
-    empty: dict[str, Any] = {"by": "nvml", "error": None, "driver": None, "cuda": None, "cards": []}
+def _query_driver() -> Readings:
+    empty: Readings = {"by": "nvml", "error": None, "driver": None, "cuda": None, "cards": []}
+    reported = dict(empty)
     try:
         with Nvml() as library:
-            driver, cuda = library.driver(), library.cuda()
-            reported = {**empty, "driver": driver, "cuda": cuda, **_or_error(library.cards)}
+            reported |= {"driver": library.driver(), "cuda": library.cuda()}
+            reported["cards"] = library.cards()
     except NvmlError as error:
-        reported = {**empty, "error": error.code}
+        reported["error"] = error.code
     if reported["error"] != NO_LIBRARY:
         return reported
-    told_by_program = program.query_nvidia_smi()
-    return (
-        {**empty, "by": "nvidia-smi", **told_by_program}
-        if told_by_program
-        else {**empty, "error": NO_LIBRARY}
-    )
+    by_program = query_nvidia_smi() or {"by": "nvml", "error": NO_LIBRARY}
+    return {**empty, "by": "nvidia-smi", **by_program}
 
 
-def _or_error(cards: Callable[[], list[dict[str, Any]]]) -> dict[str, Any]:
-    try:
-        return {"cards": cards()}
-    except NvmlError as error:
-        return {"error": error.code}
-
-
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "D01": _opens,
-    "D02": _version,
+    "D02": lambda context: {"driver.version": _survey(context)["driver"]},
     "D03": _model,
     "D04": _memory,
-    "D05": _memory_errors,
+    "D05": _of_cards("ecc", "uncorrected", "remap_pending", "remap_failed", "retired_pending"),
     "D06": _clocks,
-    "D07": _recovery,
-    "D08": _others,
-    "D09": _settings,
-    "D11": _kernel_log,
+    "D07": _of_cards("recovery", "fabric"),
+    "D08": _of_cards("used_bytes", "total_bytes", "holders"),
+    "D09": _of_cards(*_SETTINGS),
+    "D11": lambda context: {"nvml.xids": read_xids(context.root)},
 }

@@ -6,12 +6,12 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ..context import ObserverContext
+from ..model import Readings
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-"""In this order Python asks for a temporary folder (its tempfile)."""
+"""The variables of the temporary folder, in the order of Python's tempfile."""
 
 
 def hf_cache(context: ObserverContext) -> str:
@@ -30,7 +30,7 @@ def working_folder() -> str | None:
         return None
 
 
-def observe_folders(context: ObserverContext) -> dict[str, Any]:
+def observe_folders(context: ObserverContext) -> Readings:
     """Return the state of each folder as words, and the variable that names the temporary one."""
     by = next((name for name in _TEMPORARY if context.environ.get(name)), None)
     temporary, working = Path(context.environ[by]) if by else context.root / "tmp", working_folder()
@@ -51,14 +51,15 @@ def observe_folders(context: ObserverContext) -> dict[str, Any]:
 
 def describe_writability(folder: Path) -> str:
     """Return "writable", "can be made" (in the nearest existing folder), or why not."""
-    there = next(
-        (one for one in (folder, *folder.parents) if describe_path(one) != "absent"), folder
+    existing = next(
+        (parent for parent in (folder, *folder.parents) if describe_path(parent) != "absent"),
+        folder,
     )
-    if (found := describe_path(there)) != "folder":
-        return found
+    if (state := describe_path(existing)) != "folder":
+        return state
     try:
-        with tempfile.TemporaryFile(dir=there):
-            return "writable" if there == folder else "can be made"
+        with tempfile.TemporaryFile(dir=existing):
+            return "writable" if existing == folder else "can be made"
     except OSError as error:
         return f"not writable: {error.strerror}"
 
@@ -66,12 +67,12 @@ def describe_writability(folder: Path) -> str:
 def describe_path(path: Path) -> str:
     """Return "folder", "not a folder", "absent", or "not reachable: WHY"."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except OSError as error:
         return f"not reachable: {error.strerror}"
-    return "folder" if stat.S_ISDIR(found.st_mode) else "not a folder"
+    return "folder" if stat.S_ISDIR(status.st_mode) else "not a folder"
 
 
 def _runs_programs(folder: Path) -> bool | None:
@@ -93,7 +94,7 @@ def free_space(path: Path) -> tuple[int | None, int | None]:
     reported = _file_system(path)
     if reported is None:
         return None, None
-    # A file system without a table of files (btrfs, many network ones) tells none at all.
+    # A file system without a table of files (btrfs, many network ones) reports zero inodes.
     return reported.f_bavail * reported.f_frsize, reported.f_favail if reported.f_files else None
 
 

@@ -1,18 +1,20 @@
-"""Looks at the host: system, CPU, memory, disk, limits, declared paths, variables and secrets."""
+"""Observes the host: system, CPU, memory, disk, limits, declared paths and variables."""
 
 from __future__ import annotations
 
+import contextlib
 import locale
 import os
 import platform
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from ..context import Observer, ObserverContext
-from . import credentials, folders, host_context, limits
-from .cgroups import cpu_quota, memory_limit
+from ..context import ObserverContext
+from ..model import Readings
+from ..text_files import find_number, read_text
+from . import credentials, folders, host_context
+from .cgroups import cpu_quota, memory_limit, process_limit
 from .variables import HARMFUL_VARIABLES, SHOWN_VALUES, harmful_part
 
 _ISA_FLAGS = (
@@ -39,12 +41,12 @@ _CACHES = {
     "torch": ("TORCH_HOME", "XDG_CACHE_HOME"),
     "Triton": ("TRITON_CACHE_DIR", "TRITON_HOME"),
 }
-"""What keeps a cache in the home folder, and the variables of which one takes it elsewhere
-(huggingface_hub, constants; torch, hub; triton, knobs).
+"""Caches in the home folder, and the variables of which one puts it elsewhere (huggingface_hub,
+constants; torch, hub; triton, knobs).
 """
 
 
-def _system(context: ObserverContext) -> dict[str, Any]:
+def _system(context: ObserverContext) -> Readings:
     release = _os_release(context.root)
     machine = _MACHINES.get(platform.machine().lower(), platform.machine().lower())
     return {
@@ -55,16 +57,12 @@ def _system(context: ObserverContext) -> dict[str, Any]:
 
 
 def _os_release(root: Path) -> dict[str, str]:
-    for place in ("etc/os-release", "usr/lib/os-release"):
-        lines = _text(root / place).splitlines()
-        if lines:
-            return {
-                key: value.strip("\"'") for key, _, value in (line.partition("=") for line in lines)
-            }
-    return {}
+    text = read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")
+    fields = (line.partition("=") for line in text.splitlines())
+    return {key: value.strip("\"'") for key, _, value in fields}
 
 
-def _libc(_bench: ObserverContext) -> dict[str, Any]:
+def _libc(_bench: ObserverContext) -> Readings:
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (AttributeError, ValueError, OSError):
@@ -72,7 +70,7 @@ def _libc(_bench: ObserverContext) -> dict[str, Any]:
     return {"host.glibc": text.split()[-1] if text.startswith("glibc") else None}
 
 
-def _cpu(context: ObserverContext) -> dict[str, Any]:
+def _cpu(context: ObserverContext) -> Readings:
     affinity = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -89,24 +87,23 @@ def _cpu(context: ObserverContext) -> dict[str, Any]:
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    first = _text(root / "proc/cpuinfo").split("\n\n")[0]
+    first = read_text(root / "proc/cpuinfo").split("\n\n")[0]
     return {
         key.strip(): value.strip()
         for key, _, value in (line.partition(":") for line in first.splitlines())
     }
 
 
-def _memory(context: ObserverContext) -> dict[str, Any]:
-    total = None
-    for line in _text(context.root / "proc/meminfo").splitlines():
-        if line.startswith("MemTotal:"):
-            total = int(line.split()[1]) * 1024
-    if total is None:
+def _memory(context: ObserverContext) -> Readings:
+    kibibytes = find_number(read_text(context.root / "proc/meminfo"), "MemTotal:")
+    if kibibytes is None:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    else:
+        total = kibibytes * 1024
     return {"host.ram_bytes": total, "host.cgroup_ram_bytes": memory_limit(context.root)}
 
 
-def _disk(context: ObserverContext) -> dict[str, Any]:
+def _disk(context: ObserverContext) -> Readings:
     places = {
         "environment": context.expected.python_prefix,
         "tmp": tempfile.gettempdir(),
@@ -115,51 +112,37 @@ def _disk(context: ObserverContext) -> dict[str, Any]:
     if context.expected.target.get("kind") == "local" and (working := folders.working_folder()):
         places["working"] = working
     places.update({f"path.{name}": path for name, path in context.expected.paths.items()})
-    # What is mounted read-only (an image in squashfs) has no room and needs none; W01 and W03 tell
-    # which folders should take files.
-    packed = [
-        name
-        for name, path in places.items()
-        if not name.startswith("path.") and folders.is_read_only(Path(path))
-    ]
-    reported = {
-        name: folders.free_space(Path(path)) for name, path in places.items() if name not in packed
-    }
-    files = {
-        f"disk.{name}.free_files": count
-        for name, (_, count) in reported.items()
-        if count is not None
-    }
-    return {
-        **{f"disk.{name}.free_bytes": size for name, (size, _) in reported.items()},
-        **files,
-        **{f"disk.{name}.read_only": True for name in packed},
-    }
+    # What is mounted read-only (an image in squashfs) needs no free space; W01 and W03 show which
+    # folders have to be writable.
+    readings: Readings = {}
+    for name, path in places.items():
+        if not name.startswith("path.") and folders.is_read_only(Path(path)):
+            readings[f"disk.{name}.read_only"] = True
+            continue
+        readings[f"disk.{name}.free_bytes"], files = folders.free_space(Path(path))
+        if files is not None:
+            readings[f"disk.{name}.free_files"] = files
+    return readings
 
 
-def _shared_memory(context: ObserverContext) -> dict[str, Any]:
+def _shared_memory(context: ObserverContext) -> Readings:
     folder = context.root / "dev/shm"
     if not sys.platform.startswith("linux"):
         return {"host.shm_bytes": None, "_shm.applies": False}
-    try:
+    size, left, state = 0, 0, "absent"
+    with contextlib.suppress(FileNotFoundError):
         usage = os.statvfs(folder)
-    except FileNotFoundError:
-        return {
-            "host.shm_bytes": 0,
-            "host.shm_free_bytes": 0,
-            "host.shm_state": "absent",
-            "_shm.applies": True,
-        }
-    size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+        size, left = usage.f_blocks * usage.f_frsize, usage.f_bavail * usage.f_frsize
+        state = folders.describe_writability(folder)
     return {
         "host.shm_bytes": size,
         "host.shm_free_bytes": left,
-        "host.shm_state": folders.describe_writability(folder),
+        "host.shm_state": state,
         "_shm.applies": True,
     }
 
 
-def _open_files(_bench: ObserverContext) -> dict[str, Any]:
+def _open_files(_bench: ObserverContext) -> Readings:
     try:
         import resource
     except ImportError:
@@ -167,7 +150,7 @@ def _open_files(_bench: ObserverContext) -> dict[str, Any]:
     return {"host.nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[0]}
 
 
-def _person(context: ObserverContext) -> dict[str, Any]:
+def _person(context: ObserverContext) -> Readings:
     home = os.path.expanduser("~")
     umask = os.umask(0o077)
     os.umask(umask)
@@ -177,7 +160,7 @@ def _person(context: ObserverContext) -> dict[str, Any]:
         "user.caches_in_home": [
             name
             for name, variables in _CACHES.items()
-            if not any(context.environ.get(one) for one in variables)
+            if not any(context.environ.get(variable) for variable in variables)
         ],
         "user.is_root": getattr(os, "geteuid", lambda: -1)() == 0,
         "user.umask": f"{umask:04o}",
@@ -193,19 +176,21 @@ def _takes_files(folder: str) -> bool:
         return False
 
 
-def _declared_paths(context: ObserverContext) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _declared_paths(context: ObserverContext) -> Readings:
+    readings: Readings = {}
     for name, text in context.expected.paths.items():
         path = Path(text)
-        found[f"path.{name}.state"] = _path_state(path, context.expected.nonce)
-        found[f"path.{name}.link"] = os.path.realpath(path) != os.path.normpath(path)
-        found[f"path.{name}.filesystem"] = _filesystem(context.root, path)
-    return found
+        readings |= {
+            f"path.{name}.state": _path_state(path, context.expected.nonce),
+            f"path.{name}.link": os.path.realpath(path) != os.path.normpath(path),
+            f"path.{name}.filesystem": _filesystem(context.root, path),
+        }
+    return readings
 
 
 def _path_state(path: Path, nonce: str) -> str:
-    if (found := folders.describe_path(path)) != "folder":
-        return found
+    if (state := folders.describe_path(path)) != "folder":
+        return state
     first = path / f".provision-probe-{nonce[:12]}-{os.getpid()}"
     second = first.with_name(first.name + "-renamed")
     try:
@@ -216,22 +201,16 @@ def _path_state(path: Path, nonce: str) -> str:
         os.rename(first, second)
         second.unlink()
     except OSError as error:
-        _remove(first, second)
+        for file in (first, second):
+            with contextlib.suppress(OSError):
+                file.unlink()
         return f"not writable: {error.strerror}"
     return "writable"
 
 
-def _remove(*files: Path) -> None:
-    for file in files:
-        try:
-            file.unlink()
-        except OSError:
-            continue
-
-
 def _filesystem(root: Path, path: Path) -> str | None:
     real, best, kind = os.path.realpath(path), "", None
-    for line in _text(root / "proc/self/mountinfo").splitlines():
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
         fields = line.split()
         mount = fields[4].replace("\\040", " ")
         inside = real == mount or real.startswith(mount.rstrip("/") + "/")
@@ -240,16 +219,16 @@ def _filesystem(root: Path, path: Path) -> str | None:
     return kind
 
 
-def _harmful_variables(context: ObserverContext) -> dict[str, Any]:
-    found = {}
+def _harmful_variables(context: ObserverContext) -> Readings:
+    readings = {}
     for name in HARMFUL_VARIABLES:
         value = harmful_part(name, context.environ.get(name, ""), context.root)
         if value and name not in context.expected.env:
-            found[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
-    return found
+            readings[f"env.{name}"] = value if name in SHOWN_VALUES else "set"
+    return readings
 
 
-def _declared_variables(context: ObserverContext) -> dict[str, Any]:
+def _declared_variables(context: ObserverContext) -> Readings:
     secret = frozenset(context.expected.secrets)
     return {
         f"declared_env.{name}": "set" if name in secret else context.environ.get(name)
@@ -257,14 +236,32 @@ def _declared_variables(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _text(path: Path) -> str:
+_LIMITS = {
+    "host.address_space_bytes": "RLIMIT_AS",
+    "host.file_size_bytes": "RLIMIT_FSIZE",
+    "host.cpu_time_s": "RLIMIT_CPU",
+    "host.nproc": "RLIMIT_NPROC",
+}
+
+
+def _limits(context: ObserverContext) -> Readings:
+    """Return each soft limit, None for unlimited, and the processes left in the control group."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+        import resource
+    except ImportError:
+        return {**dict.fromkeys(_LIMITS), "host.pids": None}
+    values = {
+        key: resource.getrlimit(getattr(resource, name))[0]
+        for key, name in _LIMITS.items()
+        if hasattr(resource, name)
+    }
+    limits = {
+        key: None if value == resource.RLIM_INFINITY else value for key, value in values.items()
+    }
+    return {**dict.fromkeys(_LIMITS), **limits, "host.pids": process_limit(context.root)}
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "H01": _system,
     "H02": _libc,
     "H04": _cpu,
@@ -273,7 +270,7 @@ OBSERVERS: dict[str, Observer] = {
     "H07": _shared_memory,
     "H08": _open_files,
     "H10": _person,
-    "H12": limits.observe_limits,
+    "H12": _limits,
     "W01": _declared_paths,
     "W03": folders.observe_folders,
     "E01": _harmful_variables,

@@ -10,17 +10,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from ..checks.host import CLOCK_SKEW
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from ..own_code import own_program
+from ..text_files import read_text
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
 
 _TRUE = ("1", "true", "yes", "on")
-"""What huggingface_hub and transformers take for yes (their constants)."""
+"""Values that huggingface_hub and transformers take for yes (their constants)."""
 _GVISOR = ("4.4.0", "#1 SMP Sun Jan 10 15:06:54 PST 2016")
-"""The release and version that gVisor tells of itself on any host (google/gvisor,
+"""The release and version that gVisor reports on any host (google/gvisor,
 pkg/sentry/kernel/version.go).
 """
 _CONTAINERS = (
@@ -45,7 +46,7 @@ _ASK = "import json, os, sys; json.dump(dict(os.environ), sys.stdout)"
 _MARK = "provision-login-shell:"
 
 
-def _kernel(_bench: ObserverContext) -> dict[str, Any]:
+def _kernel(_bench: ObserverContext) -> Readings:
     release = platform.release()
     return {
         "host.kernel": release,
@@ -53,38 +54,26 @@ def _kernel(_bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _clock(context: ObserverContext) -> dict[str, Any]:
+def _clock(context: ObserverContext) -> Readings:
     """Return how far the newest older file is in the future; negative if the clock is right."""
     prefix, archive = context.expected.python_prefix, own_program()
     files = [os.path.join(prefix, "pyvenv.cfg"), context.expected.provenance_file]
-    files += (
-        [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")]
-        if archive
-        else []
-    )
-    stamps = {name: stamp for name in files if (stamp := _changed(name)) is not None}
-    newest = max(stamps, key=lambda name: stamps[name], default=None)
-    ahead = stamps[newest] - time.time() if newest is not None else None
+    if archive:
+        files += [str(archive), os.path.join(os.path.dirname(archive), "expectations.json")]
+    stamps = {os.stat(name).st_mtime: name for name in files if os.path.exists(name)}
+    newest = max(stamps, default=None)
+    ahead = None if newest is None else newest - time.time()
     return {
         "clock.behind": ahead is not None and ahead > CLOCK_SKEW.value,
         "_clock.ahead_s": ahead,
-        "_clock.file": newest,
+        "_clock.file": stamps.get(newest or 0.0),
     }
 
 
-def _changed(name: str) -> float | None:
-    try:
-        return os.stat(name).st_mtime
-    except OSError:
-        return None
-
-
-def _place(context: ObserverContext) -> dict[str, Any]:
-    vendor = (
-        f"{_text(context.root / 'sys/class/dmi/id/sys_vendor')} "
-        f"{_text(context.root / 'sys/class/dmi/id/product_name')}".lower()
-    )
-    # os.path.exists: a mark that this user may not see is none, where Path.exists raises.
+def _place(context: ObserverContext) -> Readings:
+    folder = context.root / "sys/class/dmi/id"
+    vendor = f"{read_text(folder / 'sys_vendor')} {read_text(folder / 'product_name')}".lower()
+    # os.path.exists: a mark that this user may not see does not count; Path.exists raises then.
     workbench = any(
         os.path.exists(context.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
     )
@@ -94,21 +83,26 @@ def _place(context: ObserverContext) -> dict[str, Any]:
         "host.container": next(
             (kind for kind, marker in _CONTAINERS if os.path.exists(context.root / marker)), None
         ),
-        "host.machine": next((name for name, words in _VENDORS if words in vendor), None)
+        "host.machine": next((name for name, text in _VENDORS if text in vendor), None)
         or _hypervisor(context.root),
     }
 
 
 def _hypervisor(root: Path) -> str | None:
-    if re.search(r"-fc\d*\b", _text(root / "proc/sys/kernel/osrelease")):
+    if re.search(r"-fc\d*\b", read_text(root / "proc/sys/kernel/osrelease")):
         return "Firecracker"
     flags = next(
-        (line for line in _text(root / "proc/cpuinfo").splitlines() if line.startswith("flags")), ""
+        (
+            line
+            for line in read_text(root / "proc/cpuinfo").splitlines()
+            if line.startswith("flags")
+        ),
+        "",
     )
     return "a virtual machine" if "hypervisor" in flags.split() else None
 
 
-def _login_shell(context: ObserverContext) -> dict[str, Any]:
+def _login_shell(context: ObserverContext) -> Readings:
     """Return what a new login shell sets differently from the spec, or harmfully."""
     reported = _environment_of_shell(context)
     if reported is None:
@@ -136,21 +130,18 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
         user = pwd.getpwuid(os.getuid())
     except (ImportError, KeyError):
         return None
-    shell = (
-        user.pw_shell
-        if os.path.basename(user.pw_shell) in ("sh", "bash", "dash", "zsh", "ksh")
-        else "/bin/sh"
-    )
-    # Nothing of ours is handed on: the shell has to find all by itself, as one does that a person
-    # opens.
+    shell = user.pw_shell
+    if os.path.basename(shell) not in ("sh", "bash", "dash", "zsh", "ksh"):
+        shell = "/bin/sh"
+    # No variable of this process is inherited: a shell that a person opens starts without them too.
     clean = {
         "HOME": context.environ.get("HOME") or user.pw_dir,
         "USER": user.pw_name,
         "LOGNAME": user.pw_name,
         "SHELL": shell,
         "TERM": "dumb",
+        "PATH": os.defpath,
     }
-    clean["PATH"] = os.defpath
     command = [shell, "-lc", f'printf "%s" {_MARK}; exec "$0" -I -S -c "$1"', sys.executable, _ASK]
     try:
         answer = subprocess.run(
@@ -163,13 +154,13 @@ def _environment_of_shell(context: ObserverContext) -> dict[str, str] | None:
             check=False,
             cwd="/",
         )
-        found: dict[str, str] = json.loads(answer.stdout.rpartition(_MARK)[2])
+        variables: dict[str, str] = json.loads(answer.stdout.rpartition(_MARK)[2])
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return found
+    return variables
 
 
-def _offline(context: ObserverContext) -> dict[str, Any]:
+def _offline(context: ObserverContext) -> Readings:
     return {
         "hub.offline_by": [
             name for name in OFFLINE_VARIABLES if context.environ.get(name, "").lower() in _TRUE
@@ -177,31 +168,20 @@ def _offline(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _hub(context: ObserverContext) -> dict[str, Any]:
-    # Loaded by the deep tier alone: what speaks HTTP costs more than all the rest here.
+def _hub(context: ObserverContext) -> Readings:
+    # Imported by the deep tier alone: the HTTP client costs more than all other imports here.
     from .network import observe_hub
 
     return observe_hub(context)
 
 
-def _answer(_bench: ObserverContext) -> dict[str, Any]:
-    """Nothing new: what was found on the way to the hub is judged a second time, for its answer."""
-    return {}
-
-
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "H03": _kernel,
     "H09": _clock,
     "H11": _place,
     "W02": _login_shell,
     "E03": _offline,
     "X01": _hub,
-    "X02": _answer,
+    # Judged from the readings of X01.
+    "X02": lambda _: {},
 }

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 from ...core.versions import UnreadableVersion, normalize_name, read_version
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..inventory import Distribution, active_distributions, find_distributions, modules_to_import
+from ..model import Readings
 
 
-def _import_package(context: ObserverContext) -> dict[str, Any]:
+def _import_package(context: ObserverContext) -> Readings:
     name = context.subject or ""
     dists = context.memo.get("dists")
     if dists is None:
@@ -62,8 +62,8 @@ def _live(dist: Distribution, module: ModuleType) -> list[str] | None:
         )
     except UnreadableVersion:
         return None
-    releases = {(*one.release, 0, 0)[:3] for one in pair}
+    releases = {(*version.release, 0, 0)[:3] for version in pair}
     return [str(reported), dist.version] if len(releases) > 1 else None
 
 
-OBSERVERS: dict[str, Observer] = {"P06": _import_package}
+OBSERVERS = {"P06": _import_package}

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 from dataclasses import dataclass
-from typing import Any
 
 from ..context import ObserverContext
 from ..inventory import Distribution, find_distributions
+from ..model import Readings
 
 MAX_NAMED = 20
 """Most names in one reading."""
@@ -31,25 +31,25 @@ def read_conda_packages(context: ObserverContext) -> dict[str, CondaProvidedPack
     packages = read_install_result(context.expected.provenance_file).get("packages")
     reported = packages if isinstance(packages, dict) else {}
     of_conda = {
-        name: one
-        for name, one in reported.items()
-        if isinstance(one, dict) and str(one.get("conda")) in context.expected.conda
+        name: package
+        for name, package in reported.items()
+        if isinstance(package, dict) and str(package.get("conda")) in context.expected.conda
     }
-    found = {}
-    for name, one in of_conda.items():
-        remade, version = one.get("remade"), one.get("version")
+    provided = {}
+    for name, package in of_conda.items():
+        remade, version = package.get("remade"), package.get("version")
         paths = (
             [path for path in remade if isinstance(path, str)] if isinstance(remade, list) else []
         )
         if isinstance(version, str):
-            found[str(name)] = CondaProvidedPackage(
+            provided[str(name)] = CondaProvidedPackage(
                 version,
                 frozenset(os.path.normpath(os.path.join(sys.prefix, path)) for path in paths),
             )
-    return found or None
+    return provided or None
 
 
-def read_install_result(path: str) -> dict[str, Any]:
+def read_install_result(path: str) -> Readings:
     """Return the installer's result; {} if it cannot be read."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -60,7 +60,7 @@ def read_install_result(path: str) -> dict[str, Any]:
 
 
 def is_own_environment(context: ObserverContext) -> bool:
-    """Return whether the environment holds what the lock names, and nothing of an image."""
+    """Return whether the environment has only what the lock names, and nothing of an image."""
     return sys.prefix != sys.base_prefix and not context.expected.shared
 
 

@@ -31,7 +31,7 @@ def read_xids(root: Path) -> list[int] | None:
 
 
 def _records(handle: int) -> list[bytes]:
-    found = []
+    records = []
     for _ in range(_MOST_RECORDS):
         try:
             record = os.read(handle, _RECORD)
@@ -42,5 +42,5 @@ def _records(handle: int) -> list[bytes]:
             continue
         if not record:
             break
-        found.append(record)
-    return found
+        records.append(record)
+    return records

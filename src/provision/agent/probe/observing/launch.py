@@ -10,10 +10,9 @@ from dataclasses import replace
 from importlib import import_module
 from json import dumps, loads
 from pathlib import Path
-from typing import Any
 
-from ..context import Observer, ObserverContext
-from ..model import Proof
+from ..context import ObserverContext
+from ..model import Proof, Readings
 from ..own_code import own_program
 from ..proofs.launch import (
     ACCELERATE_FILE,
@@ -27,6 +26,7 @@ from ..proofs.launch import (
 )
 from ..proofs.rank_worker import PATIENCE_S, WEIGHTS, shared_recipe, stuck_frames, write_task
 from ..proofs.recipe import Recipe, prepare_environment, scratch_folder
+from ..text_files import read_text
 
 _PACKAGE = __name__.removesuffix(".observing.launch")
 _STARTER = """import sys
@@ -39,7 +39,7 @@ main(sys.argv[2])
 _ENDS = 5
 
 
-def _strategy(context: ObserverContext) -> dict[str, Any]:
+def _strategy(context: ObserverContext) -> Readings:
     launch = Launch.of(context.expected)
     if reason_not_testable(launch):
         return {}
@@ -47,12 +47,11 @@ def _strategy(context: ObserverContext) -> dict[str, Any]:
     module = "trainer" if context.expected.proof is Proof.HF_TRAINER else "loop"
     recipe = shared_recipe(Recipe.of(context.expected), launch)
     folder = scratch_folder(context.scratch, "launch")
-    ranks = run_launcher(launch, recipe, module, folder, _environment(context))
-    found = launch_readings(ranks)
+    readings = launch_readings(run_launcher(launch, recipe, module, folder, _environment(context)))
     if launch.strategy == "ddp":
-        found["launch.weights_error"] = _error(context, folder, recipe, module)
+        readings["launch.weights_error"] = _error(context, folder, recipe, module)
     return {
-        **found,
+        **readings,
         "launch.by": launch.effective_launcher,
         "launch.run_s": time.perf_counter() - began,
     }
@@ -60,7 +59,7 @@ def _strategy(context: ObserverContext) -> dict[str, Any]:
 
 def run_launcher(
     launch: Launch, recipe: Recipe, module: str, folder: Path, environ: dict[str, str]
-) -> list[dict[str, Any]]:
+) -> list[Readings]:
     """Train with the declared launcher; return each process's notes. Raises RuntimeError."""
     (folder / ACCELERATE_FILE).write_text(
         to_yaml(accelerate_configuration(launch)), encoding="utf-8"
@@ -69,9 +68,15 @@ def run_launcher(
     task = write_task(
         folder, recipe, module, _turned_on(launch, folder), whole=launch.strategy == "ddp"
     )
-    program = (str(folder / "rank.py"), str(_root()), str(task))
     command = launch_command_by_modules(
-        launch, sys.executable, program, str(folder / ACCELERATE_FILE)
+        launch,
+        sys.executable,
+        (
+            str(folder / "rank.py"),
+            str(own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]),
+            str(task),
+        ),
+        str(folder / ACCELERATE_FILE),
     )
     with open(folder / "launch.log", "wb") as log:
         ended = subprocess.run(
@@ -83,22 +88,22 @@ def run_launcher(
             timeout=PATIENCE_S + 30,
             check=False,
         )
-    said = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
+    notes = [loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("rank-*.json"))]
     if stuck := stuck_frames(folder):
         raise TimeoutError(f"the processes did not end within {PATIENCE_S} s: {'; '.join(stuck)}")
-    errors = [rank["error"] for rank in said if "error" in rank]
-    if errors or ended.returncode or not said:
+    errors = [rank["error"] for rank in notes if "error" in rank]
+    if errors or ended.returncode or not notes:
         # The first to fail has the reason; the others only lost it.
         raise RuntimeError(
             errors[0]
             if errors
             else f"{launch.effective_launcher} ended with {ended.returncode}: "
-            f"{_last_words(folder / 'launch.log')}"
+            f"{_last_error(folder / 'launch.log')}"
         )
-    return said
+    return notes
 
 
-def launch_readings(ranks: list[dict[str, Any]]) -> dict[str, Any]:
+def launch_readings(ranks: list[Readings]) -> Readings:
     """Return the notes of the processes as readings."""
     losses = ranks[0]["losses"]
     return {
@@ -118,7 +123,7 @@ def _environment(context: ObserverContext) -> dict[str, str]:
     return environ
 
 
-def _turned_on(launch: Launch, folder: Path) -> dict[str, Any]:
+def _turned_on(launch: Launch, folder: Path) -> Readings:
     """The arguments that turn a strategy on where accelerate's file does not."""
     if not launch.trainer or launch.effective_launcher == "accelerate":
         return {}
@@ -136,7 +141,7 @@ def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) 
     import torch
 
     alone = replace(recipe, batch=recipe.batch * recipe.ranks, ranks=1)
-    built = import_module(f"..proofs.{module}", __package__).Build(
+    built = import_module(f"..proofs.{module}", __package__).Run(
         alone, scratch_folder(folder, "alone"), {}
     )
     built.train()
@@ -148,17 +153,8 @@ def _error(context: ObserverContext, folder: Path, recipe: Recipe, module: str) 
     )
 
 
-def _root() -> Path:
-    """Return the sys.path entry from which a process can import this package."""
-    return own_program() or Path(__file__).parents[_PACKAGE.count(".") + 2]
-
-
-def _last_words(log: Path) -> str:
-    lines = [
-        line.strip()
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
-        if line.strip()
-    ]
+def _last_error(log: Path) -> str:
+    lines = [line.strip() for line in read_text(log).splitlines() if line.strip()]
     errors = [
         line
         for line in lines
@@ -167,4 +163,4 @@ def _last_words(log: Path) -> str:
     return (errors or lines or ["it said nothing"])[-1][:500]
 
 
-OBSERVERS: dict[str, Observer] = {"R13": _strategy}
+OBSERVERS = {"R13": _strategy}

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from glob import escape, glob
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from .variables import harmful_part
 
 _NAMES = (
@@ -21,7 +21,7 @@ _NAMES = (
     r"|nvshmem_host|c10\w*|torch\w*|gomp|iomp5|omp"
 )
 WATCHED_LIBRARIES = re.compile(rf"lib(?:{_NAMES})(?:-[0-9a-f]+)?\.so[\d.]*")
-"""What a wheel of torch brings or requires, and OpenMP runtimes; libcuda is the driver's."""
+"""Libraries of torch's wheel and its requirements, and OpenMP runtimes; libcuda is the driver's."""
 _OPENMP = re.compile(r"lib(gomp|iomp5|omp)(?![a-z])")
 _OF_SYSTEMS = ("/usr", "/usr/local")
 """Prefixes of interpreters that hold the system's libraries too: there only site-packages count as
@@ -29,11 +29,10 @@ the environment.
 """
 
 
-def _libraries(context: ObserverContext) -> dict[str, Any]:
+def _libraries(context: ObserverContext) -> Readings:
     """Return watched libraries outside the environment, and OpenMP runtimes; None if unknown.
 
-    A torch that does not import may have loaded them before it failed, and then they can tell
-    why.
+    A torch that does not import may have loaded them before it failed, and they can be the reason.
     """
     try:
         import_module("torch")
@@ -72,7 +71,7 @@ def _libraries(context: ObserverContext) -> dict[str, Any]:
 def _folders() -> list[str]:
     prefix = os.path.realpath(sys.prefix)
     return [
-        *(os.path.realpath(one) for one in _site_packages()),
+        *(os.path.realpath(folder) for folder in _site_packages()),
         *([prefix] if prefix not in _OF_SYSTEMS else []),
     ]
 
@@ -95,13 +94,13 @@ def _is_inside(path: str, folders: Iterable[str]) -> bool:
         return True
     # An installer may link each file into its cache; the kernel then names the file there.
     name = escape(os.path.basename(path))
-    places = (
-        one
+    matches = (
+        match
         for folder in folders
         for depth in ("*", "*/*", "*/*/*")
-        for one in glob(f"{escape(folder)}/{depth}/{name}")
+        for match in glob(f"{escape(folder)}/{depth}/{name}")
     )
-    return any(Path(one).resolve() == Path(path) for one in places)
+    return any(Path(match).resolve() == Path(path) for match in matches)
 
 
-OBSERVERS: dict[str, Observer] = {"P08": _libraries}
+OBSERVERS = {"P08": _libraries}

@@ -6,14 +6,15 @@ import multiprocessing
 import sys
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 
 _SAMPLES, _BATCH, _LENGTH = 64, 8, 131072
 _WORKERS = 2
 _PATIENCE_S = 100
 LARGE_BYTES = 128 * 1024**2
 """Own choice: 256 images of 224 x 224 pixels in fp32 are 154 MB; a container has 64 MiB of shared
-memory unless more is asked for (docker run --shm-size).
+memory by default (docker run --shm-size).
 """
 _PREFETCHED, _OF_A_TOKEN = 2, 3 * 8
 EXPECTED_SUM = _LENGTH * _SAMPLES * (_SAMPLES - 1) // 2
@@ -34,21 +35,15 @@ class BlockDataset:
         return torch.full((_LENGTH,), index, dtype=torch.int32)
 
 
-def _by_fork(_bench: ObserverContext) -> dict[str, Any]:
+def _by_fork(_bench: ObserverContext) -> Readings:
     # macOS offers fork, but its system libraries do not survive it.
     return _loaded("fork") if sys.platform.startswith("linux") else {"loaders.fork_sum": None}
 
 
-def _by_spawn(_bench: ObserverContext) -> dict[str, Any]:
-    return _loaded("spawn")
-
-
-def _by_forkserver(_bench: ObserverContext) -> dict[str, Any]:
-    return (
-        _loaded("forkserver")
-        if "forkserver" in multiprocessing.get_all_start_methods()
-        else {"loaders.forkserver_sum": None}
-    )
+def _by_forkserver(_bench: ObserverContext) -> Readings:
+    if "forkserver" in multiprocessing.get_all_start_methods():
+        return _loaded("forkserver")
+    return {"loaders.forkserver_sum": None}
 
 
 def prefetched_bytes(workers: int, batch: int | None, length: int | None) -> int:
@@ -77,25 +72,16 @@ class LargeItemDataset:
         return torch.full((self.count,), 7, dtype=torch.uint8)
 
 
-def _large(context: ObserverContext) -> dict[str, Any]:
-    from torch.utils.data import DataLoader
-
+def _large(context: ObserverContext) -> Readings:
     if not sys.platform.startswith("linux"):
         return {"loaders.large_right": None}
     training = context.expected.training
     count = prefetched_bytes(
         training.dataloader_workers, training.batch_size, training.sequence_length
     )
-    dataset: Any = LargeItemDataset(count)
-    # In a batch, even of one, the worker allocates the shared memory itself, as in a training: a
-    # failure there is told, and not waited for.
-    loader = DataLoader(
-        dataset,
-        batch_size=1,
-        num_workers=1,
-        multiprocessing_context=multiprocessing.get_context("fork"),
-        timeout=_PATIENCE_S,
-    )
+    # In a batch, even of one, the worker allocates the shared memory itself, as in a training, and
+    # reports a failure.
+    loader = _loader(LargeItemDataset(count), "fork", batch_size=1, num_workers=1)
     try:
         return {
             "loaders.large_right": [
@@ -105,31 +91,28 @@ def _large(context: ObserverContext) -> dict[str, Any]:
             "_loaders.large_error": "",
         }
     except RuntimeError as error:
-        # The worker's whole traceback is in the text; its last line says what happened.
+        # The worker's whole traceback is in the text; its last line is the error.
         return {
             "loaders.large_right": False,
             "_loaders.large_error": str(error).strip().splitlines()[-1],
         }
 
 
-def _loaded(method: str) -> dict[str, Any]:
-    from torch.utils.data import DataLoader
-
-    start_method = multiprocessing.get_context(method)
-    dataset: Any = BlockDataset()
-    loader = DataLoader(
-        dataset,
-        batch_size=_BATCH,
-        num_workers=_WORKERS,
-        multiprocessing_context=start_method,
-        timeout=_PATIENCE_S,
-    )
+def _loaded(method: str) -> Readings:
+    loader = _loader(BlockDataset(), method, batch_size=_BATCH, num_workers=_WORKERS)
     return {f"loaders.{method}_sum": sum(int(batch.long().sum()) for batch in loader)}
 
 
-OBSERVERS: dict[str, Observer] = {
+def _loader(dataset: Any, method: str, **sizes: int) -> Any:
+    from torch.utils.data import DataLoader
+
+    start_method = multiprocessing.get_context(method)
+    return DataLoader(dataset, multiprocessing_context=start_method, timeout=_PATIENCE_S, **sizes)
+
+
+OBSERVERS = {
     "L01": _by_fork,
-    "L02": _by_spawn,
+    "L02": lambda _: _loaded("spawn"),
     "L03": _by_forkserver,
     "L04": _large,
 }

@@ -6,6 +6,7 @@ import contextlib
 import sys
 from pathlib import Path
 
+from ..text_files import find_number, read_text
 from .cgroups import memory_limit, memory_used
 
 _KIB = 1024
@@ -16,8 +17,7 @@ def available_bytes(root: Path) -> int | None:
     free = _field(root / "proc/meminfo", "MemAvailable")
     limit, used = memory_limit(root), memory_used(root)
     left = max(0, limit - used) if limit is not None and used is not None else None
-    known = [one for one in (free, left) if one is not None]
-    return min(known, default=None)
+    return min([count for count in (free, left) if count is not None], default=None)
 
 
 class ProcessMemoryPeak:
@@ -30,7 +30,7 @@ class ProcessMemoryPeak:
         self._before = _field(Path("/proc/self/status"), "VmRSS") or 0
 
     def bytes(self) -> int | None:
-        """Return the bytes; None where the system does not tell."""
+        """Return the bytes; None if the system does not report them."""
         most = _field(Path("/proc/self/status"), "VmHWM")
         return max(0, most - self._before) if most is not None else None
 
@@ -50,8 +50,9 @@ class TorchMemoryPeak:
         import torch
 
         free, total = torch.cuda.mem_get_info()
-        beside = max(0, total - free - torch.cuda.memory_reserved())
-        return int(torch.cuda.max_memory_reserved() + beside)
+        return int(
+            torch.cuda.max_memory_reserved() + max(0, total - free - torch.cuda.memory_reserved())
+        )
 
 
 def limit_process_memory(available: int) -> None:
@@ -72,11 +73,5 @@ def limit_process_memory(available: int) -> None:
 
 
 def _field(file: Path, name: str) -> int | None:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    found = (line.split() for line in lines if line.startswith(f"{name}:"))
-    return next(
-        (int(words[1]) * _KIB for words in found if len(words) > 1 and words[1].isdigit()), None
-    )
+    number = find_number(read_text(file), f"{name}:")
+    return None if number is None else number * _KIB

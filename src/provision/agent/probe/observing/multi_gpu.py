@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..context import Observer, ObserverContext
-from ..own_code import own_program
+from ..context import ObserverContext
+from ..model import Environ, Readings
+from ..own_code import own_command
 from ..proofs.allreduce import read_rank_reports, read_steps, run_alone
 from ..proofs.recipe import scratch_folder
 from .tensors import device_of
@@ -26,17 +26,16 @@ _MESSAGES = (1 << 30, 4 << 30)
 class ProcessGroupRun:
     """Result of several processes: exit code (None: it hung), ranks' notes, end of the output.
 
-    `steps` tells how far each rank came (`proofs.adding.STEPS`; None: it did not even reach its
-    card).
+    `steps` has the last step of each rank (`proofs.allreduce.STEPS`; None: not even its card).
     """
 
     code: int | None
-    rank_reports: tuple[dict[str, Any], ...]
+    rank_reports: tuple[Readings, ...]
     tail: str
     steps: tuple[str | None, ...] = ()
 
 
-def _alone(context: ObserverContext) -> dict[str, Any]:
+def _alone(context: ObserverContext) -> Readings:
     return {
         "several.alone_wrong": run_alone("nccl", context.scratch)
         if device_of(context) == "cuda"
@@ -44,14 +43,14 @@ def _alone(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _sums(context: ObserverContext) -> dict[str, Any]:
+def _sums(context: ObserverContext) -> Readings:
     return readings_of("sums", _ran(context, "sums", ()))
 
 
-def _bandwidth(context: ObserverContext) -> dict[str, Any]:
+def _bandwidth(context: ObserverContext) -> Readings:
     run = _ran(context, "bandwidth", _MESSAGES)
     best = (
-        min((max(one["bus_gb_s"]) for one in run.rank_reports), default=None)
+        min((max(report["bus_gb_s"]) for report in run.rank_reports), default=None)
         if run and len(run.rank_reports) == context.expected.gpu_count
         else None
     )
@@ -71,14 +70,14 @@ def _ran(context: ObserverContext, name: str, sizes: Sequence[int]) -> ProcessGr
     )
 
 
-def readings_of(name: str, run: ProcessGroupRun | None) -> dict[str, Any]:
+def readings_of(name: str, run: ProcessGroupRun | None) -> Readings:
     """Return what a run of several processes means as readings."""
     if run is None:
         return {f"several.{name}_wrong": None}
     return {
-        f"several.{name}_wrong": sum(one["wrong"] for one in run.rank_reports),
+        f"several.{name}_wrong": sum(report["wrong"] for report in run.rank_reports),
         f"several.{name}_wrong_ranks": [
-            rank for rank, one in enumerate(run.rank_reports) if one["wrong"]
+            rank for rank, report in enumerate(run.rank_reports) if report["wrong"]
         ],
         f"several.{name}_ranks": len(run.rank_reports),
         f"several.{name}_exit": run.code,
@@ -88,18 +87,16 @@ def readings_of(name: str, run: ProcessGroupRun | None) -> dict[str, Any]:
 
 
 def rank_program(backend: str, folder: Path, sizes: Sequence[int]) -> list[str]:
-    """Return the words after torchrun's own that start this probe as a rank."""
-    archive = own_program()
-    probe = [str(archive)] if archive else ["-m", __package__.rpartition(".")[0]]
-    return [*probe, "rank", backend, str(folder), *(str(size) for size in sizes)]
+    """Return the arguments after torchrun's own that start this probe as a rank."""
+    return [*own_command(), "rank", backend, str(folder), *map(str, sizes)]
 
 
 def run_with_torchrun(
-    ranks: int, program: Sequence[str], folder: Path, environ: Mapping[str, str], patience_s: float
+    ranks: int, program: Sequence[str], folder: Path, environ: Environ, patience_s: float
 ) -> ProcessGroupRun:
     """Run a program in several processes with torchrun; end it after `patience_s`."""
-    # Without an address of its own torchrun asks for the machine's name, which not every machine
-    # can resolve (pytorch#150532).
+    # Without an address torchrun resolves the machine's name, which not every machine can
+    # (pytorch#150532).
     command = [
         sys.executable,
         "-m",
@@ -132,7 +129,7 @@ def _waited(process: subprocess.Popen[bytes], patience_s: float) -> int | None:
         return process.wait(patience_s)
     except subprocess.TimeoutExpired:
         pass
-    # torchrun ends its ranks when it is asked to end.
+    # torchrun ends its ranks on SIGTERM.
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(_GRACE_S)
@@ -157,4 +154,4 @@ def _tail(log: Path) -> str:
     return "; ".join(chosen)[-_TAIL:]
 
 
-OBSERVERS: dict[str, Observer] = {"C01": _alone, "C02": _sums, "C03": _bandwidth}
+OBSERVERS = {"C01": _alone, "C02": _sums, "C03": _bandwidth}

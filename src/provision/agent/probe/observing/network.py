@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from ..context import ObserverContext
+from ..model import Readings
 from .variables import HUB_PACKAGES, OFFLINE_VARIABLES
 
 PATIENCE_S = 3.0
@@ -29,7 +30,7 @@ _STEPS = {
 }
 
 
-def observe_hub(context: ObserverContext) -> dict[str, Any]:
+def observe_hub(context: ObserverContext) -> Readings:
     """Return the hub's address and the step that was reached; "" if it was not requested."""
     quiet = {
         "net.hub": None,
@@ -73,10 +74,10 @@ def _default_endpoint() -> str | None:
             )
         except OSError:
             continue
-        found = re.search(
+        match = re.search(
             r"^_?(?:HF_)?DEFAULT_ENDPOINT\s*=\s*[\"'](https?://[^\"']+)", text, re.MULTILINE
         )
-        return found[1] if found else None
+        return match[1] if match else None
     return None
 
 
@@ -97,10 +98,10 @@ def _proxy(address: SplitResult, context: ObserverContext) -> SplitResult | None
     return _address(reported if "://" in reported else f"http://{reported}")
 
 
-def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
+def _asked(address: SplitResult, proxy: SplitResult | None) -> Readings:
     host, port = address.hostname or "", address.port or (443 if address.scheme == "https" else 80)
     first = (proxy.hostname or "", proxy.port or 3128) if proxy else (host, port)
-    reported: dict[str, Any] = {"net.hub": host, "net.proxy": proxy is not None}
+    reported: Readings = {"net.hub": host, "net.proxy": proxy is not None}
     step = "name"
     try:
         _within(PATIENCE_S, lambda: socket.getaddrinfo(*first, type=socket.SOCK_STREAM))
@@ -128,7 +129,7 @@ def _asked(address: SplitResult, proxy: SplitResult | None) -> dict[str, Any]:
 
 def _answer(
     connection: http.client.HTTPConnection, address: SplitResult, through_proxy: bool
-) -> dict[str, Any]:
+) -> Readings:
     target = (
         f"{address.scheme}://{address.netloc}/"
         if through_proxy and address.scheme == "http"
@@ -149,7 +150,7 @@ def _answer(
 
 
 def _skew(date: str | None, now: float) -> int | None:
-    """Seconds by which this clock is ahead of the server's; None where it tells no time."""
+    """Seconds by which this clock is ahead of the server's; None if it sends no time."""
     try:
         return round(now - parsedate_to_datetime(date).timestamp()) if date else None
     except (TypeError, ValueError):
@@ -171,12 +172,12 @@ def _within(seconds: float, ask: Callable[[], _T]) -> _T:
 
     The system's look-up of names has no limit, so it is left in a thread that may hang.
     """
-    found: list[_T] = []
+    results: list[_T] = []
     raised: list[BaseException] = []
 
     def look() -> None:
         try:
-            found.append(ask())
+            results.append(ask())
         except BaseException as error:  # noqa: BLE001
             raised.append(error)
 
@@ -185,6 +186,6 @@ def _within(seconds: float, ask: Callable[[], _T]) -> _T:
     thread.join(seconds)
     if raised:
         raise raised[0]
-    if not found:
+    if not results:
         raise TimeoutError
-    return found[0]
+    return results[0]

@@ -1,4 +1,4 @@
-"""Computes what is known in float64, and tells how far off the device is."""
+"""Computes known results on the device, and measures their error against float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from ..proofs.recipe import weights_hash
 from .cards import CPU, ComputeDevice, measure_each_card, readings_of_worst, torch_cards
 from .tensors import (
@@ -35,7 +36,7 @@ scaled by the square root of the depth.
 _SHORT_SUMS = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 
 
-def _products(context: ObserverContext) -> dict[str, Any]:
+def _products(context: ObserverContext) -> Readings:
     with full_precision_sums():
         return _errors_of_products(context)
 
@@ -44,14 +45,14 @@ def _products(context: ObserverContext) -> dict[str, Any]:
 def full_precision_sums() -> Iterator[None]:
     """Let 16-bit products be summed in 32 bits: cuBLAS may split a product along its depth.
 
-    torch allows it unless told otherwise (its notes on numerical accuracy). Sound cards would
-    then miss torch's tolerances for single elements by thousands.
+    torch allows it by default (its notes on numerical accuracy). Sound cards would then miss
+    torch's tolerances for single elements by thousands.
     """
     import torch
 
     flags = torch.backends.cuda.matmul
     names = [name for name in _SHORT_SUMS if hasattr(flags, name)]
-    # Newer torch sets whether products are split at all with the same flag, and tells it under
+    # Newer torch sets whether products are split at all with the same flag, and reports it under
     # another name.
     before = {
         name: (getattr(flags, name), getattr(flags, f"{name}_split_k"))
@@ -68,7 +69,7 @@ def full_precision_sums() -> Iterator[None]:
             setattr(flags, name, was)
 
 
-def _errors_of_products(context: ObserverContext) -> dict[str, Any]:
+def _errors_of_products(context: ObserverContext) -> Readings:
     import torch
 
     cards = torch_cards(context)
@@ -80,15 +81,15 @@ def _errors_of_products(context: ObserverContext) -> dict[str, Any]:
         **({"fp16": torch.float16} if cards else {}),
     }
     sizes = {"": (_SHAPE, 1), **({"_large": (_LARGE, _EVERY)} if cards else {})}
-    found: list[dict[str, Any]] = [{} for _ in cards or [CPU]]
+    measured: list[Readings] = [{} for _ in cards or [CPU]]
     for name, kind in kinds.items():
         for size, (shape, every) in sizes.items():
-            for one, (error, outside) in zip(
-                found,
+            for readings, (error, outside) in zip(
+                measured,
                 product_errors(name, kind, cards or [CPU], shape, every, context.report_progress),
                 strict=True,
             ):
-                one.update(
+                readings.update(
                     {
                         f"numerics.{name}{size}_error": error,
                         f"numerics.{name}{size}_outside": outside,
@@ -96,7 +97,7 @@ def _errors_of_products(context: ObserverContext) -> dict[str, Any]:
                 )
     return {
         "numerics.device": "cuda" if cards else "cpu",
-        **readings_of_worst(cards, found, lambda one: -float(sum(one.values()))),
+        **readings_of_worst(cards, measured, lambda readings: -float(sum(readings.values()))),
     }
 
 
@@ -106,7 +107,7 @@ def product_errors(
     cards: Sequence[ComputeDevice],
     shape: ProductShape,
     every: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> list[tuple[float, int]]:
     """Return each card's relative error of a product, and its elements outside torch's tolerances.
 
@@ -122,14 +123,14 @@ def product_errors(
         difference = (multiply(left, right, card.device)[::every].double().cpu() - truth).abs()
         return float(difference.norm() / truth.norm()), int((~(difference <= allowed)).sum())
 
-    return measure_each_card(cards, compared, tell)
+    return measure_each_card(cards, compared, report)
 
 
 def multiply(left: Any, right: Any, device: str) -> Any:
     """Return the product of two matrices on a device."""
     import torch
 
-    # A result that is never written must not pass as zeros or as what the memory held before.
+    # A result that is never written must not pass as zeros or as earlier content of the memory.
     result = torch.full((len(left), right.shape[1]), float("nan"), dtype=left.dtype, device=device)
     torch.mm(left.to(device), right.to(device), out=result)
     return result
@@ -141,10 +142,10 @@ def _operands(kind: Any, shape: ProductShape = _SHAPE) -> tuple[Any, Any]:
     return left.to(kind), right.to(kind)
 
 
-def _signature(context: ObserverContext) -> dict[str, Any]:
+def _signature(context: ObserverContext) -> Readings:
     import torch
 
-    # The arithmetic is chosen by torch and by variables, for all cards alike: one tells it.
+    # The arithmetic is chosen by torch and by variables, for all cards alike: one is enough.
     ((error, _),) = product_errors(
         "fp32",
         torch.float32,
@@ -156,18 +157,18 @@ def _signature(context: ObserverContext) -> dict[str, Any]:
     return {"numerics.fp32_signature": error}
 
 
-def _convolutions(context: ObserverContext) -> dict[str, Any]:
+def _convolutions(context: ObserverContext) -> Readings:
     import torch
 
     device = device_of(context)
-    found = {"numerics.device": device, "numerics.conv_error": convolution_error(device)}
+    readings = {"numerics.device": device, "numerics.conv_error": convolution_error(device)}
     if device == "cuda":
         torch.backends.cudnn.enabled = False
         try:
-            found["numerics.conv_plain_error"] = convolution_error(device)
+            readings["numerics.conv_plain_error"] = convolution_error(device)
         finally:
             torch.backends.cudnn.enabled = True
-    return found
+    return readings
 
 
 def convolution_error(device: str) -> list[float]:
@@ -190,17 +191,17 @@ def _convolved(
     generator = seeded_generator()
     operands = [normal_tensor(inputs, generator), normal_tensor(weights, generator)]
     sides = []
-    for kind, place in ((torch.float64, "cpu"), (torch.float32, device)):
-        leaves = [one.to(place, kind).requires_grad_() for one in operands]
+    for kind, device_name in ((torch.float64, "cpu"), (torch.float32, device)):
+        leaves = [operand.to(device_name, kind).requires_grad_() for operand in operands]
         result = convolve(*leaves, padding=1)
-        upstream = normal_tensor(result.shape, seeded_generator(SEED + 1)).to(place, kind)
+        upstream = normal_tensor(result.shape, seeded_generator(SEED + 1)).to(device_name, kind)
         result.backward(upstream)
         sides.append([result, *(leaf.grad for leaf in leaves)])
     for truth, computed in zip(*sides, strict=True):
         yield relative_errors(computed, truth)
 
 
-def _short_products(context: ObserverContext) -> dict[str, Any]:
+def _short_products(context: ObserverContext) -> Readings:
     if "fp8" not in (context.memo.get("formats") or []):
         return {"numerics.fp8_error": None}
     try:
@@ -224,12 +225,12 @@ def fp8_error(device: str) -> list[float]:
 
     generator = seeded_generator()
     left, right = normal_tensor((256, 512), generator), normal_tensor((256, 512), generator)
-    left, right = (one.to(torch.float8_e4m3fn).to(device) for one in (left, right))
+    left, right = (matrix.to(torch.float8_e4m3fn).to(device) for matrix in (left, right))
     result = scaled_product(left, right.t(), torch.tensor(1.0, device=device))
     return list(relative_errors(result, left.cpu().double() @ right.cpu().double().t()))
 
 
-def scaled_product(left: Any, right: Any, one: Any) -> Any:
+def scaled_product(left: Any, right: Any, scale: Any) -> Any:
     """Multiply two fp8 matrices into bf16, both scaled; by the public function if torch has it."""
     import torch
 
@@ -237,22 +238,22 @@ def scaled_product(left: Any, right: Any, one: Any) -> Any:
     if hasattr(functional, "scaled_mm"):
         whole = functional.ScalingType.TensorWise
         return functional.scaled_mm(
-            left, right, one, whole, one, whole, output_dtype=torch.bfloat16
+            left, right, scale, whole, scale, whole, output_dtype=torch.bfloat16
         )
-    return torch._scaled_mm(left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    return torch._scaled_mm(left, right, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)
 
 
-def _twice(context: ObserverContext) -> dict[str, Any]:
+def _twice(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
     here = is_repeatable(CPU.device)
     if not cards:
         return {"numerics.repeats": here}
-    found = measure_each_card(
+    measured = measure_each_card(
         cards,
         lambda card: {"numerics.repeats": here and is_repeatable(card.device)},
         context.report_progress,
     )
-    return readings_of_worst(cards, found, lambda one: float(one["numerics.repeats"]))
+    return readings_of_worst(cards, measured, lambda one: float(one["numerics.repeats"]))
 
 
 def is_repeatable(device: str) -> bool:
@@ -266,7 +267,7 @@ def is_repeatable(device: str) -> bool:
     return all(torch.equal(left @ right, left @ right) for left, right in pairs)
 
 
-def _finite(context: ObserverContext) -> dict[str, Any]:
+def _finite(context: ObserverContext) -> Readings:
     device = device_of(context)
     kind = dtype_of(context.expected.training.precision, device)
     return {
@@ -277,7 +278,7 @@ def _finite(context: ObserverContext) -> dict[str, Any]:
 
 
 def count_non_finite(tensors: list[Any]) -> int:
-    """Return how many elements are no finite numbers."""
+    """Return how many elements are infinite or NaN."""
     return sum(int((~tensor.isfinite()).sum()) for tensor in tensors)
 
 
@@ -288,12 +289,12 @@ def compute_into_nan_memory(kind: Any, device: str) -> list[Any]:
     def empty() -> Any:
         return torch.full((64, 256), math.nan, dtype=kind, device=device)
 
-    one = normal_tensor((64, 256), seeded_generator()).to(kind).to(device)
+    operand = normal_tensor((64, 256), seeded_generator()).to(kind).to(device)
     outs = [empty() for _ in range(4)]
-    torch.add(one, one, out=outs[0])
-    torch.tanh(one, out=outs[1])
-    torch.mul(one, one, out=outs[2])
-    torch.softmax(one, -1, out=outs[3])
+    torch.add(operand, operand, out=outs[0])
+    torch.tanh(operand, out=outs[1])
+    torch.mul(operand, operand, out=outs[2])
+    torch.softmax(operand, -1, out=outs[3])
     return outs
 
 
@@ -305,13 +306,15 @@ def compute_gradients(kind: Any, device: str) -> list[Any]:
     network = torch.nn.Sequential(
         torch.nn.Linear(64, 128), torch.nn.LayerNorm(128), torch.nn.GELU(), torch.nn.Linear(128, 32)
     ).to(device, kind)
-    inputs = normal_tensor((32, 64), seeded_generator()).to(device, kind)
-    loss = torch.nn.functional.cross_entropy(network(inputs), torch.arange(32, device=device))
+    loss = torch.nn.functional.cross_entropy(
+        network(normal_tensor((32, 64), seeded_generator()).to(device, kind)),
+        torch.arange(32, device=device),
+    )
     loss.backward()
     return [loss.detach(), *(weight.grad for weight in network.parameters())]
 
 
-def _random(context: ObserverContext) -> dict[str, Any]:
+def _random(context: ObserverContext) -> Readings:
     devices = sorted({"cpu", device_of(context)})
     first, again, other = (
         {device: random_digest(device, seed) for device in devices}
@@ -336,10 +339,6 @@ def random_digest(device: str, seed: int) -> str:
     return weights_hash(
         {"drawn": torch.randint(2**31, (4096,), generator=generator, device=device)}
     )[:16]
-
-
-def _steps(context: ObserverContext) -> dict[str, Any]:
-    return {"numerics.steps_error": steps_error(device_of(context))}
 
 
 def steps_error(device: str) -> float:
@@ -368,7 +367,7 @@ def steps_error(device: str) -> float:
     )[0]
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "N01": _products,
     "N02": _signature,
     "N03": _convolutions,
@@ -376,5 +375,5 @@ OBSERVERS: dict[str, Observer] = {
     "N06": _twice,
     "N07": _finite,
     "N08": _random,
-    "N09": _steps,
+    "N09": lambda context: {"numerics.steps_error": steps_error(device_of(context))},
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 from ...core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
 from ...core.process import NOT_STARTED, TIMED_OUT, run_process
+from ..model import Readings
 
 _MIB = 2**20
 _TIMEOUT_S = 15
@@ -28,41 +28,15 @@ _MORE: tuple[tuple[str, ...], ...] = (
         "power.default_limit",
     ),
 )
-"""Asked apart: one name that this nvidia-smi does not know makes it refuse the whole question."""
+"""Separate queries: one name that this nvidia-smi does not know makes it refuse the whole query."""
 _MODES = {"Default": 0, "Prohibited": 2, "Exclusive_Process": 3}
-_UNTOLD: dict[str, Any] = dict.fromkeys(
-    (
-        *(
-            "name",
-            "pci",
-            "capability",
-            "total_bytes",
-            "used_bytes",
-            "ecc",
-            "uncorrected",
-            "remap_pending",
-            "remap_failed",
-            "recovery",
-            "fabric",
-        ),
-        *("uuid", "address", "retired_pending"),
-        *(
-            "reasons",
-            "mig",
-            "compute_mode",
-            "persistence",
-            "lanes",
-            "lanes_most",
-            "pcie_most",
-            "pcie_of_card",
-            "power_limit_mw",
-            "power_default_mw",
-        ),
-    )
+_UNREPORTED: Readings = dict.fromkeys(
+    ("remap_pending", "remap_failed", "recovery", "fabric", "pcie_most", "pcie_of_card")
 )
+"""Readings of NVML that nvidia-smi is not queried for."""
 
 
-def query_nvidia_smi() -> dict[str, Any] | None:
+def query_nvidia_smi() -> Readings | None:
     """Return `driver` and `cards`, or the exit code as `error`; None without nvidia-smi."""
     program = find_nvidia_smi(os.environ)
     if program is None:
@@ -74,7 +48,9 @@ def query_nvidia_smi() -> dict[str, Any] | None:
     for fields in _MORE:
         _, more = _query(program, fields)
         if len(more) == len(rows):
-            rows = [{**row, **one} for row, one in zip(rows, more, strict=True)]
+            rows = [
+                {**row, **fields_of_card} for row, fields_of_card in zip(rows, more, strict=True)
+            ]
     return {
         "error": None,
         "driver": rows[0]["driver_version"],
@@ -89,16 +65,17 @@ def _query(program: str, fields: Sequence[str]) -> tuple[int, list[dict[str, str
     return code, rows
 
 
-def _card(row: dict[str, str]) -> dict[str, Any]:
+def _card(row: dict[str, str]) -> Readings:
     pci, capability = row.get("pci.device_id", ""), row.get("compute_cap", "")
+    uuid, pages = row.get("uuid", ""), row.get("retired_pages.pending", "").lower()
     reasons = (
         row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""
     )
     return {
-        **_UNTOLD,
+        **_UNREPORTED,
         "name": row["name"] or None,
         "pci": f"{pci[6:]}:{pci[2:6]}".lower() if len(pci) == 10 else None,
-        "uuid": uuid if (uuid := row.get("uuid", "")).startswith("GPU-") else None,
+        "uuid": uuid if uuid.startswith("GPU-") else None,
         "address": row.get("pci.bus_id", "").lower() or None,
         "capability": capability if capability[:1].isdigit() else None,
         "total_bytes": _number(row["memory.total"], _MIB),
@@ -106,9 +83,7 @@ def _card(row: dict[str, str]) -> dict[str, Any]:
         "holders": [],
         "ecc": _switch(row.get("ecc.mode.current")),
         "uncorrected": _number(row.get("ecc.errors.uncorrected.volatile.total")),
-        "retired_pending": {"yes": True, "no": False}.get(
-            row.get("retired_pages.pending", "").lower()
-        ),
+        "retired_pending": {"yes": True, "no": False}.get(pages),
         "reasons": int(reasons, 16) if reasons.startswith("0x") else None,
         "mig": _switch(row.get("mig.mode.current")),
         "compute_mode": _MODES.get(row.get("compute_mode", "")),

@@ -6,7 +6,6 @@ import os
 import site
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ...core.record_audit import (
     FileComparison,
@@ -19,7 +18,7 @@ from ...core.record_audit import (
 )
 from ..context import ObserverContext
 from ..inventory import Distribution, active_distributions
-from ..model import Tier
+from ..model import Readings, Tier
 from .installed_set import (
     MAX_NAMED,
     inventory,
@@ -30,7 +29,7 @@ from .installed_set import (
 )
 
 
-def observe_files(context: ObserverContext) -> dict[str, Any]:
+def observe_files(context: ObserverContext) -> Readings:
     """Return how files differ from RECORDs and from the installer's note, and unlisted files.
 
     In the deep tiers, all files are read.
@@ -53,28 +52,30 @@ def observe_files(context: ObserverContext) -> dict[str, Any]:
         name: compare_files(records[winners[name].metadata], noted[name], hashed=hashed)
         for name in locked
     }
-    flawed = {file for one in compared.values() for file in one.flaws}
     fine = find_matching_files(
-        flawed, records.values(), hashed=any(one.hashed for one in compared.values())
+        {file for comparison in compared.values() for file in comparison.flaws},
+        records.values(),
+        hashed=any(comparison.hashed for comparison in compared.values()),
     )
-    found: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
-    for name, one in compared.items():
+    flaws_by_kind: dict[str, list[str]] = {"altered": [], "without_record": [], "never_fitted": []}
+    for name, comparison in compared.items():
         remade = brought[name].rebuilt_files if name in brought else frozenset()
-        kind = _kind_of_flaws(records[winners[name].metadata], noted[name], one)
-        found[kind] += [
+        kind = _kind_of_flaws(records[winners[name].metadata], noted[name], comparison)
+        flaws_by_kind[kind] += [
             f"{name}: {flaw}"
-            for file, flaw in one.flaws.items()
+            for file, flaw in comparison.flaws.items()
             if file not in fine and file not in remade
         ]
     stray_pth, stray = _stray(dists, records, own=is_own_environment(context))
     return {
-        "packages.files": sum(one.files for one in compared.values()),
-        **{f"packages.{kind}": flaws[:MAX_NAMED] for kind, flaws in found.items()},
+        "packages.files": sum(comparison.files for comparison in compared.values()),
+        **{f"packages.{kind}": flaws[:MAX_NAMED] for kind, flaws in flaws_by_kind.items()},
         "packages.stray_pth": stray_pth[:MAX_NAMED],
         "packages.stray": stray[:MAX_NAMED],
-        "_packages.altered_count": len(found["altered"]),
-        "_packages.hashed": sum(one.hashed for one in compared.values()),
-        "_packages.since_installed": bool(noted) and all(one.snapshot for one in noted.values()),
+        "_packages.altered_count": len(flaws_by_kind["altered"]),
+        "_packages.hashed": sum(comparison.hashed for comparison in compared.values()),
+        "_packages.since_installed": bool(noted)
+        and all(comparison.snapshot for comparison in noted.values()),
         "_packages.own": is_own_environment(context),
     }
 
@@ -100,7 +101,9 @@ def _stray(
     prefix = os.path.realpath(sys.prefix)
     pth: list[str] = []
     others: list[str] = []
-    for folder in dict.fromkeys(os.path.realpath(one) for one in site.getsitepackages()):
+    for folder in dict.fromkeys(
+        os.path.realpath(folder_name) for folder_name in site.getsitepackages()
+    ):
         if is_below(folder, prefix) or not own:
             more_pth, more = find_unlisted_files(
                 folder,

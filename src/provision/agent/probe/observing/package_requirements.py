@@ -3,99 +3,65 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
-from typing import Any
 
 from ...core.versions import UnreadableVersion, specifier_allows
 from ..context import ObserverContext
 from ..inventory import Distribution, active_distributions
+from ..model import Readings
 from ..requirements import Requirement, evaluate_marker, marker_environment, parse_requirement
 from .installed_set import MAX_NAMED, inventory
 
 
-def observe_requirements(context: ObserverContext) -> dict[str, Any]:
+def observe_requirements(context: ObserverContext) -> Readings:
     """Return unmet requirements; those of an image's other packages apart."""
+    expected = context.expected
     winners = active_distributions(inventory(context))
     unmet: set[str] = set()
     unread: set[str] = set()
     of_others: set[str] = set()
-    above: dict[str, set[str]] = {}
-    active = _active_requirements(winners, marker_environment())
-    judged = [
-        (
-            dist,
-            requirement,
-            *(
-                (False, f"{dist.name}: {problem}")
-                if requirement is None
-                else _judged(dist, requirement, winners.get(requirement.name))
-            ),
-        )
-        for dist, requirement, problem in active
-    ]
-    judged += [(dist, None, *_judged_python(dist)) for dist in winners.values() if dist.python]
-    for dist, requirement, wrong, text in judged:
-        if requirement is not None and _is_otherwise(requirement.name, winners, context):
-            above.setdefault(requirement.name, set()).add(dist.name)
-        if context.expected.shared and dist.name not in context.expected.packages:
-            of_others.update([text] if wrong else [])
-        elif text:
-            (unmet if wrong else unread).add(text)
-    others = (
-        {"packages.unmet_unlocked": sorted(of_others)[:MAX_NAMED]}
-        if context.expected.shared
-        else {}
-    )
-    required_by = {name: sorted(names)[:MAX_NAMED] for name, names in above.items()}
-    return {
+    required_by: dict[str, set[str]] = {}
+
+    def add(dist: Distribution, problem: str, is_unmet: bool) -> None:
+        if not expected.shared or dist.name in expected.packages:
+            (unmet if is_unmet else unread).add(problem)
+        elif is_unmet:
+            of_others.add(problem)
+
+    for dist, requirement, problem in _active_requirements(winners, marker_environment()):
+        if requirement is None:
+            add(dist, f"{dist.name}: {problem}", is_unmet=False)
+            continue
+        name, installed = requirement.name, winners.get(requirement.name)
+        locked = expected.packages.get(name)
+        if locked is not None and (installed is None or installed.version != locked):
+            required_by.setdefault(name, set()).add(dist.name)
+        needs = f"{dist.name} {dist.version} needs {name}{requirement.specifier}"
+        if installed is None:
+            add(dist, f"{needs}, which is not installed", is_unmet=True)
+            continue
+        try:
+            if not specifier_allows(requirement.specifier, installed.version):
+                add(dist, f"{needs}, installed is {installed.version}", is_unmet=True)
+        except UnreadableVersion as error:
+            add(dist, f"{dist.name}: {error}", is_unmet=False)
+    python = platform.python_version()
+    for dist in winners.values():
+        needs = f"{dist.name} {dist.version} needs Python {dist.python}, this is {python}"
+        try:
+            if dist.python and not specifier_allows(dist.python, python):
+                add(dist, needs, is_unmet=True)
+        except UnreadableVersion as error:
+            add(dist, f"{dist.name}: {error}", is_unmet=False)
+    readings: Readings = {
         "packages.unmet": sorted(unmet)[:MAX_NAMED],
         "packages.unread": sorted(unread)[:MAX_NAMED],
-        "_packages.required_by": required_by,
-        **others,
+        "_packages.required_by": {
+            name: sorted(names)[:MAX_NAMED] for name, names in required_by.items()
+        },
     }
-
-
-def _judged_python(dist: Distribution) -> tuple[bool, str]:
-    """Return whether a package's Requires-Python excludes this Python, and a message."""
-    try:
-        fits = specifier_allows(dist.python, platform.python_version())
-    except UnreadableVersion as error:
-        return False, f"{dist.name}: {error}"
-    return (
-        (False, "")
-        if fits
-        else (
-            True,
-            (
-                f"{dist.name} {dist.version} needs Python {dist.python}, this is "
-                f"{platform.python_version()}"
-            ),
-        )
-    )
-
-
-def _is_otherwise(name: str, winners: Mapping[str, Distribution], context: ObserverContext) -> bool:
-    """Return whether a package is locked, and is there in another version or not at all."""
-    return name in context.expected.packages and (
-        name not in winners or winners[name].version != context.expected.packages[name]
-    )
-
-
-def _judged(
-    dist: Distribution, requirement: Requirement, found: Distribution | None
-) -> tuple[bool, str]:
-    """Return whether a requirement is unmet, and what is wrong with it ("" for nothing)."""
-    needs = f"{dist.name} {dist.version} needs {requirement.name}{requirement.specifier}"
-    if found is None:
-        return True, f"{needs}, which is not installed"
-    try:
-        return (
-            (False, "")
-            if specifier_allows(requirement.specifier, found.version)
-            else (True, f"{needs}, installed is {found.version}")
-        )
-    except UnreadableVersion as error:
-        return False, f"{dist.name}: {error}"
+    if expected.shared:
+        readings["packages.unmet_unlocked"] = sorted(of_others)[:MAX_NAMED]
+    return readings
 
 
 def _active_requirements(
@@ -103,7 +69,7 @@ def _active_requirements(
 ) -> list[tuple[Distribution, Requirement | None, str]]:
     """All requirements in force, with those of the extras that other requirements ask for."""
     pending = [(dist, "") for dist in winners.values()]
-    asked = {(dist.name, "") for dist, _ in pending}
+    known = {(dist.name, "") for dist, _ in pending}
     active: list[tuple[Distribution, Requirement | None, str]] = []
     while pending:
         dist, extra = pending.pop()
@@ -122,8 +88,8 @@ def _active_requirements(
                 fresh = [
                     (target, name)
                     for name in requirement.extras
-                    if target is not None and (target.name, name) not in asked
+                    if target is not None and (target.name, name) not in known
                 ]
                 pending += [(dist, name) for dist, name in fresh if dist is not None]
-                asked |= {(requirement.name, name) for _, name in fresh}
+                known |= {(requirement.name, name) for _, name in fresh}
     return active

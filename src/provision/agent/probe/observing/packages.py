@@ -8,19 +8,18 @@ import re
 import site
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
-from typing import Any
 
-from ..canonical_json import canonical_digest
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..inventory import (
     NOT_PACKAGES,
-    Distribution,
     active_distributions,
     find_damaged_distributions,
     top_level_modules,
 )
+from ..model import Readings
+from ..report_json import canonical_digest
 from .folders import working_folder
 from .installed_set import (
     MAX_NAMED,
@@ -34,7 +33,7 @@ from .package_files import observe_files
 from .package_requirements import observe_requirements
 
 
-def _interpreter(context: ObserverContext) -> dict[str, Any]:
+def _interpreter(context: ObserverContext) -> Readings:
     required = os.path.realpath(context.expected.python_prefix)
     executable = os.path.join(
         os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable)
@@ -62,35 +61,37 @@ def _made_with() -> str | None:
             }
     except (OSError, UnicodeDecodeError):
         return None
-    found = re.match(
+    version = re.match(
         r"\d+\.\d+\.\d+", reported.get("version_info") or reported.get("version") or ""
     )
-    return found[0] if found else None
+    return version[0] if version else None
 
 
-def _locked_set(context: ObserverContext) -> dict[str, Any]:
-    found = {name: dist.version for name, dist in active_distributions(inventory(context)).items()}
+def _locked_set(context: ObserverContext) -> Readings:
+    installed = {
+        name: dist.version for name, dist in active_distributions(inventory(context)).items()
+    }
     brought = read_conda_packages(context)
     shown = set(context.expected.direct) | ({"torch"} & set(context.expected.packages))
     return {
-        "_packages.installed": found,
-        "_packages.brought": {name: one.version for name, one in brought.items()}
+        "_packages.installed": installed,
+        "_packages.brought": {name: package.version for name, package in brought.items()}
         if brought is not None
         else None,
         "_packages.damaged": find_damaged_distributions(inventory(context), package_entries()),
-        "packages.count": len(found),
-        "packages.digest": canonical_digest(_compared(context, found)),
+        "packages.count": len(installed),
+        "packages.digest": canonical_digest(_compared(context, installed)),
         "packages.provenance": _provenance(context.expected.provenance_file),
-        **{f"package.{name}": found.get(name) for name in sorted(shown)},
+        **{f"package.{name}": installed.get(name) for name in sorted(shown)},
     }
 
 
-def _compared(context: ObserverContext, found: dict[str, str]) -> dict[str, str]:
+def _compared(context: ObserverContext, installed: dict[str, str]) -> dict[str, str]:
     """Return the packages that identify an environment, without those of its image or conda."""
     locked, besides = context.expected.packages, _besides(context)
     return {
         name: version
-        for name, version in found.items()
+        for name, version in installed.items()
         if name in locked or not (context.expected.shared or name in besides)
     }
 
@@ -108,7 +109,7 @@ def _provenance(note: str) -> dict[str, int] | None:
     return {str(kind): count for kind, count in counts.items() if count}
 
 
-def _in_the_way(context: ObserverContext) -> dict[str, Any]:
+def _in_the_way(context: ObserverContext) -> Readings:
     dists = inventory(context)
     winners = active_distributions(dists)
     allowed, shared = _besides(context), context.expected.shared
@@ -134,13 +135,12 @@ def _in_the_way(context: ObserverContext) -> dict[str, Any]:
         )[:MAX_NAMED],
         "_packages.others": len(winners.keys() - locked),
         "packages.elsewhere": sorted(
-            name for name, dist in winners.items() if name in locked and _is_away(dist, prefix)
+            name
+            for name, dist in winners.items()
+            if name in locked
+            and (dist.editable or not is_below(os.path.realpath(dist.entry), prefix))
         )[:MAX_NAMED],
     }
-
-
-def _is_away(dist: Distribution, prefix: str) -> bool:
-    return dist.editable or not is_below(os.path.realpath(dist.entry), prefix)
 
 
 def _foreign_entries(context: ObserverContext) -> list[str]:
@@ -161,26 +161,18 @@ def _hidden_here(context: ObserverContext) -> list[str]:
         os.path.realpath(entry) == os.path.realpath(here) for entry in package_entries()
     ):
         return []
-    own = (
-        frozenset().union(*(top_level_modules(entry) for entry in package_entries()))
-        | sys.stdlib_module_names
-    )
-    return sorted((top_level_modules(here) & own) - NOT_PACKAGES)
+    return sorted((top_level_modules(here) & _modules(package_entries())) - NOT_PACKAGES)
+
+
+def _modules(entries: Iterable[str]) -> frozenset[str]:
+    """Return the modules of these entries and of the standard library."""
+    return sys.stdlib_module_names.union(*map(top_level_modules, entries))
 
 
 def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
     """Return modules imported from a foreign folder although the environment has them."""
-    own = (
-        frozenset().union(
-            *(
-                top_level_modules(entry)
-                for entry in entries
-                if os.path.abspath(entry) not in foreign
-            )
-        )
-        | sys.stdlib_module_names
-    )
-    found = []
+    own = _modules(entry for entry in entries if os.path.abspath(entry) not in foreign)
+    shadowed = []
     for entry in foreign:
         for name in sorted(top_level_modules(entry) & own):
             spec = PathFinder.find_spec(name)
@@ -188,19 +180,16 @@ def _shadowed(foreign: Sequence[str], entries: Sequence[str]) -> list[str]:
             if (
                 origin
                 and is_below(os.path.abspath(origin), entry)
-                and not _in_standard_library(origin)
+                and not any(
+                    os.path.dirname(origin) == sysconfig.get_path(kind)
+                    for kind in ("stdlib", "platstdlib")
+                )
             ):
-                found.append(f"{name} from {origin}")
-    return found
+                shadowed.append(f"{name} from {origin}")
+    return shadowed
 
 
-def _in_standard_library(origin: str) -> bool:
-    return any(
-        os.path.dirname(origin) == sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")
-    )
-
-
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "P01": _interpreter,
     "P02": _locked_set,
     "P03": _in_the_way,

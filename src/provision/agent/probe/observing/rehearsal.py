@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
 from ..expectations import Expectations
-from ..model import Proof
+from ..model import Proof, Readings
 from ..proofs.declared_training import (
     STEPS,
     RehearsalPlan,
@@ -36,7 +35,7 @@ measured with 20 million parameters and LoRA, 0.5 with 60.
 """
 _SIDE, _TRIES = 1024, 8
 _SHARDING = frozenset({"fsdp", "deepspeed-zero2", "deepspeed-zero3"})
-"""Strategies by which no card holds all of what a card alone has to hold; the estimate of the facts
+"""Strategies that spread over the cards what a card alone has to keep; the estimate of the facts
 divides by the cards for the same ones.
 """
 _PACED, _PACED_BATCH, _PACED_STEPS = (100_000_000, None, None), (8, 512), 20
@@ -118,7 +117,7 @@ def reason_too_long(plan: RehearsalPlan, rate: float) -> str:
     )
 
 
-def _two_steps(context: ObserverContext) -> dict[str, Any]:
+def _two_steps(context: ObserverContext) -> Readings:
     if why := reason_sharded(context.expected):
         return {"rehearsal.why": why, "rehearsal.sharded": True}
     plan = make_rehearsal_plan(context.expected)
@@ -141,15 +140,15 @@ def _two_steps(context: ObserverContext) -> dict[str, Any]:
     if plan.device == "cpu" and available is not None:
         limit_process_memory(available)
     peak = TorchMemoryPeak() if plan.device == "cuda" else ProcessMemoryPeak()
-    error, found = _tried(context, plan)
+    error, result = _tried(context, plan)
     return {
         **reported,
         "rehearsal.out_of_memory": error,
-        "rehearsal.parameters": found.parameters if found else None,
-        "rehearsal.trained": found.trained if found else None,
-        "rehearsal.steps": len(found.losses) if found else 0,
-        "rehearsal.finite": found.finite if found else None,
-        "rehearsal.step_s": found.steps_s[-1] if found and found.steps_s else None,
+        "rehearsal.parameters": result.parameters if result else None,
+        "rehearsal.trained": result.trained if result else None,
+        "rehearsal.steps": len(result.losses) if result else 0,
+        "rehearsal.finite": result.finite if result else None,
+        "rehearsal.step_s": result.steps_s[-1] if result and result.steps_s else None,
         "rehearsal.peak_bytes": peak.bytes(),
         "rehearsal.memory_bytes": _card_bytes() if plan.device == "cuda" else available,
     }
@@ -172,7 +171,7 @@ def _tried(
 
 
 def is_out_of_memory(text: str) -> bool:
-    """Return whether an error of torch says that memory ran out, on a card or on the CPU."""
+    """Return whether an error of torch means that memory ran out, on a card or on the CPU."""
     return "out of memory" in text or "can't allocate memory" in text or "not enough memory" in text
 
 
@@ -189,14 +188,13 @@ def _rate() -> float:
     import torch
 
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    torch.set_num_threads(
-        max(1, cpus // 2)
-    )  # two threads of one core are no faster, and far slower beside another program
-    one = torch.randn(_SIDE, _SIDE)
+    # Two threads of one core gain nothing, and are far slower next to another program.
+    torch.set_num_threads(max(1, cpus // 2))
+    matrix = torch.randn(_SIDE, _SIDE)
     took = []
     for _ in range(_TRIES):
         began = time.perf_counter()
-        one @ one
+        matrix @ matrix
         took.append(time.perf_counter() - began)
     return float(2 * _SIDE**3 / min(took))
 
@@ -207,15 +205,12 @@ def _card_bytes() -> int:
     return int(torch.cuda.mem_get_info()[1])
 
 
-def _nothing_more(_context: ObserverContext) -> dict[str, Any]:
-    return {}  # judged from what the two steps gave
-
-
-def _pace(context: ObserverContext) -> dict[str, Any]:
+def _pace(context: ObserverContext) -> Readings:
     if device_of(context) != "cuda":
         return {"pace.tokens_per_s": None}
-    declared = context.expected.training.precision
-    precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(declared, "fp32")
+    precision = {"fp8": "bf16", "bf16": "bf16", "fp16": "fp16"}.get(
+        context.expected.training.precision, "fp32"
+    )
     return measure_throughput(
         RehearsalPlan(
             choose_shape(*_PACED),
@@ -230,7 +225,7 @@ def _pace(context: ObserverContext) -> dict[str, Any]:
     )
 
 
-def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
+def measure_throughput(plan: RehearsalPlan) -> Readings:
     """Return tokens a second of a plain loop, by the median after the first quarter."""
     done = rehearse_with_loop(plan)
     settled = done.steps_s[plan.steps // 4 :]
@@ -242,9 +237,10 @@ def measure_throughput(plan: RehearsalPlan) -> dict[str, Any]:
     }
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "S01": _two_steps,
-    "S02": _nothing_more,
-    "S03": _nothing_more,
+    # Both are judged from the readings of S01.
+    "S02": lambda _: {},
+    "S03": lambda _: {},
     "R09": _pace,
 }

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from ..proofs.recipe import Recipe, checkpoint_folder
 from .training import STRAIGHT_RUN, build_run
 
 
-def _resumes(context: ObserverContext) -> dict[str, Any]:
+def _resumes(context: ObserverContext) -> Readings:
     recipe = Recipe.of(context.expected)
-    built = build_run(context, "resumed", recipe)
     began = time.perf_counter()
-    outcome = built.train(resume_from=checkpoint_folder(context.scratch / STRAIGHT_RUN, recipe))
+    outcome = build_run(context, "resumed", recipe).train(
+        resume_from=checkpoint_folder(context.scratch / STRAIGHT_RUN, recipe)
+    )
     took = time.perf_counter() - began
     return {
         "resume.weights_sha": outcome.weights_sha,
@@ -24,4 +25,4 @@ def _resumes(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-OBSERVERS: dict[str, Observer] = {"R05": _resumes}
+OBSERVERS = {"R05": _resumes}

@@ -12,14 +12,10 @@ from typing import Any
 from .numerics import scaled_product
 from .tensors import seeded_generator
 
-FORMATS = {"fp16": (7, 0), "tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}
-"""The formats that products are timed in, each with the first compute capability that has it.
-Source: CUDA C++ programming guide.
-"""
 _WARM, _ROUNDS, _COPIES, _MOVES = 3, 10, 20, 5
 _GB = 1e9
 _ENCODING = 128 / 130
-"""What PCIe 3 and later keep of their transfers for data. Source: PCI-SIG, PCI Express base
+"""Share of their transfers that PCIe 3 and later keep for data. Source: PCI-SIG, PCI Express base
 specification 3.0.
 """
 
@@ -80,11 +76,11 @@ def moved_gb_s(device: str, count: int, pinned: bool = True) -> tuple[float, flo
     """Return GB/s from host memory (pinned, or by malloc) to the device and back; medians of 5."""
     import torch
 
-    there = random_bytes(count, device)
-    here = torch.empty(count, dtype=torch.uint8, pin_memory=pinned and device == "cuda")
-    here.copy_(there)
-    up = measure_times(lambda: there.copy_(here, non_blocking=True), device, 1, _MOVES)
-    down = measure_times(lambda: here.copy_(there, non_blocking=True), device, 1, _MOVES)
+    on_device = random_bytes(count, device)
+    on_host = torch.empty(count, dtype=torch.uint8, pin_memory=pinned and device == "cuda")
+    on_host.copy_(on_device)
+    up = measure_times(lambda: on_device.copy_(on_host, non_blocking=True), device, 1, _MOVES)
+    down = measure_times(lambda: on_host.copy_(on_device, non_blocking=True), device, 1, _MOVES)
     return count / median(up) / _GB, count / median(down) / _GB
 
 

@@ -60,4 +60,4 @@ def relative_errors(result: Any, truth: Any) -> tuple[float, float]:
 def worst_errors(pairs: Sequence[tuple[float, float]]) -> list[float]:
     """Return the largest error and element of several results; NaN if one is NaN."""
     sides = ([pair[side] for pair in pairs] for side in (0, 1))
-    return [math.nan if any(math.isnan(one) for one in side) else max(side) for side in sides]
+    return [math.nan if any(math.isnan(error) for error in side) else max(side) for side in sides]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import re
-from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from . import capabilities, loaded_libraries, numerics
 from .cards import torch_cards
 
@@ -14,7 +14,7 @@ _LONGEST = 300
 _TWO = 2.0
 
 
-def _build(_bench: ObserverContext) -> dict[str, Any]:
+def _build(_bench: ObserverContext) -> Readings:
     import torch
 
     torch.set_num_threads(1)
@@ -27,13 +27,13 @@ def _build(_bench: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _mkl(told: str) -> str | None:
-    """The version of MKL in what torch tells of its build: results on a CPU move with it."""
-    found = re.search(r"Math Kernel Library Version (\S+)", told)
-    return found[1] if found else None
+def _mkl(configuration: str) -> str | None:
+    """Return the version of MKL in torch's build: results on a CPU depend on it."""
+    match = re.search(r"Math Kernel Library Version (\S+)", configuration)
+    return match[1] if match else None
 
 
-def _device(context: ObserverContext) -> dict[str, Any]:
+def _device(context: ObserverContext) -> Readings:
     import torch
 
     if context.expected.gpu_type == "mps":
@@ -42,8 +42,12 @@ def _device(context: ObserverContext) -> dict[str, Any]:
     available, count = torch.cuda.is_available(), torch.cuda.device_count()
     shown = context.environ.get("CUDA_VISIBLE_DEVICES")
     set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
-    errors = {"gpu.errors": _errors(context)} if available else _why_none()
-    return {"gpu.available": available, "gpu.count": count, **set_here, **errors}
+    return {
+        "gpu.available": available,
+        "gpu.count": count,
+        **set_here,
+        **({"gpu.errors": _errors(context)} if available else _why_none()),
+    }
 
 
 def _errors(context: ObserverContext) -> dict[str, str]:
@@ -51,19 +55,19 @@ def _errors(context: ObserverContext) -> dict[str, str]:
 
     Empty where no card is declared: then none is woken.
     """
-    found = {}
+    errors = {}
     for card in torch_cards(context):
         name = card.name or "cuda:0"
         context.report_progress(name)
         try:
             with card.current():
-                said = _added(card.device)
+                problem = _added(card.device)
         except Exception as error:  # noqa: BLE001
-            said = f"{type(error).__name__}: {_first_line(error)}"
-        if said:
-            found[name] = said
+            problem = f"{type(error).__name__}: {_first_line(error)}"
+        if problem:
+            errors[name] = problem
     context.report_progress("")
-    return found
+    return errors
 
 
 def _added(device: str) -> str:
@@ -77,16 +81,16 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:_LONGEST]
 
 
-def _why_none() -> dict[str, Any]:
+def _why_none() -> Readings:
     """Return the errors of torch and of the driver's library if torch sees no card."""
     import torch
 
     try:
         torch.cuda.init()
-        said = None
+        reason = None
     except (RuntimeError, AssertionError) as error:
-        said = _first_line(error)
-    return {"gpu.why": said, "gpu.cuda_code": init_code()}
+        reason = _first_line(error)
+    return {"gpu.why": reason, "gpu.cuda_code": init_code()}
 
 
 def init_code() -> int | None:
@@ -97,20 +101,19 @@ def init_code() -> int | None:
         return None
 
 
-def _architecture(_bench: ObserverContext) -> dict[str, Any]:
+def _architecture(_bench: ObserverContext) -> Readings:
     import torch
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     text = flags() if flags else None
-    # Where torch sees no card, what the driver told of it (D03) stands: whether the build would
-    # cover it can be told all the same.
+    # If torch sees no card, the driver's reading of its capability (D03) is judged instead.
     return {
         "torch.arch_list": text or " ".join(torch.cuda.get_arch_list()) or None,
         **_capability(),
     }
 
 
-def _capability() -> dict[str, Any]:
+def _capability() -> Readings:
     import torch
 
     if not torch.cuda.is_available():
@@ -121,7 +124,7 @@ def _capability() -> dict[str, Any]:
     return {"gpu.compute_capability": f"{lowest[0]}.{lowest[1]}", "_gpu.names": names}
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "T01": _build,
     "T02": _device,
     "T03": _architecture,

@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..context import Observer, ObserverContext
+from ..context import ObserverContext
+from ..model import Readings
 from .tensors import device_of, normal_tensor, seeded_generator
 
 CPU_COMPILERS = ("g++", "clang++")
@@ -19,26 +20,33 @@ launchers with a C compiler (triton.runtime.build).
 """
 
 
-def _tools(context: ObserverContext) -> dict[str, Any]:
+def _tools(context: ObserverContext) -> Readings:
     card = context.expected.gpu_type is not None
     named = [
         context.environ.get(name, "").partition(" ")[0]
         for name in (("CC", "CXX") if card else ("CXX",))
     ]
-    words = [word for word in named if word] + list(CUDA_COMPILERS if card else CPU_COMPILERS)
+    commands = [command for command in named if command] + list(
+        CUDA_COMPILERS if card else CPU_COMPILERS
+    )
     compiler, headers = find_compiler(
-        words, context.environ.get("PATH"), sysconfig.get_path("include")
+        commands, context.environ.get("PATH"), sysconfig.get_path("include")
     )
     return {"compile.compiler": compiler, "compile.headers": headers}
 
 
-def find_compiler(words: Sequence[str], path: str | None, include: str) -> tuple[str | None, bool]:
+def find_compiler(
+    commands: Sequence[str], path: str | None, include: str
+) -> tuple[str | None, bool]:
     """Return the first compiler found, None for none, and whether Python.h is in `include`."""
-    found = next((os.path.basename(word) for word in words if shutil.which(word, path=path)), None)
-    return found, os.path.exists(os.path.join(include, "Python.h"))
+    compiler = next(
+        (os.path.basename(command) for command in commands if shutil.which(command, path=path)),
+        None,
+    )
+    return compiler, os.path.exists(os.path.join(include, "Python.h"))
 
 
-def _compiled(context: ObserverContext) -> dict[str, Any]:
+def _compiled(context: ObserverContext) -> Readings:
     # A cache that an earlier run filled would hide that nothing can be compiled now.
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
         os.environ[name] = str(context.scratch / name.lower())
@@ -58,8 +66,7 @@ def compiled_error(device: str) -> float:
         return torch.nn.functional.gelu(torch.nn.functional.layer_norm(x @ w, (64,))).sum(-1)
 
     plain = written(inputs, weights)
-    made = torch.compile(written)(inputs, weights)
-    return float((made - plain).norm() / plain.norm())
+    return float((torch.compile(written)(inputs, weights) - plain).norm() / plain.norm())
 
 
-OBSERVERS: dict[str, Observer] = {"K01": _tools, "K02": _compiled}
+OBSERVERS = {"K01": _tools, "K02": _compiled}

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..context import Observer, ObserverContext
-from ..model import Proof
+from ..context import ObserverContext
+from ..model import Proof, Readings
 from ..proofs.recipe import (
     Recipe,
     TrainingOutcome,
@@ -25,19 +25,19 @@ STRAIGHT_RUN = "straight"
 
 
 def build_run(context: ObserverContext, name: str, recipe: Recipe) -> TrainingRun:
-    """Return a run of the declared framework, with a folder of its own."""
+    """Return a run of the declared framework, with a separate folder."""
     prepare_environment(os.environ, context.expected, context.scratch)
-    build: Callable[[Recipe, Path, dict[str, Any]], TrainingRun] = _proof_module(context).Build
+    build: Callable[[Recipe, Path, Readings], TrainingRun] = _proof_module(context).Run
     return build(recipe, scratch_folder(context.scratch, name), context.expected.training.arguments)
 
 
-def _imports_and_arguments(context: ObserverContext) -> dict[str, Any]:
+def _imports_and_arguments(context: ObserverContext) -> Readings:
     recipe = context.memo["recipe"] = Recipe.of(context.expected)
     built = context.memo["built"] = build_run(context, STRAIGHT_RUN, recipe)
     return {**built.notes, "train.device": built.placement()["train.device"]}
 
 
-def _learns(context: ObserverContext) -> dict[str, Any]:
+def _learns(context: ObserverContext) -> Readings:
     began = time.perf_counter()
     outcome: TrainingOutcome = context.memo["built"].train()
     context.memo["outcome"] = outcome
@@ -51,7 +51,7 @@ def _learns(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _precision(context: ObserverContext) -> dict[str, Any]:
+def _precision(context: ObserverContext) -> Readings:
     outcome: TrainingOutcome = context.memo["outcome"]
     error = outcome.product_error
     return {
@@ -60,12 +60,12 @@ def _precision(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _placement(context: ObserverContext) -> dict[str, Any]:
-    found: dict[str, Any] = context.memo["built"].placement()
-    return found
+def _placement(context: ObserverContext) -> Readings:
+    readings: Readings = context.memo["built"].placement()
+    return readings
 
 
-def _checkpoint(context: ObserverContext) -> dict[str, Any]:
+def _checkpoint(context: ObserverContext) -> Readings:
     folder = checkpoint_folder(context.scratch / STRAIGHT_RUN, context.memo["recipe"])
     required: tuple[str, ...] = _proof_module(context).CHECKPOINT_FILES
     missing = [name for name in required if not (folder / name).is_file()]
@@ -89,27 +89,26 @@ def reload_problem(file: Path) -> str:
         else:
             import torch
 
-            # The files were written a moment ago by this process; training_args.bin holds a pickled
-            # dataclass.
+            # This process wrote the files a moment ago; training_args.bin is a pickled dataclass.
             torch.load(file, map_location="cpu", weights_only=False)
     except Exception as error:  # noqa: BLE001
         return f"{type(error).__name__}: {error}"
     return ""
 
 
-def _options(context: ObserverContext) -> dict[str, Any]:
+def _options(context: ObserverContext) -> Readings:
     built: TrainingRun = context.memo["built"]
     built.record_effective_options()
     return {"train.options": {name: list(pair) for name, pair in built.options.items()}}
 
 
-def _repeats(context: ObserverContext) -> dict[str, Any]:
+def _repeats(context: ObserverContext) -> Readings:
     return {
         "train.repeat_sha": build_run(context, "repeat", context.memo["recipe"]).train().weights_sha
     }
 
 
-def _data_round_trip(context: ObserverContext) -> dict[str, Any]:
+def _data_round_trip(context: ObserverContext) -> Readings:
     from ..proofs.data import round_trip
 
     return {
@@ -120,17 +119,17 @@ def _data_round_trip(context: ObserverContext) -> dict[str, Any]:
     }
 
 
-def _adapter(context: ObserverContext) -> dict[str, Any]:
+def _adapter(context: ObserverContext) -> Readings:
     from ..proofs.adapter import train_adapter
 
     if context.expected.training.method == "qlora" and context.memo["recipe"].device != "cuda":
         return {}
-    found = train_adapter(
+    results = train_adapter(
         context.memo["recipe"],
         scratch_folder(context.scratch, "adapter"),
         quantized=context.expected.training.method == "qlora",
     )
-    return {f"train.adapter_{name}": value for name, value in found.items()}
+    return {f"train.adapter_{name}": value for name, value in results.items()}
 
 
 def _proof_module(context: ObserverContext) -> Any:
@@ -144,7 +143,7 @@ def _mean(values: tuple[float, ...]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
 
-OBSERVERS: dict[str, Observer] = {
+OBSERVERS = {
     "R01": _imports_and_arguments,
     "R02": _learns,
     "R03": _precision,

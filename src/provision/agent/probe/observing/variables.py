@@ -96,20 +96,20 @@ SWITCHES = frozenset(
         ),
     }
 )
-"""Those that do nothing where they are switched off; the others speak with any value. A test holds
-them against the rows of the facts (`when: on`).
+"""Variables that do nothing when switched off; the others have an effect with any value. A test
+compares them with the rows of the facts (`when: on`).
 """
 _OFF = frozenset({"0", "false", "no", "off"})
 _PATH_OF_LIBRARIES = "LD_LIBRARY_PATH"
 _OF_DRIVER = "libcuda.so.1"
 _DRIVER_FOLDERS = ("/usr/lib64-nvidia", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64")
-"""Where Colab, and containers with a card, put the driver's libraries; images name them whether or
-not a card is there (Colab; nvidia/cuda, Dockerfiles).
+"""Folders of the driver's libraries on Colab and in containers with a card; images name them even
+without a card (Colab; nvidia/cuda, Dockerfiles).
 """
 
 
 def harmful_part(name: str, value: str, root: Path) -> str:
-    """Return the part of a variable's value that does harm, "" where none does.
+    """Return the harmful part of a variable's value, "" if it does no harm.
 
     Of LD_LIBRARY_PATH the driver's own folders are left out, which hold libcuda or are made for
     it: without them it may not be found.
@@ -118,7 +118,14 @@ def harmful_part(name: str, value: str, root: Path) -> str:
         return ""
     if name != _PATH_OF_LIBRARIES:
         return value
-    return ":".join(one for one in re.split("[:;]", value) if one and not _holds_driver(one, root))
+    return ":".join(
+        folder for folder in re.split("[:;]", value) if folder and not _holds_driver(folder, root)
+    )
+
+
+def describe_harm(name: str, value: str) -> str:
+    """Return a harmful variable with its reading, unless that is "set", and the reason."""
+    return f"{name}{'' if value == 'set' else f'={value}'}: {HARMFUL_VARIABLES[name]}"
 
 
 def _holds_driver(folder: str, root: Path) -> bool:

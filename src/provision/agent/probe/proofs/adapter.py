@@ -6,13 +6,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from .recipe import Recipe, SequenceDataset, weights_hash
-from .trainer import own_arguments, tiny_model
+from ..model import JsonObject
+from .recipe import Recipe, SequenceDataset, half_type, weights_hash
+from .trainer import logged_losses, own_arguments, tiny_model
 
 STEPS, RANK, RATE = 40, 8, 2e-2
 
 
-def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str, Any]:
+def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> JsonObject:
     """Train an adapter; return losses, trainable parameters, and whether base and answers agree.
 
     With `quantized` the base is loaded in 4 bit by bitsandbytes, as QLoRA does; that needs a
@@ -29,14 +30,7 @@ def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str,
         save_at=STEPS,
         optimizer="adamw_torch",
     )
-    fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
-    arguments = TrainingArguments(
-        **{
-            name: value
-            for name, value in own_arguments(recipe, folder, fields).items()
-            if name in fields
-        }
-    )
+    arguments = TrainingArguments(**own_arguments(recipe, folder))
     set_seed(recipe.seed)
     start = tiny_model(recipe)
     base = _in_four_bits(start, folder / "base", recipe) if quantized else start
@@ -52,7 +46,7 @@ def train_adapter(recipe: Recipe, folder: Path, *, quantized: bool) -> dict[str,
     dataset: Any = SequenceDataset()
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset)
     trainer.train()
-    losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
+    losses = logged_losses(trainer)
     # Takes off what accelerate wrapped around the forward pass: the adapter that is read back has
     # no autocast either.
     model = trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
@@ -87,10 +81,10 @@ def _in_four_bits(model: Any, folder: Path, recipe: Recipe) -> Any:
     from transformers import BitsAndBytesConfig, LlamaForCausalLM
 
     model.save_pretrained(str(folder))
-    types = {"bf16": torch.bfloat16, "fp16": torch.float16}
-    computing = types.get(recipe.precision, torch.float32)
     four_bits = BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=computing
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=half_type(recipe.precision) or torch.float32,
     )
     return prepare_model_for_kbit_training(
         LlamaForCausalLM.from_pretrained(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+
+from ..model import Environ, JsonObject
 
 _NUMBERS = (1 << 10, 1 << 20, 1 << 24)
-"""How many numbers are added up: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long
-messages each in another way (LL, LL128, Simple).
+"""Numbers of a sum: 4 KiB, 4 MiB and 64 MiB, because NCCL sends short, middle and long messages in
+different ways (LL, LL128, Simple).
 """
 STEPS = ("reached its card", "joined the others", "added up")
 """Steps of a rank in order; the last one that it noted shows where it hangs."""
@@ -20,7 +21,7 @@ _WARM, _ROUNDS = 2, 5
 _PATIENCE = timedelta(seconds=50)
 
 
-def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[str, str]) -> None:
+def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Environ) -> None:
     """Join as one process of torchrun; write `folder`/RANK.json. `sizes` are message bytes."""
     import torch
     from torch import distributed
@@ -29,7 +30,7 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[
     device = f"cuda:{local}" if backend == "nccl" else "cpu"
     if backend == "nccl":
         torch.cuda.set_device(local)
-    # A card that does not answer is told from one that does not reach the others.
+    # The note distinguishes a card that does not answer from one that does not reach the others.
     torch.ones(1, device=device).item()
     _note(folder, rank, STEPS[0])
     distributed.init_process_group(backend, timeout=_PATIENCE)
@@ -37,12 +38,12 @@ def run_rank(backend: str, folder: Path, sizes: Sequence[int], environ: Mapping[
     _note(folder, rank, STEPS[1])
     wrong = count_wrong_sums(rank, ranks, device)
     _note(folder, rank, STEPS[2])
-    found = {
+    results = {
         "wrong": wrong,
         "bus_gb_s": [bus_gb_s(size, _seconds(size, device), ranks) for size in sizes],
     }
     distributed.destroy_process_group()
-    (folder / f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+    (folder / f"{rank}.json").write_text(json.dumps(results), encoding="utf-8")
 
 
 def count_wrong_sums(rank: int, ranks: int, device: str) -> int:
@@ -109,7 +110,7 @@ def read_steps(folder: Path, ranks: int) -> list[str | None]:
     return [file.read_text(encoding="utf-8") if file.exists() else None for file in files]
 
 
-def read_rank_reports(folder: Path, ranks: int) -> list[dict[str, Any]]:
+def read_rank_reports(folder: Path, ranks: int) -> list[JsonObject]:
     """Return what the ranks wrote, in their order; those that wrote nothing are left out."""
     files = [folder / f"{rank}.json" for rank in range(ranks)]
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]

@@ -6,21 +6,23 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
+
 _WORDS = ("the", "model", "learns", "to", "count", "again")
 TEXTS = ("the model learns", "the model learns to count", "count again")
 
 
-def round_trip(folder: Path, packages: Container[str]) -> dict[str, Any]:
+def round_trip(folder: Path, packages: Container[str]) -> JsonObject:
     """Return `texts` through a saved tokenizer and `rows` through a dataset, of locked packages."""
     encoded: list[list[int]] = [[_WORDS.index(word) for word in text.split()] for text in TEXTS]
-    found: dict[str, Any] = {}
+    results: JsonObject = {}
     if "tokenizers" in packages:
         tokenizer = _tokenizer(folder / "tokenizer.json")
         encoded = [tokenizer.encode(text).ids for text in TEXTS]
-        found["texts"] = [tokenizer.decode(ids) for ids in encoded] == list(TEXTS)
+        results["texts"] = [tokenizer.decode(ids) for ids in encoded] == list(TEXTS)
     if "datasets" in packages:
-        found["rows"] = _through_a_dataset(encoded, folder / "rows") == encoded
-    return found
+        results["rows"] = _through_a_dataset(encoded, folder / "rows") == encoded
+    return results
 
 
 def _tokenizer(file: Path) -> Any:

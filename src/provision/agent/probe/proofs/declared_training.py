@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .loop import optimizer_named
 from .model_shape import ModelShape
+from .recipe import Recipe, autocast, half_type, next_token_loss
+from .trainer import logged_losses, own_arguments
 
 STEPS = 2
 _LORA_RANK = 8
@@ -71,29 +71,21 @@ class RandomTokens:
 
     def __getitem__(self, index: int) -> dict[str, list[int]]:
         symbols = [
-            (index * 7919 + place * 104729) % self._vocabulary for place in range(self._length)
+            (index * 7919 + position * 104729) % self._vocabulary
+            for position in range(self._length)
         ]
         return {"input_ids": symbols, "labels": symbols}
 
 
 def rehearse_with_loop(plan: RehearsalPlan) -> RehearsalResult:
     """The steps of a plain torch loop over a decoder of that shape. Raises what torch raises."""
-    import torch
-
     model = build_decoder(plan)
     optimizer = optimizer_named(plan.optimizer)(model.parameters(), lr=_RATE)
-    kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
-    autocast: Callable[[], AbstractContextManager[Any]] = (
-        nullcontext if kind is None else lambda: torch.autocast(plan.device, dtype=kind)
-    )
     losses, took = [], []
     for batch in _batches(plan):
         began = time.perf_counter()
-        with autocast():
-            logits = model(batch)
-            loss = torch.nn.functional.cross_entropy(
-                logits[:, :-1].flatten(0, 1).float(), batch[:, 1:].flatten()
-            )
+        with autocast(plan.device, plan.precision):
+            loss = next_token_loss(model(batch), batch)
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -149,48 +141,25 @@ def _trained(
                 torch.cuda.synchronize()
             marks.append(time.perf_counter())
 
-    fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
-    wanted = _arguments(plan, folder, fields)
-    arguments = TrainingArguments(
-        **{name: value for name, value in wanted.items() if name in fields}
+    recipe = Recipe(
+        precision=plan.precision,
+        optimizer=plan.optimizer,
+        gradient_checkpointing=plan.gradient_checkpointing,
+        device=plan.device,
+        learning_rate=_RATE,
+        steps=plan.steps,
+        batch=plan.batch_size,
     )
+    arguments = TrainingArguments(**own_arguments(recipe, folder) | {"save_strategy": "no"})
     dataset: Any = RandomTokens(plan)
     trainer = Trainer(model=model, args=arguments, train_dataset=dataset, callbacks=[Clock()])
     trainer.train()
-    losses = tuple(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
     return RehearsalResult(
         parameters,
         trained,
-        losses,
+        logged_losses(trainer),
         tuple(end - begin for begin, end in zip(marks[::2], marks[1::2], strict=False)),
     )
-
-
-def _arguments(plan: RehearsalPlan, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
-    # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
-    checkpointing = (
-        "activation_checkpointing"
-        if "activation_checkpointing" in fields
-        else "gradient_checkpointing"
-    )
-    return {
-        "output_dir": str(folder),
-        "max_steps": plan.steps,
-        "save_strategy": "no",
-        "logging_strategy": "steps",
-        "logging_steps": 1,
-        "per_device_train_batch_size": plan.batch_size,
-        "learning_rate": _RATE,
-        "optim": plan.optimizer,
-        "report_to": "none",
-        "disable_tqdm": True,
-        "use_cpu": plan.device == "cpu",
-        "dataloader_pin_memory": plan.device == "cuda",
-        checkpointing: plan.gradient_checkpointing,
-        **{"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(
-            plan.precision, {}
-        ),
-    }
 
 
 def build_llama(plan: RehearsalPlan) -> Any:
@@ -210,7 +179,7 @@ def build_llama(plan: RehearsalPlan) -> Any:
         tie_word_embeddings=True,
         use_cache=plan.method == "inference",
     )
-    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(plan.precision)
+    half = half_type(plan.precision)
     before = torch.get_default_dtype()
     if half is not None and plan.method != "full":
         torch.set_default_dtype(

@@ -14,7 +14,7 @@ _OF_OTHERS = {
 }
 """Words in the name of an optimizer, and the packages that it may come from."""
 _BITS = {"4bit": 4, "8bit": 8, "32bit": 32}
-_BESIDE = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise")
+_QUALIFIERS = (*_BITS, *_OF_OTHERS, "torch", "hf", "fused", "npu", "xla", "layerwise")
 """Words that say how an optimizer is made, not which it is."""
 
 
@@ -97,28 +97,28 @@ def built_optimizer(name: str, optimizer: Any) -> str:
     inner = getattr(optimizer, "optimizer", optimizer)
     # The layerwise ones of transformers have one for each weight, behind one that does nothing.
     inner = next(iter((getattr(inner, "optimizer_dict", None) or {}).values()), inner)
-    words, found = name.lower().split("_"), f"{type(inner).__module__}.{type(inner).__name__}"
-    package = found.partition(".")[0]
+    words, class_name = name.lower().split("_"), f"{type(inner).__module__}.{type(inner).__name__}"
+    package = class_name.partition(".")[0]
     # apex calls its AdamW FusedAdam.
     if not ("apex" in words or _is_called(type(inner).__name__, words)) or any(
         package not in _OF_OTHERS[word] for word in words if word in _OF_OTHERS
     ):
-        return found
+        return class_name
     if "fused" in words and package == "torch" and not inner.defaults.get("fused"):
-        return f"{found}, not fused"
+        return f"{class_name}, not fused"
     bits = getattr(getattr(inner, "args", None), "optim_bits", None)
     wanted = next((_BITS[word] for word in words if word in _BITS), bits)
-    return name if bits in (None, wanted) else f"{found} of {bits} bits"
+    return name if bits in (None, wanted) else f"{class_name} of {bits} bits"
 
 
 def _is_called(kind: str, words: list[str]) -> bool:
     """Return whether a class name has the words of an optimizer: AdamWScheduleFree has AdamW."""
     left = kind.lower()
-    for word in sorted((word for word in words if word not in _BESIDE), key=len, reverse=True):
+    for word in sorted(set(words) - set(_QUALIFIERS), key=len, reverse=True):
         if word not in left:
             return False
         left = left.replace(word, "", 1)
-    for word in _BESIDE:
+    for word in _QUALIFIERS:
         left = left.replace(word, "")
     return not left
 
@@ -160,7 +160,7 @@ class WorkerCounter:
 
 
 class WeightSnapshot:
-    """The weights of a model as they are now, to tell later which of them did not move."""
+    """The weights of a model as they are now, to find later which of them did not move."""
 
     def __init__(self, model: Any) -> None:
         self._before = {name: weight.detach().clone() for name, weight in model.named_parameters()}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..expectations import Expectations
-from ..model import Proof
+from ..model import JsonObject, Proof
 
 CPU_PROCESSES = 2
 """Processes of a strategy on a machine without a GPU: the fewest that have anything to say to each
@@ -32,14 +32,12 @@ class Launch:
     def of(cls, expected: Expectations) -> Launch:
         """Return the launch that the expectations declare."""
         training = expected.training
-        gpus = 0 if expected.gpu_type in (None, "mps") else expected.gpu_count
-        trainer = expected.proof is Proof.HF_TRAINER
         return cls(
             training.strategy,
             training.launcher,
             training.precision,
-            gpus,
-            trainer,
+            0 if expected.gpu_type in (None, "mps") else expected.gpu_count,
+            expected.proof is Proof.HF_TRAINER,
             "accelerate" in expected.packages,
         )
 
@@ -79,8 +77,8 @@ def launch_command(
 ) -> tuple[str, ...]:
     """The words that start `program`, as a person types them in the environment.
 
-    torchrun gets its own address, because it otherwise asks for the machine's name, which not
-    every machine can resolve.
+    torchrun gets an address, because it otherwise resolves the machine's name, which not every
+    machine can.
     """
     return (*_STARTERS[launch.effective_launcher], *_options(launch, configuration), *program)
 
@@ -97,7 +95,7 @@ def launch_command_by_modules(
     )
 
 
-def accelerate_configuration(launch: Launch) -> dict[str, Any]:
+def accelerate_configuration(launch: Launch) -> JsonObject:
     """Return the file of `accelerate launch --config_file` (ClusterConfig of accelerate 1.15.0).
 
     A port of 0 lets accelerate find a free one. With MULTI_CPU it starts a single process
@@ -105,13 +103,12 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
     as MULTI_GPU with use_cpu, which goes through torchrun.
     """
     # accelerate refuses MULTI_GPU for one process.
-    several = launch.processes > 1
-    kind = "MULTI_GPU" if several else "NO"
+    kind = "MULTI_GPU" if (launch.processes > 1) else "NO"
     if launch.strategy == "fsdp":
         kind = "FSDP"
     elif launch.zero_stage:
         kind = "DEEPSPEED"
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": kind,
         "mixed_precision": _MIXED.get(launch.precision, "no"),
@@ -132,13 +129,13 @@ def accelerate_configuration(launch: Launch) -> dict[str, Any]:
     return document
 
 
-def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
+def deepspeed_configuration(launch: Launch) -> JsonObject:
     """Return DeepSpeed's file, by its "DeepSpeed Configuration JSON" page.
 
     "auto" is filled in by transformers and accelerate from the arguments of the run, so that
     the two cannot contradict each other.
     """
-    zero: dict[str, Any] = {
+    zero: JsonObject = {
         "stage": launch.zero_stage,
         "overlap_comm": True,
         "contiguous_gradients": True,
@@ -161,7 +158,7 @@ def deepspeed_configuration(launch: Launch) -> dict[str, Any]:
     }
 
 
-def to_yaml(document: dict[str, Any]) -> str:
+def to_yaml(document: JsonObject) -> str:
     """A document of texts, numbers, truth values and one level of mappings as YAML."""
     lines = []
     for key, value in document.items():
@@ -184,14 +181,11 @@ def _options(launch: Launch, configuration: str) -> tuple[str, ...]:
     }[launch.effective_launcher]
 
 
-def _deepspeed_of_accelerate(launch: Launch) -> dict[str, Any]:
-    held = {
+def _deepspeed_of_accelerate(launch: Launch) -> JsonObject:
+    return {
         "zero_stage": launch.zero_stage,
         "offload_optimizer_device": "none",
         "offload_param_device": "none",
-    }
-    return {
-        **held,
         "zero3_init_flag": launch.zero_stage == 3,
         "zero3_save_16bit_model": launch.zero_stage == 3,
     }
@@ -213,8 +207,8 @@ _FSDP = {
     "fsdp_activation_checkpointing": False,
     "fsdp_state_dict_type": "SHARDED_STATE_DICT",
 }
-"""fully_shard; gradient checkpointing is left to the arguments of the run, because asking for it in
-both places is refused by transformers.
+"""fully_shard; gradient checkpointing is left to the arguments of the run, because transformers
+refuses it in both places.
 """
 _STARTERS = {
     "python": ("python",),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
 from .instrumentation import WeightSnapshot, WorkerCounter, wrapper_classes, zero_weights
 from .recipe import (
     EXAMPLES,
@@ -14,7 +14,9 @@ from .recipe import (
     Recipe,
     SequenceDataset,
     TrainingOutcome,
+    autocast,
     checkpoint_folder,
+    next_token_loss,
     optimizer_family,
     weights_hash,
 )
@@ -38,19 +40,17 @@ measured share of the loss left: 0.003.
 """
 
 
-class Build:
+class LoopRun:
     """Builds model and optimizer. Raises ValueError for an optimizer that torch lacks."""
 
     def __init__(
         self,
         recipe: Recipe,
         folder: Path,
-        arguments: dict[str, Any],
-        extra: dict[str, Any] | None = None,
+        arguments: JsonObject,
+        _extra: JsonObject | None = None,
     ) -> None:
         import torch
-
-        del extra
 
         torch.set_num_threads(1)
         torch.manual_seed(recipe.seed)
@@ -59,7 +59,7 @@ class Build:
             torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
         self.recipe, self.folder = recipe, folder
         self.wrapped: Any = None
-        self.notes: dict[str, Any] = {
+        self.notes: JsonObject = {
             "train.unknown_arguments": [],
             "train.refused_arguments": None,
             "train.not_exercised": sorted(arguments),
@@ -76,25 +76,19 @@ class Build:
 
     def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
-        import torch
-
         start = self._restore(resume_from) if resume_from else 0
         before, workers = WeightSnapshot(self.layers), WorkerCounter()
         self.layers.train()
         losses: list[float] = []
-        types: list[str] = []
-        loader = self._loader(start)
-        checkpointed = 0
+        dtype, checkpointed = "", 0
         forward = self._wrapped() if self.recipe.ranks > 1 else self._forward
-        for step, symbols in enumerate(loader, start + 1):
+        for step, batch in enumerate(self._loader(start), start + 1):
             workers.update()
-            with self._precision():
-                logits, passes = forward(symbols.to(self.recipe.device))
-                types.append(str(logits.dtype).replace("torch.", ""))
-                loss = torch.nn.functional.cross_entropy(
-                    logits[:, :-1].flatten(0, 1).float(),
-                    symbols[:, 1:].flatten().to(self.recipe.device),
-                )
+            symbols = batch.to(self.recipe.device)
+            with autocast(self.recipe.device, self.recipe.precision):
+                logits, passes = forward(symbols)
+                dtype = str(logits.dtype).removeprefix("torch.")
+                loss = next_token_loss(logits, symbols)
             loss.backward()
             self.optimizer.step()
             self.optimizer.zero_grad()
@@ -107,14 +101,13 @@ class Build:
             checkpointed > 0,
         )
         self.options["dataloader_workers"] = (self.recipe.workers, workers.most)
-        weights, still = weights_hash(self.layers.state_dict()), before.unchanged(self.layers)
         return TrainingOutcome(
             tuple(losses),
-            weights,
-            types[-1] if types else "",
+            weights_hash(self.layers.state_dict()),
+            dtype,
             start + len(losses),
             len(losses),
-            still,
+            before.unchanged(self.layers),
         )
 
     def _wrapped(self) -> Any:
@@ -125,14 +118,13 @@ class Build:
         self.wrapped = torch.nn.parallel.DistributedDataParallel(whole)
         return self.wrapped
 
-    def placement(self) -> dict[str, Any]:
+    def placement(self) -> JsonObject:
         """Readings of the placement: one process, one device, classes around the model."""
         device = next(self.layers.parameters()).device.type
-        mode = "distributed" if self.recipe.ranks > 1 else "not_parallel"
         return {
             "train.device": device,
             "train.n_gpu": int(device == "cuda"),
-            "train.parallel_mode": mode,
+            "train.parallel_mode": ("distributed" if self.recipe.ranks > 1 else "not_parallel"),
             "train.wrapper": ", ".join(wrapper_classes(self.wrapped)),
         }
 
@@ -142,7 +134,7 @@ class Build:
         return self.layers
 
     def record_effective_options(self) -> None:
-        """Training itself has noted them."""
+        """Do nothing: training has recorded them."""
 
     def _forward(self, symbols: Any) -> tuple[Any, int]:
         import torch
@@ -159,12 +151,6 @@ class Build:
             else:
                 hidden = layer(hidden, mask)
         return self.layers["head"](hidden), passes
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        import torch
-
-        kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(self.recipe.precision)
-        return nullcontext() if kind is None else torch.autocast(self.recipe.device, dtype=kind)
 
     def _loader(self, start: int) -> Any:
         import torch
@@ -184,8 +170,8 @@ class Build:
             for step in range(start, self.recipe.steps)
         ]
         dataset: Any = SequenceDataset()
-        # A generator of its own: starting workers must not draw from the random state that the
-        # checkpoint carries.
+        # A separate generator: starting workers must not draw from the random state in the
+        # checkpoint.
         return DataLoader(
             dataset,
             batch_sampler=batches,
@@ -221,12 +207,15 @@ class Build:
         return int(json.loads((folder / "state.json").read_text(encoding="utf-8"))["step"])
 
 
+Run = LoopRun
+"""The run of this proof; each proof module has one of this name."""
+
+
 def optimizer_named(optimizer: str) -> Any:
     """Return torch.optim's class of a declared optimizer. Raises ValueError."""
     import torch
 
-    name = _OPTIMIZERS.get(optimizer_family(optimizer))
-    kind = getattr(torch.optim, name, None) if name else None
+    kind = getattr(torch.optim, _OPTIMIZERS.get(optimizer_family(optimizer), ""), None)
     if kind is None:
         raise ValueError(
             f"torch.optim has no optimizer for {optimizer!r}; known here: "

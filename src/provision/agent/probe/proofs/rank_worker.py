@@ -10,8 +10,8 @@ import sys
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
+from ..model import JsonObject
 from .launch import Launch
 from .recipe import Recipe, optimizer_family, scratch_folder
 
@@ -28,7 +28,6 @@ _FRAME = re.compile(r'File "(?:[^"/]*/)*([^"/]+)", line (\d+ in \w+)')
 
 def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
     """Return the recipe of one of several processes: no dropout, which differs, no workers."""
-    device = recipe.device if launch.gpus else "cpu"
     # At a rate of 1, SGD without momentum multiplies differences of rounding; half of it still
     # learns.
     rate = (
@@ -36,20 +35,19 @@ def shared_recipe(recipe: Recipe, launch: Launch) -> Recipe:
         if optimizer_family(recipe.optimizer) == "sgd"
         else recipe.learning_rate
     )
-    batch = max(1, SAMPLES_PER_STEP // launch.processes)
     return replace(
         recipe,
-        batch=batch,
+        batch=max(1, SAMPLES_PER_STEP // launch.processes),
         ranks=launch.processes,
         dropout=0.0,
         workers=0,
-        device=device,
+        device=recipe.device if launch.gpus else "cpu",
         learning_rate=rate,
     )
 
 
 def write_task(
-    folder: Path, recipe: Recipe, module: str, extra: dict[str, Any], *, whole: bool
+    folder: Path, recipe: Recipe, module: str, extra: JsonObject, *, whole: bool
 ) -> Path:
     """Write the task of each process; `whole` keeps the first one's weights, if it has them all."""
     file = folder / "task.json"
@@ -74,15 +72,20 @@ def main(task: str) -> None:
 
     die_with_parent()
     folder, rank = Path(task).parent, int(os.environ.get("RANK", "0"))
-    said, asked = folder / f"rank-{rank}.json", json.loads(Path(task).read_text(encoding="utf-8"))
+    note_file, task_document = (
+        folder / f"rank-{rank}.json",
+        json.loads(Path(task).read_text(encoding="utf-8")),
+    )
     # Two processes that wait for each other end themselves, and say where they waited; their
     # launcher then ends too.
     stuck = open(folder / f"rank-{rank}.stack", "w", encoding="utf-8")  # noqa: SIM115
-    faulthandler.dump_traceback_later(asked["patience_s"], exit=True, file=stuck)
+    faulthandler.dump_traceback_later(task_document["patience_s"], exit=True, file=stuck)
     try:
-        _train(asked, folder, rank, said)
+        _train(task_document, folder, rank, note_file)
     except BaseException as error:
-        said.write_text(json.dumps({"error": f"{type(error).__name__}: {error}"}), encoding="utf-8")
+        note_file.write_text(
+            json.dumps({"error": f"{type(error).__name__}: {error}"}), encoding="utf-8"
+        )
         raise
 
 
@@ -99,7 +102,7 @@ def stuck_frames(folder: Path) -> list[str]:
     ]
 
 
-def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
+def _train(task: JsonObject, folder: Path, rank: int, note_file: Path) -> None:
     import torch
     import torch.distributed as group
 
@@ -108,7 +111,7 @@ def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
         group.init_process_group("nccl" if recipe.device == "cuda" else "gloo")
         if recipe.device == "cuda":
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    build = import_module(f".{task['module']}", __package__).Build
+    build = import_module(f".{task['module']}", __package__).Run
     built = build(recipe, scratch_folder(folder, f"run-{rank}"), {}, task["extra"])
     outcome = built.train()
     if task["whole"] and rank == 0:
@@ -116,7 +119,7 @@ def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
             {name: tensor.detach().cpu() for name, tensor in built.model.state_dict().items()},
             folder / WEIGHTS,
         )
-    found = {
+    note = {
         "rank": rank,
         "world": group.get_world_size() if group.is_initialized() else 1,
         "backend": group.get_backend() if group.is_initialized() else "",
@@ -131,7 +134,7 @@ def _train(task: dict[str, Any], folder: Path, rank: int, said: Path) -> None:
     }
     if group.is_initialized():
         group.barrier()
-    said.write_text(json.dumps(found), encoding="utf-8")
+    note_file.write_text(json.dumps(note), encoding="utf-8")
     # Not by returning: taking a process group apart was seen to hang in about one of four runs on a
     # busy machine (gloo, torch 2.13.0), with all work done.
     sys.stdout.flush()

@@ -6,11 +6,13 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Mapping, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..expectations import Expectations
+from ..model import JsonObject
 
 VOCABULARY, SYMBOLS, LENGTH, EXAMPLES = 128, 124, 32, 104
 """104 examples make 13 batches an epoch, so the checkpoint at step 20 lies inside the second one
@@ -104,13 +106,13 @@ class TrainingRun(Protocol):
     """A run that is ready to train; `options` maps names to (declared, in effect)."""
 
     options: dict[str, tuple[Any, Any]]
-    notes: dict[str, Any]
+    notes: JsonObject
 
     def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
         ...
 
-    def placement(self) -> dict[str, Any]:
+    def placement(self) -> JsonObject:
         """Readings of the placement: device, GPUs, parallel mode, classes around the model."""
         ...
 
@@ -159,6 +161,30 @@ def prepare_environment(
         environ["CUDA_VISIBLE_DEVICES"] = (environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0]
 
 
+def half_type(precision: str) -> Any:
+    """Return torch's type of a 16-bit precision; None for another precision."""
+    import torch
+
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+
+
+def autocast(device: str, precision: str) -> AbstractContextManager[Any]:
+    """Return the context in which torch computes in a precision; 32 bits need none."""
+    import torch
+
+    kind = half_type(precision)
+    return nullcontext() if kind is None else torch.autocast(device, dtype=kind)
+
+
+def next_token_loss(logits: Any, symbols: Any) -> Any:
+    """Return the cross entropy of each symbol after the first."""
+    import torch
+
+    return torch.nn.functional.cross_entropy(
+        logits[:, :-1].flatten(0, 1).float(), symbols[:, 1:].flatten()
+    )
+
+
 def weights_hash(tensors: Mapping[str, Any]) -> str:
     """Return the sha256 over names, types, shapes and bytes of a state dict. Needs no numpy."""
     total = hashlib.sha256()
@@ -176,7 +202,7 @@ def weights_hash(tensors: Mapping[str, Any]) -> str:
 
 
 def scratch_folder(scratch: Path, name: str) -> Path:
-    """A folder of its own for one run."""
+    """Return a new folder for one run."""
     folder = scratch / name
     os.makedirs(folder, exist_ok=True)
     return folder

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from ..model import JsonObject
 from .instrumentation import (
     ForwardPassCounter,
     LinearLayerRecorder,
@@ -43,18 +44,18 @@ are checked, their values are not applied.
 """
 
 
-class Build:
+class TrainerRun:
     """Builds model, arguments and Trainer. Raises what transformers raises.
 
-    Declared names that it does not know are noted.
+    Declared names that it lacks are noted.
     """
 
     def __init__(
         self,
         recipe: Recipe,
         folder: Path,
-        arguments: dict[str, Any],
-        extra: dict[str, Any] | None = None,
+        arguments: JsonObject,
+        extra: JsonObject | None = None,
     ) -> None:
         import torch
         from transformers import Trainer, TrainingArguments, set_seed
@@ -62,58 +63,53 @@ class Build:
         torch.set_num_threads(1)
         if recipe.device != "cpu":
             torch.use_deterministic_algorithms(True, warn_only=True)
-        fields = frozenset(field.name for field in dataclasses.fields(TrainingArguments))
-        wanted = own_arguments(recipe, folder, fields) | (extra or {})
+        own = own_arguments(recipe, folder) | (extra or {})
         self.recipe, self._recomputed, self._workers = recipe, False, 0
         arguments = {name: value for name, value in arguments.items() if name != ATTENTION}
-        self.notes: dict[str, Any] = {
-            "train.unknown_arguments": sorted(set(arguments) - fields),
-            "train.not_exercised": sorted(set(arguments) & NOT_EXERCISED),
+        self.notes: JsonObject = {
+            "train.unknown_arguments": sorted(arguments.keys() - argument_names()),
+            "train.not_exercised": sorted(arguments.keys() & NOT_EXERCISED),
             "train.refused_arguments": None,
-            "train.refused_without_use_cpu": _refused_without_use_cpu(wanted, arguments, fields),
+            "train.refused_without_use_cpu": None,
         }
+        if recipe.device == "cpu" and "use_cpu" not in arguments:
+            names = ("output_dir", "report_to", "fp16", "bf16", "tf32")
+            refused = _refusal({name: own[name] for name in names if name in own})
+            self.notes["train.refused_without_use_cpu"] = refused
         # Before our own arguments: building a TrainingArguments resets accelerate's state, which
         # the Trainer then needs.
-        declared = self._declared_arguments(arguments, wanted, fields)
-        own = TrainingArguments(**{name: value for name, value in wanted.items() if name in fields})
+        self.options = self._declared_options(arguments, own)
+        built = TrainingArguments(**own)
         set_seed(recipe.seed)
         self.model = tiny_model(recipe)
         dataset: Any = SequenceDataset()
-        self.trainer = Trainer(model=self.model, args=own, train_dataset=dataset)
+        self.trainer = Trainer(model=self.model, args=built, train_dataset=dataset)
         self.trainer.create_optimizer()
-        self.options: dict[str, tuple[Any, Any]] = declared
 
     def train(self, resume_from: Path | None = None) -> TrainingOutcome:
         """Train to the last step, from the start or from a checkpoint."""
         if resume_from:
             zero_weights(self.model)
-        # Of several processes each may have a part of every weight only: there R13 compares
-        # weights.
-        before, passes = (
-            WeightSnapshot(self.model) if self.recipe.ranks == 1 else None,
-            ForwardPassCounter(self.model),
-        )
+        # Each of several processes may have only a part of every weight: R13 compares weights then.
+        before = WeightSnapshot(self.model) if self.recipe.ranks == 1 else None
+        passes = ForwardPassCounter(self.model)
         try:
             with LinearLayerRecorder(first_linear(self.model)) as linear:
                 self.trainer.train(resume_from_checkpoint=str(resume_from) if resume_from else None)
         finally:
             passes.remove()
         self._recomputed, self._workers = len(linear.types) > passes.count > 0, passes.workers.most
-        losses = tuple(
-            float(entry["loss"]) for entry in self.trainer.state.log_history if "loss" in entry
-        )
-        weights, step = weights_hash(self.model.state_dict()), self.trainer.state.global_step
         return TrainingOutcome(
-            losses,
-            weights,
+            logged_losses(self.trainer),
+            weights_hash(self.model.state_dict()),
             linear.dtype,
-            step,
+            self.trainer.state.global_step,
             passes.count,
             before.unchanged(self.model) if before else (),
             linear.product_error(),
         )
 
-    def placement(self) -> dict[str, Any]:
+    def placement(self) -> JsonObject:
         """Readings of the placement: Trainer's device, GPUs, parallel mode, wrapping classes."""
         arguments = self.trainer.args
         return {
@@ -141,28 +137,24 @@ class Build:
         with self.trainer.compute_loss_context_manager():
             self.options["attention"] = (wanted, detect_attention(self.model, symbols))
 
-    def _declared_arguments(
-        self, arguments: dict[str, Any], wanted: dict[str, Any], fields: frozenset[str]
+    def _declared_options(
+        self, arguments: JsonObject, own: JsonObject
     ) -> dict[str, tuple[Any, Any]]:
         from transformers import TrainingArguments
 
         applied = {
             name: value
             for name, value in arguments.items()
-            if name in fields and name not in NOT_EXERCISED
+            if name in argument_names() and name not in NOT_EXERCISED
         }
         if not applied:
             return {}
-        safe: dict[str, Any] = {
-            name: wanted[name]
-            for name in ("output_dir", "report_to", "use_cpu", "disable_tqdm")
-            if name in fields
-        }
-        try:
-            built = TrainingArguments(**(safe | applied))
-        except Exception as error:  # noqa: BLE001
-            self.notes["train.refused_arguments"] = f"{type(error).__name__}: {error}"
+        safe = ("output_dir", "report_to", "use_cpu", "disable_tqdm")
+        values = {name: own[name] for name in safe if name in own} | applied
+        refused = self.notes["train.refused_arguments"] = _refusal(values)
+        if refused is not None:
             return {}
+        built = TrainingArguments(**values)
         numbers = {
             field.name
             for field in dataclasses.fields(TrainingArguments)
@@ -172,6 +164,33 @@ class Build:
             f"arguments.{name}": (value, _in_effect(getattr(built, name), name in numbers))
             for name, value in applied.items()
         }
+
+
+Run = TrainerRun
+"""The run of this proof; each proof module has one of this name."""
+
+
+def _refusal(arguments: JsonObject) -> str | None:
+    """Return the error with which transformers refuses arguments; None if it takes them."""
+    from transformers import TrainingArguments
+
+    try:
+        TrainingArguments(**arguments)
+    except Exception as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def argument_names() -> frozenset[str]:
+    """Return the names of the arguments that the installed transformers has."""
+    from transformers import TrainingArguments
+
+    return frozenset(field.name for field in dataclasses.fields(TrainingArguments))
+
+
+def logged_losses(trainer: Any) -> tuple[float, ...]:
+    """Return the loss of each step that a Trainer made."""
+    return tuple(float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry)
 
 
 def tiny_model(recipe: Recipe) -> Any:
@@ -199,18 +218,10 @@ def first_linear(model: Any) -> Any:
     return model.model.layers[0].self_attn.q_proj
 
 
-def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[str, Any]:
-    """Return TrainingArguments of a recipe; callers drop names that are not in `fields`."""
-    # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
-    checkpointing = (
-        "activation_checkpointing"
-        if "activation_checkpointing" in fields
-        else "gradient_checkpointing"
-    )
-    precision = {"fp16": {"fp16": True}, "bf16": {"bf16": True}, "tf32": {"tf32": True}}.get(
-        recipe.precision, {}
-    )
-    return {
+def own_arguments(recipe: Recipe, folder: Path) -> JsonObject:
+    """Return a recipe's TrainingArguments, as far as the installed transformers has them."""
+    names = argument_names()
+    arguments = {
         "output_dir": str(folder),
         "max_steps": recipe.steps,
         "save_strategy": "steps",
@@ -226,29 +237,14 @@ def own_arguments(recipe: Recipe, folder: Path, fields: frozenset[str]) -> dict[
         "use_cpu": recipe.device == "cpu",
         "dataloader_num_workers": recipe.workers,
         "dataloader_pin_memory": recipe.device == "cuda",
-        checkpointing: recipe.gradient_checkpointing,
-        **precision,
+        # transformers 5.23 renamed gradient_checkpointing and deprecates the old name.
+        "activation_checkpointing": recipe.gradient_checkpointing,
     }
-
-
-def _refused_without_use_cpu(
-    wanted: dict[str, Any], arguments: dict[str, Any], fields: frozenset[str]
-) -> str | None:
-    """Return transformers' error for this precision on a CPU without `use_cpu`; None for none."""
-    from transformers import TrainingArguments
-
-    if not wanted["use_cpu"] or "use_cpu" in arguments:
-        return None
-    theirs = {
-        name: wanted[name]
-        for name in ("output_dir", "report_to", "fp16", "bf16", "tf32")
-        if name in wanted and name in fields
-    }
-    try:
-        TrainingArguments(**theirs)
-    except Exception as error:  # noqa: BLE001
-        return f"{type(error).__name__}: {error}"
-    return None
+    if "activation_checkpointing" not in names:
+        arguments["gradient_checkpointing"] = recipe.gradient_checkpointing
+    if recipe.precision in ("fp16", "bf16", "tf32"):
+        arguments[recipe.precision] = True
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 def _in_effect(value: Any, is_number: bool) -> Any:
@@ -262,8 +258,4 @@ def _in_effect(value: Any, is_number: bool) -> Any:
 
 def _plain(value: Any) -> Any:
     value = getattr(value, "value", value)
-    return (
-        value
-        if isinstance(value, (bool, int, float, str, list, dict)) or value is None
-        else str(value)
-    )
+    return value if isinstance(value, (int, float, str, list, dict, type(None))) else str(value)

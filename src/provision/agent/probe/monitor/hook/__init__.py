@@ -1,1 +1,1 @@
-"""A folder that is put on a watched program's PYTHONPATH; it holds nothing but `sitecustomize`."""
+"""A folder that is put on a watched program's PYTHONPATH; it contains only `sitecustomize`."""

@@ -23,15 +23,15 @@ def _note(folder: str) -> None:
     try:
         import json
 
-        told = {"pid": os.getpid(), "version": str(torch.__version__), "cards": _cards(torch)}
+        note = {"pid": os.getpid(), "version": str(torch.__version__), "cards": _cards(torch)}
         with open(os.path.join(folder, f"torch-{os.getpid()}.json"), "w", encoding="utf-8") as out:
-            json.dump(told, out)
+            json.dump(note, out)
     except Exception:  # noqa: BLE001
         return
 
 
 def _cards(torch: Any) -> Any:
-    if not torch.cuda.is_initialized():  # asking whether there is a card would start the driver
+    if not torch.cuda.is_initialized():  # a query for cards would start the driver
         return []
     return [
         {
@@ -50,12 +50,12 @@ def _step_aside() -> None:
     from importlib.util import module_from_spec
 
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [place for place in sys.path if os.path.abspath(place or ".") != here]
-    found = PathFinder.find_spec("sitecustomize", sys.path)
-    if found is not None and found.loader is not None:
-        other = module_from_spec(found)
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is not None and spec.loader is not None:
+        other = module_from_spec(spec)
         sys.modules["sitecustomize"] = other
-        found.loader.exec_module(other)
+        spec.loader.exec_module(other)
 
 
 if os.environ.get("PROVISION_RUN_NOTES"):
