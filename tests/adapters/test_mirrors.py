@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters.uv.mirrors import index_override_variable, locate_sources
-from provision.adapters.uv.pip_config import PipConfig
+from provision.adapters.uv.sources import PipConfig, index_override_variable, locate_sources
 from provision.effects.packages import Index, PackageSources
 
 CPU = Index(

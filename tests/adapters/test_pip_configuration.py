@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters.uv.pip_config import PipConfig, home_folder, read_pip_config
+from provision.adapters.uv.sources import PipConfig, home_folder, read_pip_config
 
 # What `pip install` would use, asked of pip itself.
 ASK_PIP = """

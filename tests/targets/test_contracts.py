@@ -35,9 +35,8 @@ from provision.lock import (
     LockedPackage,
     TargetChoice,
 )
-from provision.lock.document import with_digest
 from provision.lock.inputs import collect_lock_inputs
-from provision.lock.model import environment_digest
+from provision.lock.model import environment_digest, with_digest
 from provision.plan import Operation
 from provision.refusals import find_unlockable
 from provision.spec import Spec

@@ -1,6 +1,6 @@
-"""The real outside world: reads and performs, decides nothing.
+"""The `System` of this machine: it reads and performs, and decides nothing.
 
-Adapters are imported where they are used, since most commands need few of them.
+Adapters are imported by the methods that use them, since most commands need few of them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from provision.adapters import files
 from provision.adapters.logs import log
-from provision.adapters.services import Services
 from provision.effects.service import ServiceEffect
 
 if TYPE_CHECKING:
+    from provision.adapters.google.client import GoogleClient
     from provision.adapters.google.report_polling import PollingClock
     from provision.adapters.google.retry import RetryPolicy
     from provision.adapters.uv.toolchain import UvToolchain
@@ -70,7 +70,7 @@ class RealSystem:
     ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self.offline = offline
-        self._services = Services(self._environment, endpoints, clock, pace)
+        self._endpoints, self._clock, self._pace = endpoints, clock, pace
         self._shown_notes: set[str] = set()
 
     @cached_property
@@ -79,6 +79,14 @@ class RealSystem:
         from provision.adapters.uv.toolchain import UvToolchain
 
         return UvToolchain(self._environment, offline=self.offline)
+
+    @cached_property
+    def _google(self) -> GoogleClient:
+        from provision.adapters.google.client import GoogleClient
+        from provision.adapters.google.endpoints import Endpoints
+
+        endpoints = Endpoints.from_addresses(self._endpoints) if self._endpoints else None
+        return GoogleClient(endpoints, self._pace)
 
     def environment(self) -> Mapping[str, str]:
         """See Reader."""
@@ -113,7 +121,7 @@ class RealSystem:
         return secrets.token_hex(16)
 
     def platform(self) -> str:
-        """See Reader; a platform without a name of ours keeps the system's name."""
+        """See Reader; a platform that is not ours keeps the system's name."""
         pair = (platform.system(), platform.machine())
         return _PLATFORMS.get(pair, "-".join(pair).lower())
 
@@ -131,13 +139,19 @@ class RealSystem:
 
     def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
         """See Reader."""
-        from provision.adapters.system_packages import missing_packages
+        from provision.adapters.process import capture
 
-        return missing_packages(names, self._environment)
+        if shutil.which("dpkg-query") is None:
+            return None
+        query = ["dpkg-query", "--show", "--showformat=${db:Status-Status}"]
+        states = {name: capture([*query, name], self._environment) for name in names}
+        return tuple(
+            name for name, state in states.items() if state.code or state.stdout != "installed"
+        )
 
     def cloud(self) -> CloudReader:
         """See Reader."""
-        return self._services.google
+        return self._google
 
     def conda_program(self) -> CondaProgram | None:
         """See Reader."""
@@ -191,7 +205,7 @@ class RealSystem:
 
     def find_running_programs(self, environment: Path) -> tuple[str, ...]:
         """See Reader."""
-        from provision.adapters.environment_usage import list_users
+        from provision.adapters.process import list_users
 
         return list_users(environment)
 
@@ -233,15 +247,23 @@ class RealSystem:
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         """See System."""
         log.info("perform %s %s", type(effect).__name__, _subject(effect))
-        if isinstance(effect, ServiceEffect):
-            self._services.perform(effect, progress)
-        else:
+        if not isinstance(effect, ServiceEffect):
             from provision.adapters import local_effects
 
             context = local_effects.LocalContext(
                 self._environment, lambda: self.uv, self.now(), self.offline
             )
             local_effects.perform(effect, context, progress)
+        elif effect.service == "google":
+            from provision.adapters.google import effects as google_effects
+            from provision.adapters.google.report_polling import LOOPBACK_CLOCK, PollingClock
+
+            clock = self._clock or (LOOPBACK_CLOCK if self._endpoints else PollingClock())
+            google_effects.perform(effect, self._google, clock, progress)
+        else:
+            from provision.adapters.colab import effects as colab_effects
+
+            colab_effects.perform(effect, self._environment, progress)
 
     def run(
         self,
@@ -252,7 +274,7 @@ class RealSystem:
         prefix: Path | None = None,
     ) -> int:
         """See System; without `watch` this process becomes the program."""
-        from provision.adapters.environment_usage import mark_in_use
+        from provision.adapters.process import mark_in_use
         from provision.adapters.terminal_program import program_not_found, run_in_terminal
 
         program = shutil.which(argv[0], path=environment.get("PATH"))

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from provision.agent.install.document import Pin
 from provision.effects.conda import CreateCondaPrefix
-from provision.effects.packages import Index, Pin
+from provision.effects.packages import Index
 
 
 class InstallPython(NamedTuple):

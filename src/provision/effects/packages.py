@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 
 class PythonInstallation(NamedTuple):
@@ -135,21 +135,6 @@ class IndexAddresses(NamedTuple):
     find_links: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)  # a named tuple has a method called index
-class Pin:
-    """A locked package for an installer: canonical name, exact version, index, sha256 of its files.
-
-    The index None is the default one.
-    """
-
-    name: str
-    version: str
-    index: str | None
-    hashes: tuple[str, ...]
-    from_source: bool = False
-    """Its files are source distributions, so that installing it builds it."""
-
-
 class Resolution(NamedTuple):
     """The result of uv: its lock (TOML) with the dependency graph, and PEP 751 locks.
 
@@ -187,3 +172,9 @@ class ListedFile(NamedTuple):
     name: str
     sha256: str
     yanked: str | None = None
+
+
+def pylock_file_name(file: Mapping[str, Any]) -> str:
+    """Return the name of a file in a PEP 751 lock, which may have just its address or path."""
+    address = file.get("url", file.get("path", ""))
+    return str(file.get("name") or unquote(urlsplit(address).path).rpartition("/")[2])

@@ -10,7 +10,7 @@ from typing import ClassVar
 class ServiceEffect:
     """A change at a service; performing it twice is safe.
 
-    `service` is the key under which `provision.adapters.services` finds the adapter.
+    `service` names the adapter that performs it (see `provision.adapters.system`).
     """
 
     service: ClassVar[str]

@@ -15,20 +15,20 @@ from provision.errors import Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds.base import TargetFacts
-from provision.lock.conda_names import to_index_name
 from provision.lock.conda_request import (
     CondaEnvironment,
     build_solve_request,
     explain_unsatisfiable,
     public_version,
+    to_index_name,
 )
-from provision.lock.document import with_digest
 from provision.lock.model import (
     Lock,
     LockedCondaPackage,
     LockedEnvironment,
     LockedPackage,
     environment_digest,
+    with_digest,
 )
 from provision.lock.wheels import with_platform_files
 from provision.spec import Spec
@@ -69,13 +69,10 @@ def with_conda_packages(
     for target in collect_target_facts(spec, facts):
         if target.kind.uses_conda(target.target):
             by_target[target.name] = tuple(_conda_environments(lock, target))
-    for environments in by_target.values():
-        for environment in environments:
-            if environment.key not in solutions:
-                solution = _solve(environment, lock, spec, facts, system, progress, keep)
-                solutions[environment.key] = solution
-    if not by_target:
-        return lock
+            for environment in by_target[target.name]:
+                if environment.key not in solutions:
+                    solution = _solve(environment, lock, spec, facts, system, progress, keep)
+                    solutions[environment.key] = solution
     return with_digest(_with_solutions(lock, spec, by_target, solutions))
 
 

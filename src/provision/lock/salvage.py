@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from packaging.version import Version
 
 from provision.facts.versions import parse_version
-from provision.lock.document import SCHEMA, find_conflict_line, lock_format_version
 from provision.lock.integrity import PACKAGE_NAME_PATTERN
-from provision.lock.model import Lock, LockedEnvironment, LockedPackage
+from provision.lock.model import (
+    FORMAT_VERSION,
+    Lock,
+    LockedEnvironment,
+    LockedPackage,
+    find_conflict_line,
+    lock_format_version,
+)
 from provision.lock.wheels import PLATFORMS
 from provision.spec import Spec
 
@@ -41,7 +48,7 @@ def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
     """
     schema = _SCHEMA.search(text)
     number = lock_format_version(schema[1]) if schema else None
-    if number is None or number > (lock_format_version(SCHEMA) or 0):
+    if number is None or number > FORMAT_VERSION:
         return None
     rows = [tuple(_packages(side)) for side in _sides(text)]
     environments = {key for side in rows for package in side for key in package.environments}
@@ -101,13 +108,9 @@ def _packages(text: str) -> Iterator[LockedPackage]:
         document = json.loads(text)
         rows, keys = document["packages"], tuple(document["environments"])
     except (ValueError, RecursionError, KeyError, TypeError):
-        rows, keys = (
-            [*_rows(text)],
-            tuple(
-                dict.fromkeys(re.findall(r'^\s*"([a-z0-9_-]+)": \{"platform"', text, re.MULTILINE))
-            ),
-        )
-    known = tuple(key for key in keys if isinstance(key, str) and _platform(key))
+        rows = list(_rows(text))
+        keys = tuple(re.findall(r'^\s*"([a-z0-9_-]+)": \{"platform"', text, re.MULTILINE))
+    known = tuple(key for key in dict.fromkeys(keys) if isinstance(key, str) and _platform(key))
     for row in rows if isinstance(rows, list) else ():
         package = _package(row, known)
         if package is not None:
@@ -117,10 +120,8 @@ def _packages(text: str) -> Iterator[LockedPackage]:
 def _rows(text: str) -> Iterator[Any]:
     for line in text.splitlines():
         if line.lstrip().startswith('{"name":'):
-            try:
+            with suppress(ValueError, RecursionError):
                 yield json.loads(line.strip().rstrip(","))
-            except (ValueError, RecursionError):
-                continue
 
 
 def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
@@ -147,28 +148,21 @@ def _environment(key: str) -> LockedEnvironment:
 
 
 def _platform(key: str) -> str | None:
-    for platform in PLATFORMS:
-        if key == platform or key.startswith(f"{platform}-"):
-            return platform
-    return None
+    return next((name for name in PLATFORMS if f"{key}-".startswith(f"{name}-")), None)
 
 
 def _merge_sides(rows: list[tuple[LockedPackage, ...]], spec: Spec) -> Iterator[LockedPackage]:
+    def rank(packages: list[LockedPackage]) -> tuple[bool, Version]:
+        versions = [Version(package.version) for package in packages]
+        lines = [line.specifiers for line in spec.packages if line.key == packages[0].name]
+        is_admitted = all(
+            line.contains(version, prereleases=True) for line in lines for version in versions
+        )
+        return is_admitted, max(versions)
+
     sides = [_by_name(side) for side in rows]
     for name in sorted({name for side in sides for name in side}):
-        yield from max(
-            (side[name] for side in sides if name in side),
-            key=lambda packages: _rank(packages, spec),
-        )
-
-
-def _rank(packages: list[LockedPackage], spec: Spec) -> tuple[bool, Version]:
-    versions = [Version(package.version) for package in packages]
-    lines = [line.specifiers for line in spec.packages if line.key == packages[0].name]
-    admitted = all(
-        line.contains(version, prereleases=True) for line in lines for version in versions
-    )
-    return admitted, max(versions)
+        yield from max((side[name] for side in sides if name in side), key=rank)
 
 
 def _by_name(packages: Iterable[LockedPackage]) -> dict[str, list[LockedPackage]]:

@@ -10,8 +10,12 @@ from packaging.version import Version
 from provision.effects.conda import CondaRecord
 from provision.facts import Facts
 from provision.kinds.base import TargetFacts
-from provision.lock.conda_names import requested_conda_names, to_index_name, with_index_names
-from provision.lock.conda_request import DEFAULT_CHANNEL
+from provision.lock.conda_request import (
+    DEFAULT_CHANNEL,
+    requested_conda_names,
+    to_index_name,
+    with_index_names,
+)
 from provision.lock.flavours import flavour_on
 from provision.lock.integrity import (
     FLAVOUR_PATTERN,
@@ -22,7 +26,7 @@ from provision.lock.integrity import (
     flaw_in_package,
 )
 from provision.lock.model import Lock, LockedEnvironment, LockedPackage, TargetChoice
-from provision.lock.uv_request import lock_platforms
+from provision.lock.uv_project import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
 from provision.spec import Package as Requested
 from provision.spec import Spec
@@ -228,7 +232,7 @@ def _source_flaws(
 
 
 def _index_of(name: str, environment: LockedEnvironment, context: _Context) -> str:
-    """Return the index that a package is bound to, as `provision.lock.uv_request` binds it."""
+    """Return the index that a package is bound to, as `provision.lock.uv_project` binds it."""
     for line in context.spec.packages:
         if line.key == name and line.index:
             return line.index

@@ -50,7 +50,7 @@ class TargetView:
 
 def view_target(lock: Lock, target: str) -> TargetView:
     """Return the part of a lock that a target uses, in the lock's order."""
-    environments = target_environments(lock, target)
+    environments = lock.environments_of(target)
     packages = []
     for package in lock.packages:
         platforms = tuple(
@@ -73,15 +73,6 @@ def view_target(lock: Lock, target: str) -> TargetView:
     keys = {environment.key for environment in environments}
     conda = tuple(package.record for package in lock.conda if keys & set(package.environments))
     return TargetView(lock.digest, lock.python, environments, tuple(packages), indexes, conda)
-
-
-def target_environments(lock: Lock, target: str) -> tuple[LockedEnvironment, ...]:
-    """Return the environments that a target may use, in the lock's order."""
-    return tuple(
-        environment
-        for environment in lock.environments
-        if lock.environment(target, environment.platform) == environment
-    )
 
 
 def to_index(

@@ -7,8 +7,7 @@ import re
 from provision.diagnostics import Diagnostic, Route, RouteLocation
 from provision.source.document import Source
 from provision.source.findings import make_finding
-from provision.source.nodes import Mapping, Scalar
-from provision.source.value_tree import LocatedValue
+from provision.source.nodes import LocatedValue, Mapping, Scalar
 from provision.source.vocabulary import KEY_EXAMPLES, format_route
 from provision.source.yaml_scalars import quote_scalar
 from provision.spec import Package

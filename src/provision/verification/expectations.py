@@ -10,7 +10,7 @@ import provision
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
-from provision.lock.conda_names import conda_provided_versions, to_index_name
+from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.spec import Model, Spec, Training, parse_duration, parse_parameter_count, parse_size
 from provision.target_facts import build_workload
 

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from provision.adapters.logs import log
-from provision.adapters.uv.pip_config import home_folder
+from provision.adapters.uv.sources import home_folder
 from provision.agent.core.timed_http import (
     DEFAULT_LIMITS,
     HttpHandler,

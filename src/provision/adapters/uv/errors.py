@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.adapters.uv.mirrors import index_override_variable
+from provision.adapters.uv.sources import index_override_variable
 from provision.agent.install.uv_messages import HASH_MISMATCH, NETWORK_DISABLED
 from provision.effects.packages import PackageSources, PythonSearchResult, UvProject
 from provision.errors import ExternalError, LockError, NetworkError, ProvisionError, Unsatisfiable

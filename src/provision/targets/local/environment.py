@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from provision.agent.install.document import Pin
 from provision.effects.local import (
     CreateVenv,
     InstallPackages,
@@ -16,7 +17,7 @@ from provision.effects.local import (
     ReplaceSymlink,
     WriteFile,
 )
-from provision.effects.packages import Index, Pin
+from provision.effects.packages import Index
 from provision.effects.system import Effect
 from provision.lock import LockedPackage
 from provision.plan import Action, Intent, Operation
