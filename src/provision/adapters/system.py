@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, MonitorRequest
     from provision.effects.packages import (
-        Index,
         IndexAddresses,
         IndexSource,
         ListedFile,
+        NamedIndex,
         PackageSources,
         PythonSearchResult,
         Release,
@@ -129,11 +129,11 @@ class RealSystem:
         """See Reader."""
         return self.uv.find_pythons(minor)
 
-    def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
+    def find_package_sources(self, indexes: tuple[NamedIndex, ...], minor: str) -> PackageSources:
         """See Reader."""
         return self.uv.package_sources(indexes, minor)
 
-    def find_index_addresses(self, indexes: tuple[Index, ...], minor: str) -> IndexAddresses:
+    def find_index_addresses(self, indexes: tuple[NamedIndex, ...], minor: str) -> IndexAddresses:
         """See Reader."""
         return self.uv.index_addresses(indexes, minor)
 
@@ -236,7 +236,7 @@ class RealSystem:
         interpreter = self.uv.any_interpreter(project.python)
         return newest_release(project, sources, interpreter, self.uv.environment())
 
-    def create_metadata_index(self, release: Release, index: Index | None) -> str:
+    def create_metadata_index(self, release: Release, index: NamedIndex | None) -> str:
         """See System."""
         from provision.adapters.uv.sdist_metadata import create_metadata_index
 

@@ -31,7 +31,7 @@ class PythonSearchResult(NamedTuple):
     why_not: str = ""
 
 
-class Index(NamedTuple):
+class NamedIndex(NamedTuple):
     """A named index that packages are bound to, at its public address.
 
     `flavour` is the local version label of its wheels ("cpu", "cu128"), None for another kind of
@@ -62,7 +62,7 @@ class VersionPreference:
 class IndexBinding(NamedTuple):
     """A package that comes from a named index only.
 
-    It applies if `marker` holds ("": always), in one variant of the project ("": in all).
+    It applies if `marker` is true ("": always), in one variant of the project ("": in all).
     """
 
     package: str
@@ -81,9 +81,8 @@ class UvProject(NamedTuple):
     """
 
     python: str
-    requires_python: str
     requirements: tuple[str, ...]
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[NamedIndex, ...] = ()
     bindings: tuple[IndexBinding, ...] = ()
     environments: tuple[str, ...] = ()
     exclude_newer: str | None = None
@@ -105,7 +104,7 @@ class IndexSource(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are on this machine, so that no index has confirmed them."""
+        """True if its files are on this machine, so that no index has confirmed them."""
         parts = urlsplit(self.url)
         return (
             bool(self.wheels)

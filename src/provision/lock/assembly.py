@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from provision.errors import LockError, Unsatisfiable
-from provision.facts import Facts, cuda_of
+from provision.facts import cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds.base import TargetFacts
 from provision.lock.flavours import flavour_on
@@ -195,45 +195,33 @@ def _refuse_other_builds(
     """Refuse a torch of another flavour, and CUDA packages in a CPU environment."""
     direct = {package.key for package in request.spec.packages}
     for package in packages:
-        is_torch = package.name == "torch"
+        name, local = package.name, Version(package.version).local
+        is_torch, chain = name == "torch", [name]
         if environment.flavour == "cpu":
-            chain = [package.name]
-            if CUDA_PACKAGES.match(package.name):
-                chain = _requirement_chain(package.name, packages, direct)
-            if (is_torch and not package.version.endswith("+cpu")) or _is_for_cuda(package, chain):
+            is_for_cuda = is_torch and not package.version.endswith("+cpu")
+            if CUDA_PACKAGES.match(name):
+                chain = _requirement_chain(name, packages, direct)
+                # xgboost brings NCCL on a CPU too.
+                is_for_cuda = not name.startswith("nvidia-nccl") or "torch" in chain
+            if is_for_cuda:
                 raise LockError(
-                    f"a CPU spec would install {package.name} {package.version}, which is for CUDA",
+                    f"a CPU spec would install {name} {package.version}, which is for CUDA",
                     why=f"brought in by {' <- '.join(chain)}",
                     hint="drop the package that needs it, or set `gpu:` and `cuda:` to what the "
                     "work needs",
                 )
-        local = Version(package.version).local
-        labelled = package.name in request.facts.flavoured and local is not None
-        if (is_torch or labelled) and environment.flavour != _flavour_of(
-            package, environment.platform, request.facts
-        ):
+        flavour = local
+        if is_torch and local is None:  # a build of the public index has no label
+            release = request.facts.torch_release(package.version)
+            flavour = release.default_on(environment.platform) if release is not None else None
+        is_labelled = name in request.facts.flavoured and local is not None
+        if (is_torch or is_labelled) and environment.flavour != flavour:
             raise LockError(
-                f"index {package.index} gave {package.name} {package.version}, and "
+                f"index {package.index} gave {name} {package.version}, and "
                 f"{environment.flavour} was asked for",
                 why="the local label of a version (+cu128) names the CUDA that it was built for",
                 hint=f"let the index {package.index} serve builds of {environment.flavour}",
             )
-
-
-def _is_for_cuda(package: LockedPackage, chain: list[str]) -> bool:
-    if not CUDA_PACKAGES.match(package.name):
-        return False
-    # xgboost brings NCCL on a CPU too.
-    return not package.name.startswith("nvidia-nccl") or "torch" in chain
-
-
-def _flavour_of(package: LockedPackage, platform: str, facts: Facts) -> str | None:
-    """Return the flavour in a version's label, else that of the public index."""
-    local = Version(package.version).local
-    if local is not None:
-        return local
-    release = facts.torch_release(package.version)
-    return release.default_on(platform) if release is not None else None
 
 
 def _requirement_chain(name: str, packages: list[LockedPackage], direct: set[str]) -> list[str]:

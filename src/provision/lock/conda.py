@@ -28,6 +28,7 @@ from provision.lock.model import (
     LockedEnvironment,
     LockedPackage,
     environment_digest,
+    reachable_names,
     with_digest,
 )
 from provision.lock.wheels import with_platform_files
@@ -56,7 +57,7 @@ def with_conda_packages(
 ) -> Lock:
     """Return a lock with the conda packages of the targets that conda makes.
 
-    Each such target gets environments of its own, with `-conda` in their keys. They leave out the
+    Each such target gets its own environments, with `-conda` in their keys. They leave out the
     index packages that conda provides in the same version, and what only those need.
 
     Raises:
@@ -178,18 +179,13 @@ def _indexed_packages(
             yield replace(package, environments=tuple(environments))
 
 
-def _remaining_names(lock: Lock, solution: _CondaSolution, spec: Spec) -> frozenset[str]:
+def _remaining_names(lock: Lock, solution: _CondaSolution, spec: Spec) -> set[str]:
     """Return the index packages that the spec or what remains of them needs, without conda's."""
     base = solution.environment.base
     requires = {package.name: package.requires for package in lock.packages_in(base)}
-    remaining: set[str] = set()
-    pending = [package.key for package in spec.packages]
-    while pending:
-        name = pending.pop()
-        if name in requires and name not in remaining and name not in solution.provided:
-            remaining.add(name)
-            pending += requires[name]
-    return frozenset(remaining)
+    return reachable_names(
+        (package.key for package in spec.packages), requires, leave_out=solution.provided
+    )
 
 
 def _locked_conda_packages(

@@ -49,7 +49,7 @@ def conda_provided_versions(
 ) -> dict[str, str]:
     """Return the versions of the Python packages that conda provides, by index name.
 
-    Only the spec's own packages and torch: others may differ from the index's of that name.
+    Only the spec's own packages and torch: others may differ from their namesakes on the index.
     """
     own = {_CONDA_TO_PYPI.get(package.key, package.key) for package in spec.packages}
     own.update(PYPI_TO_CONDA)
@@ -110,13 +110,13 @@ def build_solve_request(
     if Version(spec.python) >= Version("3.13"):
         # The build with the interpreter lock: others have the same name from 3.13 on.
         python_build = f"*_cp{spec.python.replace('.', '')}"
-    wanted = [
+    match_specs = [
         CondaMatchSpec("python", f"{spec.python}.*", python_build, DEFAULT_CHANNEL),
         CondaMatchSpec("pip", "", "", DEFAULT_CHANNEL),
     ]
     for requested in spec.conda_packages:
         version = _to_match_version(requested.version)
-        wanted.append(CondaMatchSpec(requested.name, version, "", requested.channel))
+        match_specs.append(CondaMatchSpec(requested.name, version, "", requested.channel))
     for package in spec.packages:
         name = package.key
         if (
@@ -130,10 +130,10 @@ def build_solve_request(
                 build = f"cuda{cuda.replace('.', '')}*" if cuda else "cpu*"
             version = f"=={public_version(locked[name])}"
             conda_name = PYPI_TO_CONDA.get(name, name)
-            wanted.append(CondaMatchSpec(conda_name, version, build, DEFAULT_CHANNEL))
+            match_specs.append(CondaMatchSpec(conda_name, version, build, DEFAULT_CHANNEL))
     channels = tuple(
         CondaChannel(name, spec.indexes[name].url if name in spec.indexes else "")
-        for name in dict.fromkeys(match.channel for match in wanted)
+        for name in dict.fromkeys(match.channel for match in match_specs)
     )
     kept = []
     if keep is not None:
@@ -141,7 +141,7 @@ def build_solve_request(
     return CondaSolveRequest(
         base.platform,
         channels,
-        tuple(dict.fromkeys(wanted)),
+        tuple(dict.fromkeys(match_specs)),
         _virtual_packages(environment),
         (CondaMatchSpec("cuda-version", f"{cuda}.*"),) if cuda else (),
         spec.exclude_newer,

@@ -24,6 +24,10 @@ class LockedVersion:
     unconfirmed: bool = False
 
 
+_Moves = dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]]
+"""The targets of each change from one version to another."""
+
+
 @dataclass(frozen=True, slots=True)
 class PackageChange:
     """A package that was added (`old` is None), removed (`new` is None) or changed.
@@ -50,7 +54,7 @@ class FilesChange:
 
     @property
     def suspicious(self) -> bool:
-        """Whether a file was replaced or none is left: an index only adds files to a release."""
+        """True if a file was replaced or none is left: an index only adds files to a release."""
         return bool(self.replaced) or (not self.kept and bool(self.removed))
 
 
@@ -91,7 +95,7 @@ class LockDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs that decides an environment or was requested."""
+        """True if nothing differs that decides an environment or was requested."""
         return not (
             self.python
             or self.packages
@@ -130,10 +134,11 @@ def diff_locks(old: Lock, new: Lock) -> LockDiff:
     """Return the differences by name; `diff_locks(x, x)` is empty."""
     packages, files = tuple(_packages(old, new)), tuple(_files(old, new))
     names = {package.name for package in old.packages} & {package.name for package in new.packages}
+    names -= {change.name for change in packages} | {change.name for change in files}
     return LockDiff(
         python=ValueChange("python", old.python, new.python) if old.python != new.python else None,
         packages=packages,
-        unchanged=len(names - {change.name for change in packages} - {one.name for one in files}),
+        unchanged=len(names),
         files=files,
         targets=tuple(_target_changes(old, new)),
         indexes=tuple(_value_changes("", old.indexes, new.indexes)),
@@ -156,12 +161,9 @@ def environments_by_target_platform(lock: Lock) -> dict[TargetPlatform, LockedEn
 
 def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
     before, after = _versions_by_target_platform(old), _versions_by_target_platform(new)
-    places = (
-        frozenset(environments_by_target_platform(old)),
-        frozenset(environments_by_target_platform(new)),
-    )
+    targets = tuple(frozenset(environments_by_target_platform(lock)) for lock in (old, new))
     for name in sorted({*before, *after}):
-        yield from _changes(name, before.get(name, {}), after.get(name, {}), places)
+        yield from _changes(name, before.get(name, {}), after.get(name, {}), *targets)
 
 
 def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, LockedVersion]]:
@@ -180,46 +182,47 @@ def _changes(
     name: str,
     before: Mapping[TargetPlatform, LockedVersion],
     after: Mapping[TargetPlatform, LockedVersion],
-    places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
+    old_targets: frozenset[TargetPlatform],
+    new_targets: frozenset[TargetPlatform],
 ) -> Iterator[PackageChange]:
     """Yield each change of a package once, with its targets if others differ."""
-    old_places, new_places = places
-    moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]] = {}
+    moves: _Moves = {}
     stays = False
-    for target in sorted(old_places | new_places):
+    for target in sorted(old_targets | new_targets):
         was, now = before.get(target), after.get(target)
-        if target not in old_places and now in before.values():
+        if target not in old_targets and now in before.values():
             was = now  # an added target, with the version that others had already
-        if target not in new_places and was in after.values():
+        if target not in new_targets and was in after.values():
             now = was
         if was != now:
             moves.setdefault((was, now), []).append(target)
         stays = stays or (was == now and was is not None)
-    moves = _join_renamed_targets(moves, places)
+    moves = _join_renamed_targets(moves, old_targets, new_targets)
     for (was, now), at in moves.items():
         needed = frozenset[TargetPlatform]()
         if was is None:
-            needed = new_places
+            needed = new_targets
         elif now is None:
-            needed = old_places
-        everywhere = len(moves) == 1 and not stays and needed <= set(at)
-        yield PackageChange(
-            name, was, now, () if everywhere else tuple(_target_labels(at, old_places | new_places))
-        )
+            needed = old_targets
+        labels: tuple[str, ...] = ()
+        if len(moves) > 1 or stays or not needed <= set(at):
+            labels = tuple(_target_labels(at, old_targets | new_targets))
+        yield PackageChange(name, was, now, labels)
 
 
 def _join_renamed_targets(
-    moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]],
-    places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
-) -> dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]]:
+    moves: _Moves,
+    old_targets: frozenset[TargetPlatform],
+    new_targets: frozenset[TargetPlatform],
+) -> _Moves:
     """Join a removal at one target and an addition at another: it may be a renamed target."""
     went = [(was, at) for (was, now), at in moves.items() if now is None]
     came = [(now, at) for (was, now), at in moves.items() if was is None]
     if (
         len(moves) == 2
         and len(went) == len(came) == 1
-        and not set(went[0][1]) & places[1]
-        and not set(came[0][1]) & places[0]
+        and not set(went[0][1]) & new_targets
+        and not set(came[0][1]) & old_targets
     ):
         return {(went[0][0], came[0][0]): came[0][1]}
     return moves

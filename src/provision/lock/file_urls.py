@@ -38,7 +38,7 @@ def resolve_file_urls(
     Raises:
         LockError: an index no longer has a file, or has another one under its name.
         NetworkError: an index cannot be reached.
-        Refused: this machine knows only an address that means nothing elsewhere.
+        Refused: the only known address means nothing on another machine.
     """
     project = _project(view)
     try:
@@ -82,7 +82,6 @@ def _project(view: TargetView) -> UvProject:
             bound.setdefault((viewed.package.name, viewed.package.index), []).append(viewed.package)
     return UvProject(
         python=view.python,
-        requires_python=f"=={view.python}.*",
         requirements=requirements,
         indexes=tuple(
             to_index(name, url, packages, view.environments)

@@ -13,6 +13,7 @@ from provision.facts.compatibility import CodeForm
 from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
 from provision.kinds.base import TargetFacts
+from provision.lock.wheels import LINUX_PLATFORMS
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
 
@@ -100,6 +101,11 @@ def flavour_on(flavour: str, platform: str) -> str:
     return "cpu" if platform.startswith("macos") else flavour
 
 
+def has_torch_index(platform: str, flavour: str) -> bool:
+    """Return whether PyTorch's own index serves a platform: Linux, and Windows with a card."""
+    return platform in LINUX_PLATFORMS or (platform.startswith("windows") and flavour != "cpu")
+
+
 def _declared_choice(target: TargetFacts) -> FlavourChoice | None:
     settings = target.gpu_settings
 
@@ -167,8 +173,9 @@ class _FlavourSelection:
         card = target.card
         if card is None:
             return []
+        facts, release = self.facts, self.release.release
         by_platform = [
-            {build.flavour: build for build in self._builds(target, platform)}
+            {build.flavour: build for build in facts.builds_for_card(card, release, platform)}
             for platform in target.platforms
             if not platform.startswith("macos")
         ]
@@ -182,20 +189,16 @@ class _FlavourSelection:
         ]
         driver = _known_driver(self.spec, target)
         if driver is not None:
-            return [build for build in builds if self.facts.can_run(driver, build, card)]
+            return [build for build in builds if facts.can_run(driver, build, card)]
         floors = {}
         for build in builds:
-            floor = self.facts.driver_floor(cuda_of(build.flavour))
+            floor = facts.driver_floor(cuda_of(build.flavour))
             if floor is not None:
                 floors[build.flavour] = floor
         if not floors:
             return []
         lowest = min(floors.values(), key=require_version)
         return [build for build in builds if floors.get(build.flavour) == lowest]
-
-    def _builds(self, target: TargetFacts, platform: str) -> Sequence[TorchBuild]:
-        assert target.card is not None  # noqa: S101
-        return self.facts.builds_for_card(target.card, self.release.release, platform)
 
     def _runtime(self, target: TargetFacts) -> ColabRuntime | None:
         """Return the runtime that an environment extends if it brings this release."""
@@ -239,18 +242,17 @@ class _FlavourSelection:
         return sure, require_version(cuda_of(flavour))
 
     def _explained(self, target: TargetFacts, build: TorchBuild, reason: str) -> FlavourChoice:
-        code = ""
-        form = self.facts.code_for(target.card, build) if target.card is not None else None
-        if target.card is not None and form is not None:
+        card, code = target.card, ""
+        form = self.facts.code_for(card, build) if card is not None else None
+        if card is not None and form is not None:
             by_ptx = ", by PTX" if form.form is CodeForm.PTX else ""
-            code = f" (sm_{target.card.cc.replace('.', '')}{by_ptx})"
+            code = f" (sm_{card.cc.replace('.', '')}{by_ptx})"
         driver = f"driver {self.facts.driver_floor(cuda_of(build.flavour))} and newer"
         if target.driver is not None:
             driver = f"driver {target.driver.value} of {target.driver.provider}"
-        card = target.gpu_settings.gpu.type
-        return FlavourChoice(
-            build.flavour, f"{build.flavour}: {reason} {card}{code} and runs on {driver}"
-        )
+        gpu = target.gpu_settings.gpu.type
+        reason = f"{build.flavour}: {reason} {gpu}{code} and runs on {driver}"
+        return FlavourChoice(build.flavour, reason)
 
 
 def _known_driver(spec: Spec, target: TargetFacts) -> str | None:
@@ -304,8 +306,8 @@ def _no_release_error(
             builds = [build.flavour for build in selection.candidates(target)]
         known = _known_driver(spec, target)
         driver = f", driver {known}" if known else ""
-        found = ", ".join(builds) or "no build that the facts know runs there"
-        lines.append(f"  target {target.name} ({target.gpu_settings.gpu}{driver}): {found}")
+        listed = ", ".join(builds) or "no build that the facts know runs there"
+        lines.append(f"  target {target.name} ({target.gpu_settings.gpu}{driver}): {listed}")
     return LockError(
         "no one release of torch has a build for every target", why="\n".join(lines), hint=hint
     )

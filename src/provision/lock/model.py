@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -144,6 +144,20 @@ class Lock:
     def built(self, environment: LockedEnvironment) -> frozenset[str]:
         """Return the names of the packages that an environment builds from source."""
         return frozenset(package.name for package in self.packages_in(environment) if package.built)
+
+
+def reachable_names(
+    start: Iterable[str], requires: Mapping[str, Iterable[str]], leave_out: Collection[str] = ()
+) -> set[str]:
+    """Return the names that `start` and their requirements lead to, without those to leave out."""
+    reachable: set[str] = set()
+    pending = list(start)
+    while pending:
+        name = pending.pop()
+        if name in requires and name not in reachable and name not in leave_out:
+            reachable.add(name)
+            pending += requires[name]
+    return reachable
 
 
 def digest_of(value: Any) -> str:

@@ -52,8 +52,12 @@ def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
         return None
     rows = [tuple(_packages(side)) for side in _sides(text)]
     environments = {key for side in rows for package in side for key in package.environments}
-    named = tuple(_environment(key) for key in sorted(environments))
-    keep = Lock({}, spec.python, named, {}, {}, tuple(_merge_sides(rows, spec)))
+    named = []
+    for key in sorted(environments):
+        platform = _platform(key) or key
+        flavour = key.removeprefix(platform).split("-")[1] if key != platform else None
+        named.append(LockedEnvironment(key, platform, flavour, None, None, ""))
+    keep = Lock({}, spec.python, tuple(named), {}, {}, tuple(_merge_sides(rows, spec)))
     return SalvagedVersions(keep, tuple(_versions(side) for side in rows))
 
 
@@ -86,18 +90,18 @@ def _sides(text: str) -> tuple[str, ...]:
     if find_conflict_line(text) is None:
         return (text,)
     sides: tuple[list[str], list[str]] = ([], [])
-    wanted: tuple[int, ...] = (0, 1)
+    written_sides: tuple[int, ...] = (0, 1)
     for line in text.splitlines():
         if line.startswith("<<<<<<< "):
-            wanted = (0,)
-        elif line.startswith("||||||| ") and wanted == (0,):
-            wanted = ()
-        elif line.startswith("=======") and len(wanted) < 2:
-            wanted = (1,)
+            written_sides = (0,)
+        elif line.startswith("||||||| ") and written_sides == (0,):
+            written_sides = ()
+        elif line.startswith("=======") and len(written_sides) < 2:
+            written_sides = (1,)
         elif line.startswith(">>>>>>> "):
-            wanted = (0, 1)
+            written_sides = (0, 1)
         else:
-            for side in wanted:
+            for side in written_sides:
                 sides[side].append(line)
     return tuple(dict.fromkeys("\n".join(side) for side in sides))
 
@@ -139,12 +143,6 @@ def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
     if isinstance(listed, list):
         environments = tuple(key for key in listed if key in keys)
     return LockedPackage(name, str(Version(version)), index, environments or keys, (), ())
-
-
-def _environment(key: str) -> LockedEnvironment:
-    platform = _platform(key) or key
-    flavour = key.removeprefix(platform).split("-")[1] if key != platform else None
-    return LockedEnvironment(key, platform, flavour, None, None, "")
 
 
 def _platform(key: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from provision.effects.conda import CondaRecord
-from provision.effects.packages import Index
+from provision.effects.packages import NamedIndex
 from provision.lock.model import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock.wheels import marker_of, marker_of_any, wheel_runs_on
 
@@ -80,7 +80,7 @@ def to_index(
     url: str,
     packages: Iterable[LockedPackage],
     environments: Iterable[LockedEnvironment],
-) -> Index:
+) -> NamedIndex:
     """Return an index with the locked packages that come from it, and their platforms."""
     own = [package for package in packages if package.index == name]
     keys = {key for package in own for key in package.environments}
@@ -91,7 +91,7 @@ def to_index(
             if name == f"pytorch-{environment.flavour}":
                 flavour = environment.flavour
     pins = tuple(f"{package.name}=={package.version}" for package in own)
-    return Index(name, url, flavour, pins, tuple(dict.fromkeys(platforms)))
+    return NamedIndex(name, url, flavour, pins, tuple(dict.fromkeys(platforms)))
 
 
 def is_wheel(file: LockedFile) -> bool:

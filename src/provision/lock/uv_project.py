@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from provision.effects.packages import (
-    Index,
     IndexBinding,
+    NamedIndex,
     PackageSources,
     Resolution,
     UvProject,
@@ -20,11 +20,10 @@ from provision.effects.packages import (
 )
 from provision.errors import LockError
 from provision.facts import Facts
-from provision.lock.flavours import FlavourProposal, flavour_on
+from provision.lock.flavours import FlavourProposal, flavour_on, has_torch_index
 from provision.lock.model import LockedFile, LockedPackage
 from provision.lock.source_builds import SourceBuild
 from provision.lock.wheels import (
-    LINUX_PLATFORMS,
     marker_applies,
     marker_of,
     marker_of_any,
@@ -72,12 +71,12 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
     torch_indexes = _torch_indexes(request, family)
     torch_names = {index.name for index in torch_indexes.values()}
     own_indexes = [
-        Index(name, index.url)
+        NamedIndex(name, index.url)
         for name, index in sorted(spec.indexes.items())
         if name not in torch_names
     ]
     metadata_indexes = {
-        name: Index(source.metadata_index_name, source.metadata_index_url)
+        name: NamedIndex(source.metadata_index_name, source.metadata_index_url)
         for name, source in sorted(request.source_builds.items())
     }
     several = len(flavours) > 1
@@ -96,7 +95,6 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
     overridden = {binding.package for binding in bindings if binding.marker}
     return UvProject(
         spec.python,
-        f"=={spec.python}.*",
         () if several else requirements,
         (*own_indexes, *torch_indexes.values(), *metadata_indexes.values()),
         tuple(bindings),
@@ -112,8 +110,8 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
 def _bindings(
     spec: Spec,
     family: tuple[str, ...],
-    torch_indexes: Mapping[str, Index],
-    metadata_indexes: Mapping[str, Index],
+    torch_indexes: Mapping[str, NamedIndex],
+    metadata_indexes: Mapping[str, NamedIndex],
     *,
     several: bool,
 ) -> list[IndexBinding]:
@@ -136,25 +134,18 @@ def _bindings(
     return bindings
 
 
-def _torch_indexes(request: ResolveRequest, family: tuple[str, ...]) -> dict[str, Index]:
-    """Return the index of each flavour, for the platforms that get torch from it.
-
-    These are Linux, and Windows with a card.
-    """
+def _torch_indexes(request: ResolveRequest, family: tuple[str, ...]) -> dict[str, NamedIndex]:
+    """Return the index of each flavour, for the platforms that get torch from it."""
     lines = {package.key: f"{package.key}{package.version}" for package in request.spec.packages}
     packages = tuple(lines.get(name, name) for name in family)
     indexes = {}
     for flavour, platforms in request.flavours.items():
-        served = tuple(
-            platform
-            for platform in platforms
-            if platform in LINUX_PLATFORMS or (platform.startswith("windows") and flavour != "cpu")
-        )
+        served = tuple(name for name in platforms if has_torch_index(name, flavour))
         if packages and served:
             name = f"pytorch-{flavour}"
             declared = request.spec.indexes.get(name)
             url = declared.url if declared is not None else request.facts.flavour_index(flavour)
-            indexes[flavour] = Index(name, url, flavour, packages, served)
+            indexes[flavour] = NamedIndex(name, url, flavour, packages, served)
     return indexes
 
 

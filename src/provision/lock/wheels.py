@@ -8,7 +8,13 @@ from functools import cache
 
 from packaging.markers import Marker
 from packaging.tags import compatible_tags, cpython_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import Version
 
 from provision.lock.model import LockedPackage
 
@@ -21,17 +27,18 @@ _MARKERS = {
 PLATFORMS = tuple(_MARKERS)
 LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
+_OLD_ARCHIVE = re.compile(r"\.(tgz|tar\.(bz2|xz|lzma|zst|Z))$")
 _OLD_GLIBC = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
 
 def marker_of(platform: str) -> str:
-    """Return the PEP 508 marker that holds on a platform such as "linux-x86_64"."""
+    """Return the PEP 508 marker of a platform such as "linux-x86_64"."""
     system, machine, _, _ = _MARKERS[platform]
     return f"sys_platform == '{system}' and platform_machine == '{machine}'"
 
 
 def marker_of_any(platforms: tuple[str, ...]) -> str:
-    """Return the marker that holds on any of the platforms, which are one at least."""
+    """Return the marker of any of the platforms (at least one)."""
     if len(platforms) == 1:
         return marker_of(platforms[0])
     return " or ".join(f"({marker_of(platform)})" for platform in platforms)
@@ -39,7 +46,7 @@ def marker_of_any(platforms: tuple[str, ...]) -> str:
 
 @cache
 def marker_applies(marker: str, platform: str, python: str) -> bool:
-    """Return whether a marker ("": always) holds on a platform with any release of "3.11".
+    """Return whether a marker ("": always) is true on a platform with any release of "3.11".
 
     A lock is for all releases of a CPython. The system is taken to have its newest release.
     """
@@ -93,6 +100,16 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
         tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends))
         for tag in tags
     )
+
+
+def parse_file_name(name: str) -> tuple[str, Version] | None:
+    """Return the package and version in the name of a wheel or source, None for another name."""
+    try:
+        if name.endswith(".whl"):
+            return parse_wheel_filename(name)[:2]
+        return parse_sdist_filename(_OLD_ARCHIVE.sub(".tar.gz", name))
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
 
 
 @cache

@@ -34,7 +34,7 @@ def expectations_of(
         prefix: The folder of the environment on the device.
     """
     declared = spec.targets[target]
-    from_conda = conda_provided_versions(lock, environment, spec)
+    from_conda = conda_provided_versions(lock, environment, spec) if lock.conda else {}
     versions = {**lock.versions(environment), **from_conda}
     target_block = {"name": target, "kind": declared.kind}
     if manager := getattr(declared, "manager", None):

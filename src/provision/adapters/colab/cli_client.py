@@ -2,7 +2,7 @@
 
 Observed with 0.7.5: a cell that raises ends with 0; --timeout of `exec` does not end a cell that
 prints nothing; a kernel that dies keeps `exec` waiting forever; an unknown GPU becomes an A100;
-unexpected errors are tracebacks. So every call has a limit of our own, and its exit code alone
+unexpected errors are tracebacks. So every call has our own limit, and its exit code alone
 decides nothing.
 """
 
@@ -28,7 +28,7 @@ from provision.errors import ExternalError, NetworkError
 from provision.sanitize import escape_line, redact
 
 CELL_FOLDER = "/content/provision"
-"""Where the cell keeps its files there. No part begins with a dot: Jupyter's file service hides
+"""The folder of the cell's files there. No part begins with a dot: Jupyter's file service hides
 such names.
 """
 _SIGN_IN = {
@@ -152,7 +152,7 @@ class ColabCli:
             self._raise_refusal(result, gpu)
 
     def run(self, session: str, cell: bytes, timeout_s: int, progress: ProgressCallback) -> bool:
-        """Run a cell and tell what it prints; returns whether it came to an end in time."""
+        """Run a cell, report what it prints, and return whether it ended in time."""
         path = self.folder / f"{session}.py"
         files.write(path, cell, 0o600)
         arguments = [
@@ -291,7 +291,7 @@ class ColabCli:
         )
 
     def _unknown_sessions_note(self) -> str:
-        """Return a sentence about runtimes of the account that no session here knows.
+        """Return a sentence about runtimes of the account without a session here.
 
         A request may have been granted although its answer was lost.
         """

@@ -24,7 +24,7 @@ class Endpoints(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether all of them are on this machine; then, and only then, no credentials are sent.
+        """True if all of them are on this machine; then, and only then, no credentials are sent.
 
         Raises:
             ValueError: they are mixed: credentials must never go to an address that is not

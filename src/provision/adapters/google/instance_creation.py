@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from provision.adapters.google.creation_attempts import CreationAttempts, ZoneAttempt
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope
+from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, fatal_error
 from provision.adapters.google.instances import LINEAGE_LABEL, InstanceOperations, gcloud_command
 from provision.adapters.google.notebooks import RestResource
 from provision.adapters.google.operations import latest_operation, running_operation
@@ -32,7 +32,7 @@ _UNCERTAIN_KINDS = (
     "unreachable",
     "unavailable",
 )
-"""Failures after which an instance may still come up, or is not ours: nothing is deleted."""
+"""Failures after which an instance may still come up, or is another's: nothing is deleted."""
 
 
 class CreatedInstance(NamedTuple):
@@ -75,9 +75,8 @@ class _InstanceCreation:
             raise self._attempts.error(error.failure, remains="nothing was asked for") from error
         if existing_zone is not None:
             zones = [existing_zone, *(zone for zone in zones if zone != existing_zone)]
-        failure = CloudFailure(
-            FailureScope.FATAL, "no-zone", "no zone is named", "", "list zones under the target"
-        )
+        hint = "list zones under the target"
+        failure = fatal_error("no-zone", "no zone is named", "", hint).failure
         while zones:
             zone = zones.pop(0)
             try:
@@ -150,12 +149,18 @@ class _InstanceCreation:
             lambda: self._notebooks.get(name), self._policy, self._policy.visible_s
         )
         if instance is None:
-            raise CloudError(_not_visible(name, self._policy.visible_s))
+            hint = "run the same command again in a few minutes: it is looked for in every zone"
+            why = (
+                f"{name} exists already, says Google Cloud, and was not found in "
+                f"{self._policy.visible_s:.0f} seconds"
+            )
+            what = "an instance of this name exists that is not shown"
+            raise fatal_error("stuck", what, why, hint)
         self._require_own(zone, instance)
         return instance
 
     def _adopt(self, zone: str, instance: RestResource) -> CreatedInstance:
-        """Bring an existing instance of ours to what is requested now, and ACTIVE."""
+        """Bring our existing instance to what is requested now, and ACTIVE."""
         name, state = self._name(zone), instance.get("state", "")
         self._progress(f"adopt: {self._request.instance} is in {zone} already ({state})")
         if state != "ACTIVE" and (operation := latest_operation(self._notebooks, name)):
@@ -166,10 +171,16 @@ class _InstanceCreation:
                 self._operations.wait_for(operation)
         self._may_hold_work = True
         instance = self._notebooks.get(name) or instance
-        if _metadata(instance).get(_CREATION_KEY) != _metadata(self._request.body).get(
-            _CREATION_KEY
-        ):
-            raise CloudError(_created_differently(name))
+        requested = _metadata(self._request.body)
+        if _metadata(instance).get(_CREATION_KEY) != requested.get(_CREATION_KEY):
+            raise fatal_error(
+                "otherwise",
+                "the instance that is there was made from another spec",
+                f"{name} was made by an earlier run with another image, disk, account or network "
+                f"(its metadata key {_CREATION_KEY} says how)",
+                "run the same command again: the plan then compares it with the spec, and says "
+                "what is to be done",
+            )
         instance = self._rerun(name, instance)
         return self._created(zone, instance, "adopted", "it is ours, from a run before")
 
@@ -216,7 +227,14 @@ class _InstanceCreation:
 
     def _require_own(self, zone: str, instance: RestResource) -> None:
         if not self._is_own(instance):
-            raise CloudError(_foreign_instance(self._name(zone)))
+            name = self._name(zone)
+            raise fatal_error(
+                "foreign",
+                "an instance of this name exists that is not ours",
+                f"{name} does not carry the labels of this spec, target and state",
+                "it is not touched. Rename the spec file or the target, or delete it "
+                f"yourself:\n{gcloud_command('delete', name)}",
+            )
 
     def _is_own(self, instance: RestResource) -> bool:
         labels, own_labels = instance.get("labels", {}), self._request.body.get("labels", {})
@@ -250,35 +268,3 @@ def _to_uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         return uuid5(NAMESPACE_URL, text)
-
-
-def _foreign_instance(name: str) -> CloudFailure:
-    hint = (
-        "it is not touched. Rename the spec file or the target, or delete it "
-        f"yourself:\n{gcloud_command('delete', name)}"
-    )
-    why = f"{name} does not carry the labels of this spec, target and state"
-    return CloudFailure(
-        FailureScope.FATAL, "foreign", "an instance of this name exists that is not ours", why, hint
-    )
-
-
-def _created_differently(name: str) -> CloudFailure:
-    hint = (
-        "run the same command again: the plan then compares it with the spec, and says what is "
-        "to be done"
-    )
-    why = (
-        f"{name} was made by an earlier run with another image, disk, account or network (its "
-        f"metadata key {_CREATION_KEY} says how)"
-    )
-    what = "the instance that is there was made from another spec"
-    return CloudFailure(FailureScope.FATAL, "otherwise", what, why, hint)
-
-
-def _not_visible(name: str, waited_s: float) -> CloudFailure:
-    hint = "run the same command again in a few minutes: it is looked for in every zone"
-    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
-    return CloudFailure(
-        FailureScope.FATAL, "stuck", "an instance of this name exists that is not shown", why, hint
-    )

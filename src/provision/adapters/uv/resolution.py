@@ -139,17 +139,22 @@ def open_scratch_project(
     An interpreter of another version than the project's is fine: markers then demand the
     project's version.
     """
+    requires_python = f"=={project.python}.*"
     if interpreter.minor != project.python:
-        project = _with_python_markers(project)
+        requires_python, project = ">=3", _with_python_markers(project)
     with tempfile.TemporaryDirectory(prefix="provision-") as name:
         folder = Path(name)
         urls = {
             source.name: remove_credentials(index_url(source, environment))
             for source in sources.named
         }
-        (folder / "pyproject.toml").write_text(_pyproject(project, urls), encoding="utf-8")
+        (folder / "pyproject.toml").write_text(
+            _pyproject(project, requires_python, urls), encoding="utf-8"
+        )
         if project.preferences:
-            (folder / "uv.lock").write_text(_preferences_lock(project, urls), encoding="utf-8")
+            (folder / "uv.lock").write_text(
+                _preferences_lock(project, requires_python, urls), encoding="utf-8"
+            )
         variables = build_index_variables(
             sources.default.url,
             link_wheels(sources, folder),
@@ -170,9 +175,9 @@ def _exclude_newer_options(project: UvProject) -> list[str]:
     return options
 
 
-def _preferences_lock(project: UvProject, urls: Mapping[str, str]) -> str:
+def _preferences_lock(project: UvProject, requires_python: str, urls: Mapping[str, str]) -> str:
     """Return a uv.lock with names and versions only: uv keeps these while they fit."""
-    lines = ["version = 1", f"requires-python = {json.dumps(project.requires_python)}"]
+    lines = ["version = 1", f"requires-python = {json.dumps(requires_python)}"]
     for preference in project.preferences:
         registry = json.dumps(urls.get(preference.index, "default"))
         lines += [
@@ -193,12 +198,12 @@ def _with_python_markers(project: UvProject) -> UvProject:
     next_minor = f"{major}.{int(minor) + 1}"
     version = f"python_full_version >= '{project.python}' and python_full_version < '{next_minor}'"
     environments = tuple(f"{version} and {marker}" for marker in project.environments)
-    return project._replace(requires_python=">=3", environments=environments)
+    return project._replace(environments=environments)
 
 
-def _pyproject(project: UvProject, urls: Mapping[str, str]) -> str:
+def _pyproject(project: UvProject, requires_python: str, urls: Mapping[str, str]) -> str:
     """Return the text of pyproject.toml. JSON strings and arrays of them are valid TOML."""
-    lines = project_lines(project.requires_python, project.requirements)
+    lines = project_lines(requires_python, project.requirements)
     if project.variants:
         lines.append("[project.optional-dependencies]")
         for name, requirements in project.variants:

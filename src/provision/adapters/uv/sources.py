@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from provision.effects.packages import Index, IndexSource, PackageSources
+from provision.effects.packages import IndexSource, NamedIndex, PackageSources
 from provision.sanitize import redact
 
 _SECTIONS = ("global", "install")
@@ -113,7 +113,7 @@ _TORCH_LIKE = re.compile(
 
 
 def locate_sources(
-    pip: PipConfig, environment: Mapping[str, str], indexes: tuple[Index, ...], minor: str
+    pip: PipConfig, environment: Mapping[str, str], indexes: tuple[NamedIndex, ...], minor: str
 ) -> PackageSources:
     """Return the package sources.
 
@@ -132,7 +132,7 @@ def locate_sources(
         *_override_notes(environment, indexes),
         *_source_notes(pip, environment, named, indexes, wheels, minor),
     )
-    plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(_package_of(wheel)))
+    plain = tuple(wheel for wheel in wheels if not _TORCH_LIKE.match(package_of_wheel(wheel)))
     links = tuple(link for link in pip.find_links if re.match(r"https?://", link))
     default = environment.get(index_override_variable("pypi")) or pip.index_url
     return PackageSources(IndexSource("pypi", default), named, plain, links, notes)
@@ -154,12 +154,13 @@ def index_override_variable(index: str) -> str:
     return "PROVISION_INDEX_" + index.upper().replace("-", "_")
 
 
-def _package_of(wheel: Path) -> str:
+def package_of_wheel(wheel: Path) -> str:
+    """Return the canonical name of the package of a wheel."""
     return canonicalize_name(wheel.name.partition("-")[0])
 
 
 def _locate_index(
-    index: Index, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str
+    index: NamedIndex, environment: Mapping[str, str], wheels: tuple[Path, ...], minor: str
 ) -> IndexSource:
     if url := environment.get(index_override_variable(index.name)):
         return IndexSource(index.name, url)
@@ -202,7 +203,9 @@ def _find_links_folder(link: str, environment: Mapping[str, str]) -> Path | None
     return path if path.is_dir() else None
 
 
-def _override_notes(environment: Mapping[str, str], indexes: tuple[Index, ...]) -> Iterator[str]:
+def _override_notes(
+    environment: Mapping[str, str], indexes: tuple[NamedIndex, ...]
+) -> Iterator[str]:
     labels = {"pypi": "default index"}
     for index in indexes:
         labels.setdefault(index.name, f"index {index.name}")
@@ -216,7 +219,7 @@ def _source_notes(
     pip: PipConfig,
     environment: Mapping[str, str],
     named: tuple[IndexSource, ...],
-    indexes: tuple[Index, ...],
+    indexes: tuple[NamedIndex, ...],
     wheels: tuple[Path, ...],
     minor: str,
 ) -> Iterator[str]:

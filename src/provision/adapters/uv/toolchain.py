@@ -23,8 +23,8 @@ from provision.agent.core.process import ProcessResult
 from provision.agent.install.uv_environment import scrub_environment
 from provision.effects.local import CreateVenv, InstallPackages, InstallPython
 from provision.effects.packages import (
-    Index,
     IndexAddresses,
+    NamedIndex,
     PackageSources,
     PythonInstallation,
     PythonSearchResult,
@@ -53,12 +53,12 @@ class UvToolchain:
             variables["UV_OFFLINE"] = "1"
         return variables
 
-    def package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
+    def package_sources(self, indexes: tuple[NamedIndex, ...], minor: str) -> PackageSources:
         """See Reader.find_package_sources."""
         pip = read_pip_config(self._caller_environment)
         return locate_sources(pip, self._caller_environment, indexes, minor)
 
-    def index_addresses(self, indexes: tuple[Index, ...], minor: str) -> IndexAddresses:
+    def index_addresses(self, indexes: tuple[NamedIndex, ...], minor: str) -> IndexAddresses:
         """See Reader.find_index_addresses."""
         sources = self.package_sources(indexes, minor)
         urls = {"pypi": sources.default.url} if sources.default.url else {}

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.base import SecretSource
-from provision.refusals import find_target_refusals
 from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.target_facts import find_target_refusals
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.base import Refusal
-from provision.refusals import find_target_refusals, find_unlockable
 from provision.rules.rule import Example, LintContext, Rule
+from provision.target_facts import find_target_refusals, find_unlockable
 
 
 def check(context: LintContext) -> Iterator[Diagnostic]:

@@ -17,7 +17,7 @@ from provision.effects.local import (
     ReplaceSymlink,
     WriteFile,
 )
-from provision.effects.packages import Index
+from provision.effects.packages import NamedIndex
 from provision.effects.system import Effect
 from provision.lock import LockedPackage
 from provision.plan import Action, Intent, Operation
@@ -197,12 +197,12 @@ def _pin(package: LockedPackage) -> Pin:
     return Pin(package.name, package.version, index, digests, package.built)
 
 
-def _indexes(context: TargetContext, packages: tuple[LockedPackage, ...]) -> tuple[Index, ...]:
+def _indexes(context: TargetContext, packages: tuple[LockedPackage, ...]) -> tuple[NamedIndex, ...]:
     flavour = context.environment.flavour
     flavours = {f"pytorch-{flavour}": flavour}
     names = sorted({package.index for package in packages} - {"pypi"})
     return tuple(
-        Index(
+        NamedIndex(
             name,
             context.lock.indexes[name],
             flavours.get(name),
