@@ -18,7 +18,9 @@ DISTRIBUTION_NAME = "provision-ml"
 """The name of our distribution. On a public index it may be another project's, so no command takes
 it from one.
 """
-_OF_EXTRA = re.compile(r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']""")
+_EXTRA_REQUIREMENT = re.compile(
+    r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']"""
+)
 """A line of Requires-Dist as the build of this project writes it for an extra."""
 _UV_CACHE = re.compile(r"archive-v\d+")
 """The folder of uv's cache that the environments of `uvx` are in."""
@@ -130,7 +132,7 @@ def _parse_source(document: Mapping[str, Any]) -> InstallSource | None:
 
 
 def _requirements_of(installed: Distribution, extra: str) -> list[str]:
-    matches = (_OF_EXTRA.fullmatch(line) for line in installed.requires or ())
+    matches = (_EXTRA_REQUIREMENT.fullmatch(line) for line in installed.requires or ())
     return [match["requirement"].strip() for match in matches if match and match["extra"] == extra]
 
 

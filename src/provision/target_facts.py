@@ -1,4 +1,4 @@
-"""What the facts and its kind provide for each target of a spec, and what it refuses."""
+"""Facts of each target of a spec (GPU, driver, C library, Python), and its refusals."""
 
 from __future__ import annotations
 

@@ -41,6 +41,11 @@ caller set them: `nohup` and `&` ignore them on purpose.
 """
 
 
+_LIMIT = 300
+USE_FOLDER = "use"
+"""In `.provision`, next to `envs`: use/ENVIRONMENT/PID."""
+
+
 def capture(
     argv: list[str],
     environment: Mapping[str, str],
@@ -193,11 +198,6 @@ def _finish(argv: list[str], start: float, result: ProcessResult) -> ProcessResu
     seconds = time.monotonic() - start
     log.debug("exit code %d after %.2f s: %s", result.code, seconds, argv[0])
     return result
-
-
-_LIMIT = 300
-USE_FOLDER = "use"
-"""In `.provision`, next to `envs`: use/ENVIRONMENT/PID."""
 
 
 def mark_in_use(environment: Path, program: str) -> None:

@@ -246,7 +246,7 @@ class RealSystem:
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         """See System."""
-        log.info("perform %s %s", type(effect).__name__, _subject(effect))
+        log.info("perform %s %s", type(effect).__name__, _describe_subject(effect))
         if not isinstance(effect, ServiceEffect):
             from provision.adapters import local_effects
 
@@ -293,7 +293,7 @@ class RealSystem:
                 progress(note)
 
 
-def _subject(effect: Effect) -> str:
+def _describe_subject(effect: Effect) -> str:
     """Return the path or name that an effect concerns; its content may be secret."""
     for field in ("path", "name", "instance", "session", "prefix", "minor"):
         value = getattr(effect, field, None)

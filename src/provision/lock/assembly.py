@@ -116,7 +116,7 @@ def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:
     ):
         packages = [package for package in resolved.packages if key in package.environments]
         own_flavour = flavour if resolved.has_torch else None
-        environments.append(_environment(key, platform, own_flavour, request, packages))
+        environments.append(_build_environment(key, platform, own_flavour, request, packages))
         if own_flavour is not None and platform in LINUX_PLATFORMS:
             _refuse_other_builds(environments[-1], packages, request)
     targets = {
@@ -167,7 +167,7 @@ def _target_choice(
     return TargetChoice(keys, reason, runtime, tuple(kept), changed, tuple(added), tuple(restart))
 
 
-def _environment(
+def _build_environment(
     key: str,
     platform: str,
     flavour: str | None,

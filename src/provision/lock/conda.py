@@ -72,7 +72,9 @@ def with_conda_packages(
             by_target[target.name] = tuple(_conda_environments(lock, target))
             for environment in by_target[target.name]:
                 if environment.key not in solutions:
-                    solution = _solve(environment, lock, spec, facts, system, progress, keep)
+                    solution = _solve_environment(
+                        environment, lock, spec, facts, system, progress, keep
+                    )
                     solutions[environment.key] = solution
     return with_digest(_with_solutions(lock, spec, by_target, solutions))
 
@@ -87,7 +89,7 @@ def _conda_environments(lock: Lock, target: TargetFacts) -> Iterator[CondaEnviro
             yield CondaEnvironment(base, f"{base.key}{own}-conda", cuda)
 
 
-def _solve(
+def _solve_environment(
     environment: CondaEnvironment,
     lock: Lock,
     spec: Spec,

@@ -132,7 +132,7 @@ class LockReview:
 
 def diff_locks(old: Lock, new: Lock) -> LockDiff:
     """Return the differences by name; `diff_locks(x, x)` is empty."""
-    packages, files = tuple(_packages(old, new)), tuple(_files(old, new))
+    packages, files = tuple(_package_changes(old, new)), tuple(_files_changes(old, new))
     names = {package.name for package in old.packages} & {package.name for package in new.packages}
     names -= {change.name for change in packages} | {change.name for change in files}
     return LockDiff(
@@ -159,11 +159,11 @@ def environments_by_target_platform(lock: Lock) -> dict[TargetPlatform, LockedEn
     return environments
 
 
-def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
+def _package_changes(old: Lock, new: Lock) -> Iterator[PackageChange]:
     before, after = _versions_by_target_platform(old), _versions_by_target_platform(new)
     targets = tuple(frozenset(environments_by_target_platform(lock)) for lock in (old, new))
     for name in sorted({*before, *after}):
-        yield from _changes(name, before.get(name, {}), after.get(name, {}), *targets)
+        yield from _changes_of_package(name, before.get(name, {}), after.get(name, {}), *targets)
 
 
 def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, LockedVersion]]:
@@ -178,7 +178,7 @@ def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, L
     return versions
 
 
-def _changes(
+def _changes_of_package(
     name: str,
     before: Mapping[TargetPlatform, LockedVersion],
     after: Mapping[TargetPlatform, LockedVersion],
@@ -237,7 +237,7 @@ def _target_labels(
         yield from [target] if whole else [f"{target} on {platform}" for platform in own]
 
 
-def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
+def _files_changes(old: Lock, new: Lock) -> Iterator[FilesChange]:
     before = {(package.name, package.version): package for package in old.packages}
     for package in new.packages:
         earlier = before.get((package.name, package.version))
@@ -249,7 +249,7 @@ def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
         replaced = tuple(name for name in common if was[name] != now[name])
         added: tuple[str, ...] = ()
         removed: tuple[str, ...] = ()
-        if old.python == new.python and _platforms(old, earlier) == _platforms(new, package):
+        if old.python == new.python and _platforms_of(old, earlier) == _platforms_of(new, package):
             added = tuple(sorted(now.keys() - was.keys()))
             removed = tuple(sorted(was.keys() - now.keys()))
         if replaced or added or removed:
@@ -257,7 +257,7 @@ def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
             yield FilesChange(package.name, package.version, replaced, added, removed, kept)
 
 
-def _platforms(lock: Lock, package: LockedPackage) -> frozenset[str]:
+def _platforms_of(lock: Lock, package: LockedPackage) -> frozenset[str]:
     return frozenset(
         environment.platform
         for environment in lock.environments
@@ -281,10 +281,10 @@ def _input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[V
         if isinstance(was, dict) and isinstance(now, dict):
             yield from _value_changes(f"{key}.", was, now)
         elif isinstance(was, list) and isinstance(now, list):
-            yield from (ValueChange(key, _text(item), None) for item in was if item not in now)
-            yield from (ValueChange(key, None, _text(item)) for item in now if item not in was)
+            yield from (ValueChange(key, _to_text(item), None) for item in was if item not in now)
+            yield from (ValueChange(key, None, _to_text(item)) for item in now if item not in was)
         elif was != now:
-            yield ValueChange(key, _text(was), _text(now))
+            yield ValueChange(key, _to_text(was), _to_text(now))
 
 
 def _value_changes(
@@ -292,8 +292,8 @@ def _value_changes(
 ) -> Iterator[ValueChange]:
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
-            yield ValueChange(prefix + name, _text(old.get(name)), _text(new.get(name)))
+            yield ValueChange(prefix + name, _to_text(old.get(name)), _to_text(new.get(name)))
 
 
-def _text(value: Any) -> str | None:
+def _to_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -161,7 +161,9 @@ class _FlavourSelection:
         if not all(candidates.values()):
             return None
         choices = dict(declared)
-        for target in sorted(open_targets, key=lambda target: self._runtime(target) is None):
+        for target in sorted(
+            open_targets, key=lambda target: self._matching_runtime(target) is None
+        ):
             choices[target.name] = self._choose_for(target, candidates, choices)
         return {target.name: choices[target.name] for target in self.targets}
 
@@ -200,7 +202,7 @@ class _FlavourSelection:
         lowest = min(floors.values(), key=require_version)
         return [build for build in builds if floors.get(build.flavour) == lowest]
 
-    def _runtime(self, target: TargetFacts) -> ColabRuntime | None:
+    def _matching_runtime(self, target: TargetFacts) -> ColabRuntime | None:
         """Return the runtime that an environment extends if it brings this release."""
         runtime = _base_runtime(target)
         if runtime is None or runtime.torch != self.release.release:
@@ -214,20 +216,20 @@ class _FlavourSelection:
         choices: Mapping[str, FlavourChoice],
     ) -> FlavourChoice:
         builds = {build.flavour: build for build in candidates[target.name]}
-        runtime = self._runtime(target)
+        runtime = self._matching_runtime(target)
         release = f"torch {self.release.release}"
         if runtime is not None and runtime.flavour in builds:
             reason = f"what Colab runtime {runtime.runtime} brings with {release}; it covers"
-            return self._explained(target, builds[runtime.flavour], reason)
+            return self._explain_choice(target, builds[runtime.flavour], reason)
         for name, choice in choices.items():
             if choice.flavour in builds:
                 reason = f"as at target {name}; it covers"
-                return self._explained(target, builds[choice.flavour], reason)
+                return self._explain_choice(target, builds[choice.flavour], reason)
         common = set.intersection(
             *({build.flavour for build in others} for others in candidates.values())
         )
         shared = [flavour for flavour in builds if flavour in common]
-        build = builds[max(shared or builds, key=self._preference)]
+        build = builds[max(shared or builds, key=self._rank_flavour)]
         everywhere = " and runs at every target" if shared and len(candidates) > 1 else ""
         reason = f"the newest build of {release} that is sure to be there{everywhere}; it covers"
         if _known_driver(self.spec, target) is None:
@@ -235,13 +237,13 @@ class _FlavourSelection:
                 f"the driver there is not known, and no build of {release} asks "
                 f"for an older one{everywhere}; it covers"
             )
-        return self._explained(target, build, reason)
+        return self._explain_choice(target, build, reason)
 
-    def _preference(self, flavour: str) -> tuple[bool, object]:
+    def _rank_flavour(self, flavour: str) -> tuple[bool, object]:
         sure = self.release.builds.get(flavour) == "high"
         return sure, require_version(cuda_of(flavour))
 
-    def _explained(self, target: TargetFacts, build: TorchBuild, reason: str) -> FlavourChoice:
+    def _explain_choice(self, target: TargetFacts, build: TorchBuild, reason: str) -> FlavourChoice:
         card, code = target.card, ""
         form = self.facts.code_for(card, build) if card is not None else None
         if card is not None and form is not None:

@@ -100,17 +100,17 @@ def compare_with_indexes(
         for file in package.files:
             entry = listed.get(file.name)
             if entry is None and file.name in local_wheels:
-                unproven.append(_note(package, file.name, _ONLY_LOCAL))
+                unproven.append(_make_note(package, file.name, _ONLY_LOCAL))
             elif entry is None or entry.sha256 not in ("", file.sha256):
-                mismatches.append(_mismatch(package, file, entry, listings))
+                mismatches.append(_describe_mismatch(package, file, entry, listings))
             else:
                 if not entry.sha256:
                     problem = "the index lists the file without a sha256"
-                    unproven.append(_note(package, file.name, problem, _COMPARE_HINT))
+                    unproven.append(_make_note(package, file.name, problem, _COMPARE_HINT))
                 if entry.yanked is not None:
                     reason = f": {entry.yanked}" if entry.yanked else ""
                     hint = f"choose another version: `provision lock --upgrade {package.name}`"
-                    yanked.append(_note(package, file.name, f"yanked{reason}", hint))
+                    yanked.append(_make_note(package, file.name, f"yanked{reason}", hint))
     for record in dict.fromkeys(conda.record for conda in lock.conda):
         package_counts[record.channel] += 1
         file_counts[record.channel] += 1
@@ -130,7 +130,7 @@ def compare_with_indexes(
     )
 
 
-def _mismatch(
+def _describe_mismatch(
     package: LockedPackage, file: LockedFile, entry: ListedFile | None, listings: Listings
 ) -> ListingNote:
     listed = listings[package.name, package.index]
@@ -150,8 +150,8 @@ def _mismatch(
             parsed = parse_file_name(other.name)
             if parsed is not None and parsed[1] == Version(package.version):
                 problem = "the index does not list this file"
-    return _note(package, file.name, problem, hint)
+    return _make_note(package, file.name, problem, hint)
 
 
-def _note(package: LockedPackage, file: str, problem: str, hint: str = "") -> ListingNote:
+def _make_note(package: LockedPackage, file: str, problem: str, hint: str = "") -> ListingNote:
     return ListingNote(package.name, package.version, package.index, file, problem, hint)

@@ -221,7 +221,7 @@ def _conda_flaws(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]
             )
 
 
-def _repeated(rows: Sequence[_Row]) -> list[_Row]:
+def _find_repeated(rows: Sequence[_Row]) -> list[_Row]:
     """Return the rows whose name an earlier row has."""
     first = {row.name: row for row in reversed(rows)}
     return [row for row in rows if first[row.name] is not row]
@@ -229,9 +229,9 @@ def _repeated(rows: Sequence[_Row]) -> list[_Row]:
 
 def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
     packages, records = lock.packages_in(environment), lock.conda_records_in(environment)
-    for package in _repeated(packages):
+    for package in _find_repeated(packages):
         yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
-    for record in _repeated(records):
+    for record in _find_repeated(records):
         yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
     content = tuple(
         with_platform_files(package, lock.python, environment.platform) for package in packages

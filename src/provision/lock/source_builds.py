@@ -99,7 +99,7 @@ def _find_source_build(
     system: System,
     progress: ProgressCallback,
 ) -> SourceBuild | None:
-    project = _project(package, platforms, spec, preferences)
+    project = _single_package_project(package, platforms, spec, preferences)
     try:
         release = system.find_newest_release(project)
     except Unsatisfiable:
@@ -130,7 +130,7 @@ def _find_source_build(
     )
 
 
-def _project(
+def _single_package_project(
     package: Package,
     platforms: tuple[str, ...],
     spec: Spec,

@@ -45,7 +45,7 @@ class TargetView:
     def marker_of(self, *packages: LockedPackage) -> str:
         """Return the PEP 508 marker of the environments with one of the packages, "" for all."""
         keys = {key for package in packages for key in package.environments}
-        return _marker(self.environments, keys)
+        return _marker_of_keys(self.environments, keys)
 
 
 def view_target(lock: Lock, target: str) -> TargetView:
@@ -65,7 +65,7 @@ def view_target(lock: Lock, target: str) -> TargetView:
                 if not is_wheel(file)
                 or any(wheel_runs_on(file.name, lock.python, platform) for platform in platforms)
             )
-            marker = _marker(environments, set(package.environments))
+            marker = _marker_of_keys(environments, set(package.environments))
             packages.append(ViewedPackage(replace(package, files=files), marker))
     used = {viewed.package.index for viewed in packages}
     known = {"pypi": DEFAULT_INDEX_URL, **lock.indexes}
@@ -99,7 +99,7 @@ def is_wheel(file: LockedFile) -> bool:
     return file.name.endswith(".whl")
 
 
-def _marker(environments: tuple[LockedEnvironment, ...], keys: set[str]) -> str:
+def _marker_of_keys(environments: tuple[LockedEnvironment, ...], keys: set[str]) -> str:
     platforms = tuple(
         environment.platform for environment in environments if environment.key in keys
     )

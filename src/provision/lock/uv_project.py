@@ -80,7 +80,7 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
         for name, source in sorted(request.source_builds.items())
     }
     several = len(flavours) > 1
-    bindings = _bindings(spec, family, torch_indexes, metadata_indexes, several=several)
+    bindings = _bind_packages(spec, family, torch_indexes, metadata_indexes, several=several)
     listed = {package.key for package in spec.packages}
     requirements = (
         *(package.requirement for package in spec.packages),
@@ -91,7 +91,7 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
     if several:
         for flavour, group in flavours.items():
             marker = marker_of_any(group)
-            variants.append((flavour, tuple(_limit(line, marker) for line in requirements)))
+            variants.append((flavour, tuple(_with_marker(line, marker) for line in requirements)))
     overridden = {binding.package for binding in bindings if binding.marker}
     return UvProject(
         spec.python,
@@ -107,7 +107,7 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
     )
 
 
-def _bindings(
+def _bind_packages(
     spec: Spec,
     family: tuple[str, ...],
     torch_indexes: Mapping[str, NamedIndex],
@@ -149,7 +149,7 @@ def _torch_indexes(request: ResolveRequest, family: tuple[str, ...]) -> dict[str
     return indexes
 
 
-def _limit(requirement: str, marker: str) -> str:
+def _with_marker(requirement: str, marker: str) -> str:
     line, _, own = requirement.partition(" ; ")
     return f"{line} ; ({own}) and ({marker})" if own else f"{line} ; {marker}"
 
@@ -197,7 +197,7 @@ def parse_resolution(
             for platform in request.flavours[flavour]
         }
         for row in group:
-            package = _package(row, request, project, variant_keys, resolution, variant)
+            package = _to_locked_package(row, request, project, variant_keys, resolution, variant)
             if package.environments:
                 identity = package.name, package.version, package.index
                 same = merged.get(identity, package)
@@ -210,7 +210,7 @@ def parse_resolution(
 def _unused_extras(request: ResolveRequest, graph: str) -> Iterator[str]:
     if not any(package.extras for package in request.spec.packages):
         return
-    known = {row["name"]: row.get("optional-dependencies", {}) for row in _rows(graph)}
+    known = {row["name"]: row.get("optional-dependencies", {}) for row in _graph_rows(graph)}
     for package in request.spec.packages:
         if package.key in known and package.key not in request.source_builds:
             yield from (
@@ -231,22 +231,22 @@ def _merge_packages(package: LockedPackage, other: LockedPackage, keys: list[str
 
 
 @cache
-def _rows(graph: str) -> list[dict[str, Any]]:
+def _graph_rows(graph: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = tomllib.loads(graph)["package"]
     return rows
 
 
 @cache
-def _requires(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
+def _requirements_in_graph(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
     needs: dict[tuple[str, str], set[str]] = {}
-    for row in _rows(graph):  # one version may come from two indexes: then it has two rows
+    for row in _graph_rows(graph):  # one version may come from two indexes: then it has two rows
         names = needs.setdefault((row["name"], row.get("version", "")), set())
         for group in (row.get("dependencies", []), *row.get("optional-dependencies", {}).values()):
             names.update(needed["name"] for needed in group if needed["name"] != row["name"])
     return {key: tuple(sorted(names)) for key, names in needs.items()}
 
 
-def _package(
+def _to_locked_package(
     row: Mapping[str, Any],
     request: ResolveRequest,
     project: UvProject,
@@ -270,7 +270,7 @@ def _package(
         version,
         index,
         tuple(keys[platform] for platform in platforms),
-        _requires(resolution.graph).get((name, version), ()),
+        _requirements_in_graph(resolution.graph).get((name, version), ()),
         files,
         _is_unconfirmed(index, files, request.facts, resolution.sources),
     )

@@ -70,11 +70,11 @@ def marker_applies(marker: str, platform: str, python: str) -> bool:
         parsed.evaluate(
             {**environment, "python_full_version": full, "implementation_version": full}
         )
-        for full in _releases(marker, python)
+        for full in _tested_releases(marker, python)
     )
 
 
-def _releases(marker: str, python: str) -> list[str]:
+def _tested_releases(marker: str, python: str) -> list[str]:
     """Return the releases next to those that a marker names; 99 stands for all later ones."""
     patches = {99}
     for text in re.findall(rf"{re.escape(python)}\.(\d+)", marker):
@@ -94,7 +94,7 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
         _, _, _, tags = parse_wheel_filename(name)
     except InvalidWheelFilename:
         return False
-    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _abis(python))
+    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _accepted_abis(python))
     ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
     return any(
         tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends))
@@ -113,7 +113,7 @@ def parse_file_name(name: str) -> tuple[str, Version] | None:
 
 
 @cache
-def _abis(python: str) -> frozenset[tuple[str, str]]:
+def _accepted_abis(python: str) -> frozenset[tuple[str, str]]:
     """Return the (interpreter, ABI) pairs of wheels that run on a CPython such as "3.11"."""
     major, _, minor = python.partition(".")
     version, interpreter = (int(major), int(minor)), f"cp{major}{minor}"

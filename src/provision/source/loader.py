@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
 
 
+MAX_FILE_BYTES = 1 << 20
+"""Bytes; a spec of 60 lines has 1.3 kB (our choice)."""
+MAX_TOTAL_BYTES = 2 << 20
+"""Bytes of all files that one spec extends, itself included (our choice)."""
+MAX_EXTENDS_DEPTH = 8
+_BUILTIN = "builtin:"
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+
+
 def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     """Return the documents of a spec file, at least one, with the findings about their text.
 
@@ -41,7 +50,7 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
             why="specs are read by libyaml alone",
             hint="pip install --force-reinstall --only-binary :all: pyyaml",
         )
-    root = _root(path, reader)
+    root = _find_root(path, reader)
     try:
         _refuse_link(path, root, reader)
         raw = reader.read(path, MAX_FILE_BYTES)
@@ -67,7 +76,7 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _root(path: Path, reader: Reader) -> Path:
+def _find_root(path: Path, reader: Reader) -> Path:
     """Return the nearest folder above a spec that marks a project, or the spec's own folder.
 
     The search follows the path as it is written: a link inside a project does not lead to another
@@ -113,15 +122,6 @@ def _resolved(path: Path) -> Path:
 
 def _is_project_root(folder: Path, reader: Reader) -> bool:
     return any(reader.exists(folder / mark) for mark in ROOT_MARKERS)
-
-
-MAX_FILE_BYTES = 1 << 20
-"""Bytes; a spec of 60 lines has 1.3 kB (our choice)."""
-MAX_TOTAL_BYTES = 2 << 20
-"""Bytes of all files that one spec extends, itself included (our choice)."""
-MAX_EXTENDS_DEPTH = 8
-_BUILTIN = "builtin:"
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,10 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
+RelatedRange = tuple[TextRange, str]
+"""A range that is related to a value, and its relation."""
+
+
 class Scalar(NamedTuple):
     """A single value: `value` is its text with quotes and escapes resolved, `resolved` its meaning.
 
@@ -145,10 +149,6 @@ def _too_long(text: str) -> str:
     if not _INT.fullmatch(text) and not _FLOAT.fullmatch(text):
         return ""
     return f"a number of {len(text)} characters; at most {MAX_NUMBER_DIGITS} digits are read"
-
-
-RelatedRange = tuple[TextRange, str]
-"""A further place that has to do with a value, and what it has to do with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

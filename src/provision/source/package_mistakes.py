@@ -39,14 +39,14 @@ def find_package_mistakes(source: Source) -> tuple[list[Diagnostic], frozenset[R
             "wrong-type",
             f"{format_route(route)} {message}",
             RouteLocation(route),
-            hint=f"write {quote_scalar(_requirement(str(name), version))}",
+            hint=f"write {quote_scalar(_to_requirement(str(name), version))}",
         )
     return list(findings.values()), frozenset(findings)
 
 
 def _mapping_finding(packages: LocatedValue) -> Diagnostic:
     requirements = [
-        quote_scalar(_requirement(str(name), item))
+        quote_scalar(_to_requirement(str(name), item))
         for name, item in list(packages.children.items())[:_MAX_LISTED]
         if isinstance(item.node, Scalar)
     ]
@@ -58,7 +58,7 @@ def _mapping_finding(packages: LocatedValue) -> Diagnostic:
     return make_finding("wrong-type", message, RouteLocation(_ROUTE), hint=hint)
 
 
-def _requirement(name: str, version: LocatedValue) -> str:
+def _to_requirement(name: str, version: LocatedValue) -> str:
     text = ""
     if isinstance(version.node, Scalar) and version.node.resolved is not None:
         text = version.node.value

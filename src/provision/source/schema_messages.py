@@ -58,11 +58,11 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
     """Return the finding for an error; `quotes` is the result of `find_unquoted_scalars`."""
     match problem.type:
         case "missing" | "union_tag_not_found":
-            return _missing(problem)
+            return _explain_missing(problem)
         case "extra_forbidden":
-            return _unknown(problem)
+            return _explain_unknown_key(problem)
         case "string_pattern_mismatch":
-            return _format(problem)
+            return _explain_format(problem)
         case "secret_literal":
             return make_finding(
                 "secret-written-out",
@@ -72,17 +72,17 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
                 hint=f"write it as in: {KEY_EXAMPLES['secrets']}",
             )
         case "literal_error" | "enum" | "union_tag_invalid":
-            return _choice(problem)
+            return _explain_choice(problem)
         case kind if kind in _BOUNDS:
-            return _bound(problem)
+            return _explain_bound(problem)
         case kind if kind in _EXPECTED_TYPES:
-            return _type(problem, quotes)
+            return _explain_type(problem, quotes)
         case _:
             message = f"{problem.name}{problem.quoted_value}: {problem.message}"
             return make_finding("bad-format", message, problem.where)
 
 
-def _missing(problem: LocatedError) -> Diagnostic:
+def _explain_missing(problem: LocatedError) -> Diagnostic:
     key = "kind" if problem.type == "union_tag_not_found" else str(problem.rest[0])
     parent = f"under {problem.name}" if problem.route else "in the spec"
     example = KEY_EXAMPLES.get(key) or _EXAMPLES.get(key, key + ": ...")
@@ -108,7 +108,7 @@ _EXAMPLES = {
 }
 
 
-def _unknown(problem: LocatedError) -> Diagnostic:
+def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
     key, route = str(problem.route[-1]), problem.route[:-1]
     known = keys_at(route, problem.data, problem.registry)
     if KEY_SYNONYMS.get(key) in known:
@@ -150,7 +150,7 @@ def _suggested_fix(
     return Fix(f"{title} {near[0]}", (edit,), applicability)
 
 
-def _choice(problem: LocatedError) -> Diagnostic:
+def _explain_choice(problem: LocatedError) -> Diagnostic:
     where, value, route = problem.where, problem.value, problem.route
     expected = str(problem.context.get("expected_tags") or problem.context.get("expected", ""))
     choices = tuple(re.findall(r"'([^']*)'", expected))
@@ -177,7 +177,7 @@ def _choice(problem: LocatedError) -> Diagnostic:
     return make_finding("not-a-choice", message, where, hint=hint, fix=fix)
 
 
-def _format(problem: LocatedError) -> Diagnostic:
+def _explain_format(problem: LocatedError) -> Diagnostic:
     pattern = str(problem.context["pattern"])
     description, example = FORMAT_DESCRIPTIONS.get(pattern, ("written another way", ""))
     hint = f"as in: {example}"
@@ -196,7 +196,7 @@ def _format(problem: LocatedError) -> Diagnostic:
     return make_finding("bad-format", message, problem.where, hint=hint, fix=fix)
 
 
-def _bound(problem: LocatedError) -> Diagnostic:
+def _explain_bound(problem: LocatedError) -> Diagnostic:
     name, relation = _BOUNDS[problem.type]
     subject = f"{problem.name}{problem.quoted_value}"
     if isinstance(problem.value, dict | list):
@@ -206,14 +206,14 @@ def _bound(problem: LocatedError) -> Diagnostic:
     return make_finding("out-of-range", message, problem.where)
 
 
-def _type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
+def _explain_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     value, expected = problem.value, _EXPECTED_TYPES[problem.type]
     if problem.type == "model_type" and problem.route[0] in ("gpu", "packages", "conda_packages"):
         expected = "a text or a mapping"
     if problem.type == STRING_TYPE and isinstance(value, bool | int | float):
-        return _type_lost(problem, quotes)
+        return _explain_lost_type(problem, quotes)
     hint = f"write {expected}"
-    fix = _retyped(problem)
+    fix = _retype_fix(problem)
     if fix:
         hint = fix.title
     elif example := _key_example(problem):
@@ -223,7 +223,7 @@ def _type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     return make_finding("wrong-type", message, problem.where, hint=hint, fix=fix)
 
 
-def _type_lost(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
+def _explain_lost_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     """Return the finding for a number or boolean in place of text.
 
     The fix quotes the author's own text, in which 3.10 is not 3.1.
@@ -248,7 +248,7 @@ def _type_lost(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic
     return make_finding("types-lost", message, problem.where, why=why, hint=hint, fix=fix)
 
 
-def _retyped(problem: LocatedError) -> Fix | None:
+def _retype_fix(problem: LocatedError) -> Fix | None:
     """Return the fix for a value of the wrong YAML type.
 
     Such a value is a quoted number or boolean, a yes or no, or a single value instead of a list.

@@ -20,14 +20,12 @@ from provision.sanitize import escape_control, redact
 PROGRAM_VARIABLE = "PROVISION_CONDA"
 """Names the program to use; `py-rattler` for the one in our own process."""
 PY_RATTLER = "py-rattler"
-_NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
+_PROGRAM_VARIABLES = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
-_OF_PROJECTS = "makes environments of projects only, not of a list of files"
+_PIXI_LIMIT = "makes environments of projects only, not of a list of files"
 _TIMEOUT_S = 60
 _NOT_REGISTERED = {"CONDA_REGISTER_ENVS": "false"}
-"""Keeps a prefix out of conda's ~/.conda/environments.txt: it would stand there by a path with a
-digest, and every update would leave a line.
-"""
+"""Keeps a prefix out of conda's ~/.conda/environments.txt, where each update would add a line."""
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
@@ -44,7 +42,7 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
         return None
     if program_name := environment.get(PROGRAM_VARIABLE):
         return _program_from_variable(program_name, environment)
-    for variable, name in _NAMED_BY:
+    for variable, name in _PROGRAM_VARIABLES:
         path = Path(environment.get(variable) or os.devnull)
         if path.is_file() and os.access(path, os.X_OK):
             known_name = path.name if path.name in _ON_PATH else name
@@ -54,7 +52,7 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
             return CondaProgram(name, Path(program), "it is on the PATH")
     reason = "no conda, mamba or micromamba was found"
     if pixi := shutil.which(_PIXI, path=environment.get("PATH")):
-        reason += f"; {pixi} {_OF_PROJECTS}; py-rattler is the library that it is built on"
+        reason += f"; {pixi} {_PIXI_LIMIT}; py-rattler is the library that it is built on"
     return CondaProgram(PY_RATTLER, None, reason)
 
 
@@ -83,7 +81,7 @@ def create_prefix_with_program(
         listed = Path(folder) / "explicit.txt"
         files.write(listed, "\n".join(lines) + "\n", 0o600)
         argv = create_arguments(effect.program, effect.path, listed, offline=offline)
-        result = capture(argv, _scrubbed(environment))
+        result = capture(argv, _without_active_environment(environment))
     if result.code != 0:
         output = redact(escape_control(result.output_tail[-2000:]))
         raise ExternalError(
@@ -98,7 +96,9 @@ def environment_folders(program: CondaProgram, environment: Mapping[str, str]) -
     """Return the folders in which the user's conda looks for environments, () if unknown."""
     try:
         argv = [str(program.path), "info", "--json"]
-        document = json.loads(capture(argv, _scrubbed(environment), timeout_s=_TIMEOUT_S).stdout)
+        document = json.loads(
+            capture(argv, _without_active_environment(environment), timeout_s=_TIMEOUT_S).stdout
+        )
     except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
         return ()
     if not isinstance(document, dict):
@@ -134,13 +134,13 @@ def _program_from_variable(program_name: str, environment: Mapping[str, str]) ->
     if Path(path).stem == _PIXI:
         raise ExternalError(
             f"{PROGRAM_VARIABLE}={program_name} cannot make the environment",
-            why=f"pixi {_OF_PROJECTS}",
+            why=f"pixi {_PIXI_LIMIT}",
             hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or name a conda",
         )
     return CondaProgram(Path(path).name, Path(path), f"{PROGRAM_VARIABLE} names it")
 
 
-def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+def _without_active_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's variables without those of the active environment."""
     active = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
     kept = {key: value for key, value in environment.items() if key not in active}

@@ -36,7 +36,7 @@ def load_credentials(endpoints: Endpoints) -> Any:
             "account"
         )
         what = "no credentials for Google Cloud were found"
-        raise fatal_error("no-credentials", what, _why(error), hint) from error
+        raise fatal_error("no-credentials", what, _error_text(error), hint) from error
     except exceptions.GoogleAuthError as error:
         raise expired_credentials(error) from error
     return credentials
@@ -72,9 +72,9 @@ def expired_credentials(error: Exception) -> CloudError:
         "by GOOGLE_APPLICATION_CREDENTIALS"
     )
     what = "your Google Cloud credentials no longer hold"
-    return fatal_error("credentials", what, _why(error), hint)
+    return fatal_error("credentials", what, _error_text(error), hint)
 
 
-def _why(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return the first line of google-auth's message; the rest may be a token server's answer."""
     return redact(escape_control(str(error.args[0] if error.args else error))).split("\n")[0][:300]

@@ -95,18 +95,18 @@ class _InstanceCreation:
             CloudError: an instance of another owner has this name.
         """
         for zone in self._request.zones:
-            instance = self._notebooks.get(self._name(zone))
+            instance = self._notebooks.get(self._full_name(zone))
             if instance is not None:
                 self._require_own(zone, instance)
                 return zone
         for zone in self._request.zones:
-            if running_operation(self._notebooks, self._name(zone)):
+            if running_operation(self._notebooks, self._full_name(zone)):
                 return zone
         return None
 
     def _create_in_zone(self, zone: str) -> CreatedInstance:
         self._may_hold_work = False
-        instance = self._notebooks.get(self._name(zone))
+        instance = self._notebooks.get(self._full_name(zone))
         tries = 0
         while instance is None:
             try:
@@ -124,11 +124,11 @@ class _InstanceCreation:
                 tries += 1
         if instance is not None:
             return self._adopt(zone, instance)
-        active = self._operations.await_active(self._name(zone))
-        return self._created(zone, active, "created", "it is ACTIVE")
+        active = self._operations.await_active(self._full_name(zone))
+        return self._finish_attempts(zone, active, "created", "it is ACTIVE")
 
     def _request_creation(self, zone: str, tries: int) -> None:
-        request, name = self._request, self._name(zone)
+        request, name = self._request, self._full_name(zone)
         self._progress(f"request: {request.instance} in {zone}")
         parent = name.partition("/instances/")[0]
         request_id = str(uuid5(_to_uuid(request.request), f"{zone}/{tries}"))
@@ -144,7 +144,7 @@ class _InstanceCreation:
 
     def _wait_until_visible(self, zone: str) -> RestResource:
         """Return an instance that the service reports as existing but does not list at once."""
-        name = self._name(zone)
+        name = self._full_name(zone)
         instance = poll_until(
             lambda: self._notebooks.get(name), self._policy, self._policy.visible_s
         )
@@ -161,7 +161,7 @@ class _InstanceCreation:
 
     def _adopt(self, zone: str, instance: RestResource) -> CreatedInstance:
         """Bring our existing instance to what is requested now, and ACTIVE."""
-        name, state = self._name(zone), instance.get("state", "")
+        name, state = self._full_name(zone), instance.get("state", "")
         self._progress(f"adopt: {self._request.instance} is in {zone} already ({state})")
         if state != "ACTIVE" and (operation := latest_operation(self._notebooks, name)):
             # If its creation fails, it never ran and is an empty shell that can be deleted.
@@ -171,8 +171,8 @@ class _InstanceCreation:
                 self._operations.wait_for(operation)
         self._may_hold_work = True
         instance = self._notebooks.get(name) or instance
-        requested = _metadata(self._request.body)
-        if _metadata(instance).get(_CREATION_KEY) != requested.get(_CREATION_KEY):
+        requested = _metadata_of(self._request.body)
+        if _metadata_of(instance).get(_CREATION_KEY) != requested.get(_CREATION_KEY):
             raise fatal_error(
                 "otherwise",
                 "the instance that is there was made from another spec",
@@ -182,12 +182,12 @@ class _InstanceCreation:
                 "what is to be done",
             )
         instance = self._rerun(name, instance)
-        return self._created(zone, instance, "adopted", "it is ours, from a run before")
+        return self._finish_attempts(zone, instance, "adopted", "it is ours, from a run before")
 
     def _rerun(self, name: str, instance: RestResource) -> RestResource:
         """Start the instance with the requested metadata: its program runs at each start."""
-        metadata = _metadata(self._request.body)
-        if metadata.get(_RUN_KEY) != _metadata(instance).get(_RUN_KEY):
+        metadata = _metadata_of(self._request.body)
+        if metadata.get(_RUN_KEY) != _metadata_of(instance).get(_RUN_KEY):
             if instance.get("state") != "STOPPED":
                 self._operations.start(name)
                 self._operations.stop(name)
@@ -207,27 +207,29 @@ class _InstanceCreation:
         """
         if self._may_hold_work or failure.kind in _UNCERTAIN_KINDS:
             stays = failure.kind not in ("foreign", "exists")
-            raise self._attempts.error(failure, left=self._name(zone) if stays else "")
+            raise self._attempts.error(failure, left=self._full_name(zone) if stays else "")
         try:
             self._remove(zone)
         except CloudError as error:
             why = f"{failure.why}\nand what it left could not be deleted: {error.what}"
-            raise self._attempts.error(replace(failure, why=why), left=self._name(zone)) from error
+            raise self._attempts.error(
+                replace(failure, why=why), left=self._full_name(zone)
+            ) from error
 
     def _remove(self, zone: str) -> None:
-        instance = self._notebooks.get(self._name(zone))
+        instance = self._notebooks.get(self._full_name(zone))
         if instance is not None and self._is_own(instance):
-            self._operations.delete(self._name(zone))
+            self._operations.delete(self._full_name(zone))
 
-    def _created(
+    def _finish_attempts(
         self, zone: str, instance: RestResource, outcome: str, why: str
     ) -> CreatedInstance:
         attempts = self._attempts.finish(zone, outcome, why)
-        return CreatedInstance(self._name(zone), zone, instance, attempts)
+        return CreatedInstance(self._full_name(zone), zone, instance, attempts)
 
     def _require_own(self, zone: str, instance: RestResource) -> None:
         if not self._is_own(instance):
-            name = self._name(zone)
+            name = self._full_name(zone)
             raise fatal_error(
                 "foreign",
                 "an instance of this name exists that is not ours",
@@ -240,12 +242,12 @@ class _InstanceCreation:
         labels, own_labels = instance.get("labels", {}), self._request.body.get("labels", {})
         return all(key in labels and labels[key] == own_labels.get(key) for key in _OWNER_LABELS)
 
-    def _name(self, zone: str) -> str:
+    def _full_name(self, zone: str) -> str:
         request = self._request
         return f"projects/{request.project}/locations/{zone}/instances/{request.instance}"
 
 
-def _metadata(instance: RestResource) -> RestResource:
+def _metadata_of(instance: RestResource) -> RestResource:
     metadata: RestResource = instance.get("gceSetup", {}).get("metadata", {})
     return metadata
 

@@ -147,7 +147,7 @@ class RestClient:
         except exceptions.RefreshError as error:
             raise identity.expired_credentials(error) from error
         except (requests.RequestException, exceptions.TransportError) as error:
-            raise _unreachable(url, error, self._adapter.call) from error
+            raise _unreachable_error(url, error, self._adapter.call) from error
         finally:
             seconds = monotonic() - start
             log.info("%s %s: %s in %.2f s", method, _without_query(url), status, seconds)
@@ -194,7 +194,7 @@ def _read_bounded(response: Any, url: str, limit: int) -> bytes:
     return bytes(content)
 
 
-def _unreachable(url: str, error: Exception, call: TimedCall) -> CloudError:
+def _unreachable_error(url: str, error: Exception, call: TimedCall) -> CloudError:
     what = f"{urlsplit(url).hostname or url} cannot be reached"
     why = redact(escape_control(str(error)))[:300]
     hint = (

@@ -104,7 +104,7 @@ def list_package_files(
                 return None
             is_refusal = isinstance(error, urllib.error.HTTPError) and error.code < 500
             if is_refusal or not remaining:
-                raise _unreachable(url, index, error) from None
+                raise _unreachable_error(url, index, error) from None
             remaining -= 1
 
 
@@ -120,7 +120,7 @@ def _fetch_page(
             parts.append(chunk)
             length += len(chunk)
             if length > _LIMIT:
-                raise _unreadable(url, index, f"its page is longer than {_LIMIT >> 20} MiB")
+                raise _unreadable_error(url, index, f"its page is longer than {_LIMIT >> 20} MiB")
         expected = response.headers.get("Content-Length")
         if expected is not None and expected.isdigit() and length < int(expected):
             raise OSError(f"the answer ended after {length} of {expected} bytes")
@@ -129,7 +129,7 @@ def _fetch_page(
     try:
         return tuple(_parse_json_page(text) if kind.endswith("json") else _parse_html_page(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _unreadable(url, index, f"its page is not a list of files: {error}") from None
+        raise _unreadable_error(url, index, f"its page is not a list of files: {error}") from None
 
 
 def _parse_json_page(text: str) -> Iterator[ListedFile]:
@@ -179,7 +179,7 @@ def _index_label(index: IndexSource) -> str:
     return "the default index" if index.name == "pypi" else f"index {index.name}"
 
 
-def _unreachable(url: str, index: IndexSource, error: Exception) -> NetworkError:
+def _unreachable_error(url: str, index: IndexSource, error: Exception) -> NetworkError:
     hint = "check network, proxy and certificates, or try again later: nothing is verified"
     reason = getattr(error, "reason", error)
     problem, why = "could not be reached", redact(str(reason))
@@ -195,7 +195,7 @@ def _unreachable(url: str, index: IndexSource, error: Exception) -> NetworkError
     return NetworkError(f"{_index_label(index)} {problem}", why=f"{redact(url)}: {why}", hint=hint)
 
 
-def _unreadable(url: str, index: IndexSource, why: str) -> NetworkError:
+def _unreadable_error(url: str, index: IndexSource, why: str) -> NetworkError:
     return NetworkError(
         f"{_index_label(index)} gave an answer that cannot be read",
         why=f"{redact(url)}: {why}",

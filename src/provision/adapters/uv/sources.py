@@ -21,6 +21,17 @@ from provision.sanitize import redact
 _SECTIONS = ("global", "install")
 
 
+_PLATFORMS = {
+    "linux-x86_64": ("linux", ("x86_64",)),
+    "linux-aarch64": ("linux", ("aarch64",)),
+    "macos-arm64": ("macosx", ("arm64", "universal2")),
+    "windows-x86_64": ("win", ("amd64",)),
+}
+_TORCH_LIKE = re.compile(
+    r"^(torch(vision|audio|text|data)?|triton|pytorch-triton(-.+)?|nvidia-.+|cuda-.+)$"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PipConfig:
     """The options of pip for package sources; "" or () if not set."""
@@ -99,17 +110,6 @@ def _config_files(environment: Mapping[str, str], prefixes: tuple[str, ...]) -> 
             files.append(user / "pip.conf")
     files += [Path(prefix) / "pip.conf" for prefix in prefixes]
     return [*files, Path(chosen)] if chosen else files
-
-
-_PLATFORMS = {
-    "linux-x86_64": ("linux", ("x86_64",)),
-    "linux-aarch64": ("linux", ("aarch64",)),
-    "macos-arm64": ("macosx", ("arm64", "universal2")),
-    "windows-x86_64": ("win", ("amd64",)),
-}
-_TORCH_LIKE = re.compile(
-    r"^(torch(vision|audio|text|data)?|triton|pytorch-triton(-.+)?|nvidia-.+|cuda-.+)$"
-)
 
 
 def locate_sources(
