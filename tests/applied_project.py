@@ -68,7 +68,7 @@ def bind(own: Path) -> None:
     """Make the state of a copied project its own."""
     path = own / "state.json"
     with suppress(ImportError):  # support/run_attacks.py tests sources that bind no state
-        from provision.state_store.binding import read_current_binding
+        from provision.state_store.local import read_current_binding
 
         path.write_text(
             dumps(

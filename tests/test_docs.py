@@ -19,7 +19,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from provision import package_fields
+from provision import field_types
 from provision import spec as language
 from provision.kinds import REGISTRY, base
 from provision.rules import RULES
@@ -36,7 +36,7 @@ MODELS = {
     name: model
     for module in (
         language,
-        package_fields,
+        field_types,
         base,
         *(sys.modules[kind.model.__module__] for kind in REGISTRY.kinds),
     )
@@ -45,7 +45,7 @@ MODELS = {
     and issubclass(model, BaseModel)
     and model.__module__ == module.__name__
     and not name.startswith("_")
-    and model is not base.TargetModel
+    and model not in (base.TargetModel, field_types.StrictModel, field_types.ShorthandModel)
 }
 SCHEMA = json_schema({})
 

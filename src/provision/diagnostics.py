@@ -6,9 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 Route = tuple[str | int, ...]
-"""Where a value stands in the spec as its author wrote it: ("packages", 0), ("gpu", "type"); () is
-the whole document.
-"""
+"""The path of a value in the spec as written: ("packages", 0); () is the whole document."""
 
 
 class Severity(StrEnum):
@@ -59,9 +57,7 @@ class RouteLocation(NamedTuple):
 
 
 Location = RouteLocation | Span
-"""Findings about meaning name a `Place`; findings about text that has no route (syntax, duplicate
-keys) name a `Span`.
-"""
+"""Findings about meaning name a `RouteLocation`, those about text without a route a `Span`."""
 
 
 class RelatedLocation(NamedTuple):

@@ -18,7 +18,9 @@ DISTRIBUTION_NAME = "provision-ml"
 """The name of our distribution. On a public index it may be another project's, so no command takes
 it from one.
 """
-_OF_EXTRA = re.compile(r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']""")
+_EXTRA_REQUIREMENT = re.compile(
+    r"""(?P<requirement>[^;]+);\s*extra\s*==\s*["'](?P<extra>[\w-]+)["']"""
+)
 """A line of Requires-Dist as the build of this project writes it for an extra."""
 _UV_CACHE = re.compile(r"archive-v\d+")
 """The folder of uv's cache that the environments of `uvx` are in."""
@@ -45,30 +47,28 @@ def install_command(extra: str) -> str:
     files show the installer. A copy from an index, or whose origin is gone, gets the packages of
     the extra.
     """
-    prefix, installed = Path(sys.prefix), _distribution()
-    source, installer = _source_of(installed), _installer_of(installed)
+    prefix, installed = Path(sys.prefix), _distribution(DISTRIBUTION_NAME)
+    source, installer = _source_of(installed), ""
+    if installed is not None:
+        installer = (installed.read_text("INSTALLER") or "").strip()
+    is_pipx = (prefix / "pipx_metadata.json").exists()
     if source is None or installed is None:
-        return _adding_packages(prefix, _requirements_of(installed, extra), extra, installer)
+        packages = _requirements_of(installed, extra) if installed is not None else []
+        if not packages:
+            return f"install the extra {extra} of this copy of provision for {sys.executable}"
+        command = ["pipx", "inject", prefix.name] if is_pipx else _pip_install_command(installer)
+        return shlex.join([*command, *packages])
+    editable = ["--editable"] if source.editable else []
     all_extras = source.to_requirement(_with_present(installed, extra))
     if (receipt := prefix / "uv-receipt.toml").exists():
-        command = ["uv", "tool", "install", *_editable(source), all_extras]
-        command += _with_options(receipt)
-    elif (prefix / "pipx_metadata.json").exists():
-        command = ["pipx", "install", "--force", *_editable(source), all_extras]
+        command = ["uv", "tool", "install", *editable, all_extras, *_with_options(receipt)]
+    elif is_pipx:
+        command = ["pipx", "install", "--force", *editable, all_extras]
     elif any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
         command = ["uvx", "--from", all_extras, "provision"]
     else:
-        command = _pip_install_command(installer)
-        command += [*_editable(source), source.to_requirement(extra)]
+        command = [*_pip_install_command(installer), *editable, source.to_requirement(extra)]
     return shlex.join(command)
-
-
-def _adding_packages(prefix: Path, packages: list[str], extra: str, installer: str) -> str:
-    if not packages:
-        return f"install the extra {extra} of this copy of provision for {sys.executable}"
-    if (prefix / "pipx_metadata.json").exists():
-        return shlex.join(["pipx", "inject", prefix.name, *packages])
-    return shlex.join([*_pip_install_command(installer), *packages])
 
 
 def _with_options(receipt: Path) -> list[str]:
@@ -95,13 +95,9 @@ def _pip_install_command(installer: str) -> list[str]:
     return [*uv, "pip", "install", "--python", sys.executable]
 
 
-def _editable(source: InstallSource) -> list[str]:
-    return ["--editable"] if source.editable else []
-
-
-def _distribution() -> Distribution | None:
+def _distribution(name: str) -> Distribution | None:
     try:
-        return distribution(DISTRIBUTION_NAME)
+        return distribution(name)
     except PackageNotFoundError:
         return None
 
@@ -110,66 +106,41 @@ def _source_of(installed: Distribution | None) -> InstallSource | None:
     """Return the origin of a copy, None for an index or a path that is gone."""
     if installed is None:  # run from its sources, without an installation
         checkout = Path(__file__).parents[2]
-        return (
-            InstallSource(checkout, "", editable=True)
-            if (checkout / "pyproject.toml").exists()
-            else None
-        )
+        is_checkout = (checkout / "pyproject.toml").exists()
+        return InstallSource(checkout, "", editable=True) if is_checkout else None
     try:
         document = json.loads(installed.read_text("direct_url.json") or "null")
-        return _source(document)
+        return _parse_source(document) if document is not None else None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _source(document: Mapping[str, Any] | None) -> InstallSource | None:
-    if document is None:
-        return None
-    url, part = (
-        document["url"],
-        f"#subdirectory={document['subdirectory']}" if document.get("subdirectory") else "",
-    )
+def _parse_source(document: Mapping[str, Any]) -> InstallSource | None:
+    url, part = document["url"], ""
+    if document.get("subdirectory"):
+        part = f"#subdirectory={document['subdirectory']}"
     if "vcs_info" in document:
         vcs = document["vcs_info"]
-        url = url.replace(
-            "file:///", "file://localhost/", 1
-        )  # pip 26 takes no requirement at git+file: without a host
+        # pip 26 accepts no requirement at git+file: without a host.
+        url = url.replace("file:///", "file://localhost/", 1)
         return InstallSource(None, f"{vcs['vcs']}+{url}@{vcs['commit_id']}{part}", editable=False)
     path = Path(unquote(urlsplit(url).path)) if url.startswith("file:") else None
     if path is not None and not path.exists():
         return None
-    return InstallSource(
-        path, f"{url}{part}", editable=bool(document.get("dir_info", {}).get("editable"))
-    )
+    editable = bool(document.get("dir_info", {}).get("editable"))
+    return InstallSource(path, f"{url}{part}", editable)
 
 
-def _installer_of(installed: Distribution | None) -> str:
-    return ((installed.read_text("INSTALLER") or "") if installed is not None else "").strip()
-
-
-def _requirements_of(installed: Distribution | None, extra: str) -> list[str]:
-    lines = (
-        (_OF_EXTRA.fullmatch(line) for line in (installed.requires or []))
-        if installed is not None
-        else ()
-    )
-    return [
-        line["requirement"].strip() for line in lines if line is not None and line["extra"] == extra
-    ]
+def _requirements_of(installed: Distribution, extra: str) -> list[str]:
+    matches = (_EXTRA_REQUIREMENT.fullmatch(line) for line in installed.requires or ())
+    return [match["requirement"].strip() for match in matches if match and match["extra"] == extra]
 
 
 def _with_present(installed: Distribution, extra: str) -> str:
     """Return an extra together with those already installed: tools recreate their environment."""
     extras = {extra}
     for name in installed.metadata.get_all("Provides-Extra") or []:
-        if all(_is_there(line) for line in _requirements_of(installed, name)):
+        packages = (re.split(r"[^\w.-]", line)[0] for line in _requirements_of(installed, name))
+        if all(map(_distribution, packages)):
             extras.add(name)
     return ",".join(sorted(extras))
-
-
-def _is_there(requirement: str) -> bool:
-    try:
-        distribution(re.split(r"[^\w.-]", requirement)[0])
-    except PackageNotFoundError:
-        return False
-    return True

@@ -16,11 +16,15 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from provision.field_types import (
     COUNT_PATTERN,
+    CondaPackage,
     Duration,
     EnvironmentName,
     EnvironmentValue,
     Identifier,
+    Index,
+    Package,
     StrictModel,
+    canonical_name,
     parse_duration,
     parse_parameter_count,
     parse_size,
@@ -38,7 +42,6 @@ from provision.kinds import (
     WorkbenchTarget,
 )
 from provision.kinds.base import SecretSource
-from provision.package_fields import CondaPackage, Index, Package, canonical_name
 
 __all__ = [
     "API_VERSION",
@@ -84,7 +87,7 @@ class Platform(StrEnum):
 
 
 class SecretReference(StrictModel):
-    """Where a secret is fetched when it is used: exactly one of secret, env, colab."""
+    """Source of a secret, which is fetched when it is used: exactly one of secret, env, colab."""
 
     secret: str | None = Field(
         default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$"
@@ -142,7 +145,7 @@ class Model(StrictModel):
 
 
 class Training(StrictModel):
-    """What will run: feeds the rules, the memory estimate and the verification."""
+    """The training run: feeds the rules, the memory estimate and the verification."""
 
     framework: Literal["hf-trainer", "torch", "none"] | None = None
     """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
@@ -153,7 +156,7 @@ class Training(StrictModel):
     model: Model | None = None
     """Shape of the model."""
     method: Literal["full", "lora", "qlora", "inference"] = "full"
-    """Which parameters are trained."""
+    """Choice of the parameters that are trained."""
     batch_size: int | None = Field(default=None, ge=1)
     """Samples per device and step."""
     sequence_length: int | None = Field(default=None, ge=1)
@@ -165,9 +168,9 @@ class Training(StrictModel):
     torch_compile: bool = False
     """Compile the model with torch.compile."""
     strategy: Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"] = "none"
-    """How work is spread over several devices."""
+    """Distribution of the work over several devices."""
     launcher: Literal["auto", "python", "torchrun", "accelerate"] = "auto"
-    """Which program starts the training."""
+    """Program that starts the training."""
     dataloader_workers: int = Field(default=0, ge=0, le=256)
     """Worker processes of the DataLoader."""
     arguments: dict[str, Any] = {}
@@ -182,7 +185,7 @@ class Cost(StrictModel):
 
 
 class Verify(StrictModel):
-    """How thoroughly the device is checked."""
+    """Thoroughness of the check of the device."""
 
     tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
@@ -252,21 +255,21 @@ class Spec(StrictModel):
     env: dict[EnvironmentName, EnvironmentValue] = {}
     """Environment variables of what runs there."""
     secrets: dict[EnvironmentName, SecretReference] = {}
-    """Environment variables whose values are fetched where they are used."""
+    """Environment variables whose values are fetched on the device."""
     paths: dict[EnvironmentName, str] = {}
     """Absolute folders, checked writable, exported as PROVISION_PATH_<NAME>."""
     requires: Requires = Requires.model_construct()
-    """What the machine must have."""
+    """Requirements on the machine."""
     training: Training = Training.model_construct()
-    """What will run."""
+    """The training run."""
     cost: Cost | None = None
     """A bound on the hourly price."""
     verify: Verify = Verify.model_construct()
-    """How thoroughly the device is checked."""
+    """Thoroughness of the check of the device."""
     targets: dict[Identifier, Target] = Field(
         default={"here": LocalTarget.model_construct(kind="local")}, min_length=1
     )
-    """Places where the environment is made; default: here, a local uv environment."""
+    """Machines for which the environment is made; default: here, a local uv environment."""
     _registry: Registry = PrivateAttr(default=REGISTRY)
 
     def model_post_init(self, context: Registry | None) -> None:
@@ -304,7 +307,7 @@ class Spec(StrictModel):
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
 
     def for_target(self, target: str) -> "Spec":
-        """Return the spec as it holds at one target, whose own fields take precedence.
+        """Return the spec for one target, whose own fields take precedence.
 
         A target that replaces the spec's card by none leaves out what is required of a card.
         """

@@ -1,4 +1,4 @@
-"""Waiting for a device, minutes passing at once: what is said meanwhile, and which limit ends it."""  # noqa: E501
+"""Waiting for a device, minutes passing at once: the progress, and the limit that ends it."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters.uv.pip_config import PipConfig
-from provision.adapters.uv.program import isolated_environment
+from provision.adapters.uv.sources import PipConfig
+from provision.agent.install.uv_environment import scrub_environment
 from tests import fork_server
 from tests.adapters.serving import behind_password, contents, proxying, running
 from tests.rig import Bench, make_index, make_wheel, small_spec
@@ -161,7 +161,7 @@ def test_what_uv_is_given_of_the_callers_variables() -> None:
         "VIRTUAL_ENV": "/foreign",
         "CONDA_PREFIX": "/foreign",
     }
-    given = isolated_environment(caller, PipConfig())
+    given = scrub_environment(caller)
     kept = {
         "PATH",
         "HOME",
@@ -188,14 +188,16 @@ def test_what_uv_is_given_of_the_callers_variables() -> None:
 
 def test_pips_proxy_and_certificates_count_where_the_caller_says_nothing() -> None:
     pip = PipConfig(proxy="http://pips.example:3128", cert="/pips/ca.pem")
-    given = isolated_environment({}, pip)
+    given = scrub_environment({}, pip.proxy, pip.cert)
     assert (given["HTTP_PROXY"], given["HTTPS_PROXY"], given["SSL_CERT_FILE"]) == (
         pip.proxy,
         pip.proxy,
         pip.cert,
     )
-    own = isolated_environment(
-        {"https_proxy": "http://own.example:1", "SSL_CERT_FILE": "/own/ca.pem"}, pip
+    own = scrub_environment(
+        {"https_proxy": "http://own.example:1", "SSL_CERT_FILE": "/own/ca.pem"},
+        pip.proxy,
+        pip.cert,
     )
     assert (own["https_proxy"], own["SSL_CERT_FILE"], own["HTTP_PROXY"]) == (
         "http://own.example:1",

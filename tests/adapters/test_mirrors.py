@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters.uv.mirrors import index_override_variable, locate_sources
-from provision.adapters.uv.pip_config import PipConfig
-from provision.effects.packages import Index, PackageSources
+from provision.adapters.uv.sources import PipConfig, index_override_variable, locate_sources
+from provision.effects.packages import NamedIndex, PackageSources
 
-CPU = Index(
+CPU = NamedIndex(
     "pytorch-cpu", "https://download.pytorch.org/whl/cpu", "cpu", ("torch",), ("linux-x86_64",)
 )
-PRIVATE = Index("private", "https://packages.example.com/simple")
+PRIVATE = NamedIndex("private", "https://packages.example.com/simple")
 GOOD = "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
 
 
@@ -28,7 +27,7 @@ def held(folder: Path, *names: str) -> PipConfig:
 
 
 def asked(
-    pip: PipConfig, *indexes: Index, minor: str = "3.11", **environment: str
+    pip: PipConfig, *indexes: NamedIndex, minor: str = "3.11", **environment: str
 ) -> PackageSources:
     return locate_sources(pip, environment, indexes, minor)
 
@@ -119,18 +118,18 @@ def test_a_wheel_of_another_kind_does_not_stand_in(tmp_path: Path, name: str) ->
     ("index", "more"),
     [
         (
-            Index(CPU.name, CPU.url, "cpu", ("torch", "torchvision"), ("linux-x86_64",)),
+            NamedIndex(CPU.name, CPU.url, "cpu", ("torch", "torchvision"), ("linux-x86_64",)),
             "torchvision-0.28.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl",
         ),
         (
-            Index(CPU.name, CPU.url, "cpu", ("torch",), ("linux-aarch64", "linux-x86_64")),
+            NamedIndex(CPU.name, CPU.url, "cpu", ("torch",), ("linux-aarch64", "linux-x86_64")),
             "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_aarch64.whl",
         ),
     ],
     ids=["package", "platform"],
 )
 def test_every_package_on_every_platform_must_be_there(
-    tmp_path: Path, index: Index, more: str
+    tmp_path: Path, index: NamedIndex, more: str
 ) -> None:
     pip = held(tmp_path / "wheels", GOOD)
     assert asked(pip, index).named[0].wheels == ()
@@ -156,12 +155,12 @@ def test_every_package_on_every_platform_must_be_there(
 def test_a_wheel_of_an_unwanted_version_does_not_stand_in(
     tmp_path: Path, wanted: str, stands_in: bool
 ) -> None:
-    index = Index(CPU.name, CPU.url, "cpu", (wanted,), ("linux-x86_64",))
+    index = NamedIndex(CPU.name, CPU.url, "cpu", (wanted,), ("linux-x86_64",))
     assert bool(asked(held(tmp_path / "wheels", GOOD), index).named[0].wheels) is stands_in
 
 
 def test_only_an_index_of_a_flavour_can_be_stood_in_for(tmp_path: Path) -> None:
-    plain = Index("pytorch-cpu", CPU.url, None, ("torch",), ("linux-x86_64",))
+    plain = NamedIndex("pytorch-cpu", CPU.url, None, ("torch",), ("linux-x86_64",))
     assert asked(held(tmp_path / "wheels", GOOD), plain).named[0].wheels == ()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from provision.adapters import RealSystem
-from provision.adapters.uv.pythons import install_python, why_not_downloadable
+from provision.adapters.uv.toolchain import install_python, why_not_downloadable
 from provision.effects.local import InstallPython
 from provision.errors import ExternalError, NetworkError, ProvisionError
 from tests.rig import Bench, small_spec

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters.uv.pip_config import PipConfig, home_folder, read_pip_config
+from provision.adapters.uv.sources import PipConfig, home_folder, read_pip_config
 
 # What `pip install` would use, asked of pip itself.
 ASK_PIP = """
@@ -20,8 +20,9 @@ from pip._internal.commands import create_command
 from pip._internal.models.index import PyPI
 options, _ = create_command("install").parse_args([])
 index = options.index_url if options.index_url != PyPI.simple_url else ""
-print(json.dumps([index, options.extra_index_urls, options.find_links, options.proxy or "", options.cert or ""]))
-"""  # noqa: E501
+others = [options.extra_index_urls, options.find_links, options.proxy or "", options.cert or ""]
+print(json.dumps([index, *others]))
+"""
 PLACES = {
     "global": "etc/pip/pip.conf",
     "legacy user": "home/.pip/pip.conf",

@@ -16,12 +16,15 @@ from provision.adapters import process
 # Starts a grandchild that does not heed SIGTERM, notes both, and waits.
 FAMILY = """
 import os, pathlib, signal, subprocess, sys, time
-deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+deaf = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "print('deaf', flush=True); time.sleep(60)"
+)
 grandchild = subprocess.Popen([sys.executable, "-c", deaf], stdout=subprocess.PIPE)
 grandchild.stdout.readline()
 pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()} {grandchild.pid}")
 time.sleep(60)
-"""  # noqa: E501
+"""
 # Calls `capture` or `stream` as the program does, with its own way of ending on SIGTERM.
 CALLER = """
 import os, signal, sys
@@ -31,10 +34,13 @@ def end(*_): raise Terminated
 signal.signal(signal.SIGTERM, end)
 argv = [sys.executable, "-c", sys.argv[2], sys.argv[3]]
 try:
-    {"capture": lambda: process.capture(argv, os.environ), "stream": lambda: process.stream(argv, os.environ, print)}[sys.argv[1]]()
+    if sys.argv[1] == "capture":
+        process.capture(argv, os.environ)
+    else:
+        process.stream(argv, os.environ, print)
 except (KeyboardInterrupt, Terminated) as error:
     sys.exit(f"ended by {type(error).__name__}")
-"""  # noqa: E501
+"""
 LONELY = (
     "import os, pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); "
     "time.sleep(60)"

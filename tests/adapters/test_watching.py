@@ -27,10 +27,12 @@ from provision.effects.local import MonitorRequest
 from provision.adapters import RealSystem
 from provision.adapters.monitored_process import exit_with_signal
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("ours"))
-watch = MonitorRequest(Path(sys.argv[1]), {"spec": "s", "target": "t", "created_utc": "now"}, {"name": "p", "script": "", "arguments": 1}, ("TOKEN",))
+subject = {"spec": "s", "target": "t", "created_utc": "now"}
+program = {"name": "p", "script": "", "arguments": 1}
+watch = MonitorRequest(Path(sys.argv[1]), subject, program, ("TOKEN",))
 code = RealSystem().run((sys.executable, "-c", *sys.argv[2:]), os.environ, watch)
 exit_with_signal(-code) if code < 0 else sys.exit(code)
-"""  # noqa: E501
+"""
 READY = "import signal, sys, time\ndef ready(): print('ready', flush=True)\n"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from provision.errors import ExternalError
 from provision.state import State, StateBinding, dumps, loads
-from provision.state_store.binding import explain_foreign_binding, read_current_binding
+from provision.state_store.local import explain_foreign_binding, read_current_binding
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 WITH_KERNEL = small_spec(

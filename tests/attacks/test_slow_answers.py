@@ -209,11 +209,9 @@ def test_a_server_of_tokens(mode: str) -> None:
 def test_a_service_over_grpc() -> None:
     with dripping(*SERVERS["headers"]) as server:
         root = f"http://{server}"
-        over = GrpcNotebooks(
-            AnonymousCredentials(),
-            Endpoints(root, server, root, root, root),
-            RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0),
-        )
+        policy = RetryPolicy(call_timeout_s=SHORT_S, retry_limit_s=0.0)
+        rest = RestClient(AnonymousCredentials(), policy, loopback=True)
+        over = GrpcNotebooks(rest, Endpoints(root, server, root, root, root), policy)
         ended(lambda: over.get("projects/p/locations/us-central1-a/instances/i"), CloudError)
 
 

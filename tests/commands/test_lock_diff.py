@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice, dumps
-from provision.lock.document import with_digest
 from provision.lock.inputs import collect_lock_inputs
+from provision.lock.model import with_digest
 from provision.spec import Spec
 from tests import fork_server
 from tests.rig import Bench, make_index, make_wheel, small_spec

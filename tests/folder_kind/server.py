@@ -12,8 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from provision.agent.probe.canonical_json import canonical_digest
-from provision.agent.probe.compact import compact
+from provision.agent.probe.report_json import canonical_digest, compact
 from tests.views import builders
 
 

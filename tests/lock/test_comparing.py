@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage, TargetChoice
 from provision.lock.diff import LockedVersion, PackageChange, ValueChange, diff_locks
-from provision.lock.document import with_digest
+from provision.lock.model import with_digest
 
 LINUX, MAC = "linux-x86_64", "macos-arm64"
 

@@ -23,8 +23,8 @@ from provision.lock.diff import diff_locks
 from provision.lock.inputs import list_changed_inputs
 from provision.lock.resolve import resolve_spec
 from provision.lock.spec_agreement import find_disagreements
-from provision.refusals import find_unlockable
 from provision.spec import Spec
+from provision.target_facts import find_unlockable
 from tests.conda_rig import VERSION, CondaChannel, assemble
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, Bench

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import uv
 
-from provision.adapters.uv.pip_config import read_pip_config
+from provision.adapters.uv.sources import read_pip_config
 from tests.support import make_once
 
 ROOT = Path(__file__).parent.parent.parent

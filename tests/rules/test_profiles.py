@@ -14,8 +14,8 @@ from packaging.specifiers import SpecifierSet
 from provision.assets import find_builtin_profile, list_builtin_profiles
 from provision.facts import Facts
 from provision.facts.versions import require_version
-from provision.refusals import find_unlockable
 from provision.spec import parse_size
+from provision.target_facts import find_unlockable
 from provision.targets.local.refusals import find_spec_refusals
 from tests.rules.conftest import Ask
 

@@ -8,7 +8,7 @@ import pytest
 
 from provision.diagnostics import Severity
 from provision.facts import load_facts
-from provision.refusals import find_target_refusals, find_unlockable
+from provision.target_facts import find_target_refusals, find_unlockable
 from tests.rules.conftest import Ask
 
 TOP = 'gpu: none\npython: "3.12"\npackages: [numpy]\n'

@@ -1,4 +1,4 @@
-"""What a spec extends is merged under it, and every value still knows the file that it stands in."""  # noqa: E501
+"""Extended files are merged under a spec, and every value keeps its own file."""
 
 import pytest
 

@@ -25,7 +25,12 @@ from provision.effects.local import (
     ReplaceSymlink,
     WriteFile,
 )
-from provision.effects.packages import Index, PackageSources, PythonInstallation, PythonSearchResult
+from provision.effects.packages import (
+    NamedIndex,
+    PackageSources,
+    PythonInstallation,
+    PythonSearchResult,
+)
 from provision.errors import ExternalError
 from provision.lock import (
     Lock,
@@ -35,13 +40,12 @@ from provision.lock import (
     LockedPackage,
     TargetChoice,
 )
-from provision.lock.document import with_digest
 from provision.lock.inputs import collect_lock_inputs
-from provision.lock.model import environment_digest
+from provision.lock.model import environment_digest, with_digest
 from provision.plan import Operation
-from provision.refusals import find_unlockable
 from provision.spec import Spec
 from provision.state import Ledger, create_empty_state
+from provision.target_facts import find_unlockable
 from provision.targets import TargetContext, load_driver
 from provision.verification import expectations_of
 from tests.folder_kind import REGISTRY
@@ -113,7 +117,7 @@ class Dictionary:
         own = PythonInstallation(self.python, Path("/usr/bin/python3.11")) if self.python else None
         return PythonSearchResult(minor, own, (own,) if own else (), is_downloadable=True)
 
-    def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
+    def find_package_sources(self, indexes: tuple[NamedIndex, ...], minor: str) -> PackageSources:
         raise AssertionError("planning asks no index")
 
     def conda_program(self) -> CondaProgram | None:

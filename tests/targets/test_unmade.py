@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from provision.facts import load_facts
-from provision.refusals import find_target_refusals
 from provision.spec import Spec
+from provision.target_facts import find_target_refusals
 from provision.verification.device_files import _from_facts
 
 MODEL = {"parameters": "60M", "hidden_size": 512, "layers": 8}

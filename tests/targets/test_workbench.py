@@ -26,9 +26,8 @@ from provision.errors import Refused
 from provision.facts.schema_platforms import MachineType
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock import TargetChoice as LockChosen
-from provision.lock.document import with_digest
 from provision.lock.inputs import collect_lock_inputs
-from provision.lock.model import environment_digest
+from provision.lock.model import environment_digest, with_digest
 from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State, create_empty_state

@@ -1,4 +1,4 @@
-"""The only room that touches the outside: disk, processes, uv, and what this machine is."""
+"""The only package that touches the outside: disk, processes, uv, services."""
 
 from provision.adapters.system import RealSystem
 

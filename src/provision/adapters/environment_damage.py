@@ -10,7 +10,6 @@ from typing import Any
 
 from provision.agent.core.installed_packages import find_installed_packages
 from provision.agent.core.record_audit import (
-    FileComparison,
     InstallNote,
     compare_files,
     find_matching_files,
@@ -41,13 +40,15 @@ def find_damage(
     compared = {name: compare_files(records[name], notes[name], hashed=hashed) for name in notes}
     flawed = {path for comparison in compared.values() for path in comparison.flaws}
     was_hashed = any(comparison.hashed for comparison in compared.values())
-    matching = find_matching_files(flawed, records.values(), hashed=was_hashed)
-    undamaged = _files_rewritten_by_conda(document, environment) | matching
-    packages = [
-        (name, flaws)
-        for name in sorted(compared)
-        if (flaws := _flaws(compared[name], notes[name], undamaged))
-    ]
+    undamaged = find_matching_files(flawed, records.values(), hashed=was_hashed)
+    undamaged |= _files_rewritten_by_conda(document, environment)
+    packages = []
+    for name, comparison in sorted(compared.items()):
+        # A RECORD that never matched is not damage.
+        if notes[name].record_fits or (notes[name].snapshot and not comparison.unchanged):
+            flaws = [flaw for path, flaw in comparison.flaws.items() if path not in undamaged]
+            if flaws:
+                packages.append((name, tuple(flaws)))
     startup_files = () if shared else find_unlisted_files(str(site), records.values())[0]
     compared_by = "size"
     if hashed:
@@ -55,15 +56,6 @@ def find_damage(
     elif all(note.snapshot for note in notes.values()):
         compared_by = "size and time of change"
     return Damage(tuple(packages), tuple(startup_files), compared_by)
-
-
-def _flaws(
-    compared: FileComparison, notes: InstallNote, matching: frozenset[str]
-) -> tuple[str, ...]:
-    """Return the damaged files of a package; a RECORD that never matched is not damage."""
-    if not notes.record_fits and (compared.unchanged or not notes.snapshot):
-        return ()
-    return tuple(flaw for path, flaw in compared.flaws.items() if path not in matching)
 
 
 def _files_rewritten_by_conda(note: Mapping[str, Any], environment: Path) -> frozenset[str]:
@@ -74,15 +66,14 @@ def _files_rewritten_by_conda(note: Mapping[str, Any], environment: Path) -> fro
         remade = package.get("remade") if isinstance(package, dict) else None
         if isinstance(remade, list):
             paths += remade
-    return frozenset(
-        os.path.normpath(environment / path) for path in paths if isinstance(path, str)
-    )
+    texts = [path for path in paths if isinstance(path, str)]
+    return frozenset(os.path.normpath(environment / path) for path in texts)
 
 
 def _read_note(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file:
-            damaged = json.loads(file.read(_NOTE_LIMIT))
+            note = json.loads(file.read(_NOTE_LIMIT))
     except (OSError, ValueError, RecursionError):
         return {}
-    return damaged if isinstance(damaged, dict) else {}
+    return note if isinstance(note, dict) else {}

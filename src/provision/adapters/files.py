@@ -11,21 +11,16 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from provision.errors import ExternalError
 
 PROVISION_FOLDER = ".provision"
+_SPACE_HINT = "free some space there and run the command again: it goes on where it stopped"
 _REASONS = {
-    errno.ENOSPC: (
-        "the disk is full",
-        "free some space there and run the command again: it goes on where it stopped",
-    ),
-    errno.EDQUOT: (
-        "the disk quota is used up",
-        "free some space there and run the command again: it goes on where it stopped",
-    ),
+    errno.ENOSPC: ("the disk is full", _SPACE_HINT),
+    errno.EDQUOT: ("the disk quota is used up", _SPACE_HINT),
     errno.EROFS: (
         "the file system is read-only",
         (
@@ -59,6 +54,14 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
+def user_cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return our folder in the user's cache."""
+    root = environment.get("XDG_CACHE_HOME")
+    if not root:
+        root = str(Path(environment.get("HOME") or Path.home()) / ".cache")
+    return Path(root) / "provision"
+
+
 def read(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; raises ExternalError."""
     with wrap_os_errors("read", path):
@@ -86,12 +89,14 @@ def write(path: Path, content: str | bytes, mode: int | None) -> None:
     """
     with wrap_os_errors("write", path):
         if path.is_dir() and not path.is_symlink():
-            # A rename onto "." says that it is busy.
+            # A rename onto "." fails with "busy".
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if mode is None:
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
-                os.fchmod(file.fileno(), mode if mode is not None else _mode_of(path))
+                os.fchmod(file.fileno(), mode)
                 file.write(content.encode() if isinstance(content, str) else content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -101,10 +106,6 @@ def write(path: Path, content: str | bytes, mode: int | None) -> None:
                 Path(name).unlink()
             raise
         sync_folder(path.parent)
-
-
-def _mode_of(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
 
 
 def sync_folder(path: Path) -> None:
@@ -208,8 +209,7 @@ def _remove_entry(parent: int, name: str) -> None:
     except FileNotFoundError:
         mode = 0
     if stat.S_ISDIR(mode):
-        # Renamed first, so that a removal cut short never leaves something of that name that looks
-        # whole.
+        # Renamed first, so that an interrupted removal never leaves a folder that looks whole.
         os.rename(name, f".doomed-{name}-{os.getpid()}", src_dir_fd=parent, dst_dir_fd=parent)
     elif mode:
         os.unlink(name, dir_fd=parent)
@@ -224,11 +224,9 @@ def _open_parent(path: Path) -> int:
     Each folder from `.provision` on is opened from the one above it, never through a link.
     """
     parts = path.parent.parts
-    base = (
-        len(parts) - 1 - parts[::-1].index(PROVISION_FOLDER)
-        if PROVISION_FOLDER in parts
-        else len(parts)
-    )
+    base = len(parts)
+    if PROVISION_FOLDER in parts:
+        base -= 1 + parts[::-1].index(PROVISION_FOLDER)
     folder = os.open(Path(*parts[:base]), os.O_RDONLY | os.O_DIRECTORY)
     for depth, name in enumerate(parts[base:], start=base + 1):
         try:
@@ -253,11 +251,9 @@ def remove_if_unmodified(path: Path, sha256: str) -> bool:
     with wrap_os_errors("remove", path):
         if not path.is_symlink() and not path.exists():
             return True
-        if (
-            path.is_symlink()
-            or not path.is_file()
-            or hashlib.sha256(path.read_bytes()).hexdigest() != sha256
-        ):
+        if path.is_symlink() or not path.is_file():
+            return False
+        if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
             return False
         path.unlink()
     return True

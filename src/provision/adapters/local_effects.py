@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import signal
+import tempfile
+import zipfile
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from provision.adapters import files
+from provision.adapters.process import stream
 from provision.effects import local
 from provision.effects.conda import CreateCondaPrefix
+from provision.errors import ExternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +26,8 @@ if TYPE_CHECKING:
 
 INSTALL_RECORD = "installed.json"
 """The file in an environment with the provenance of its packages (provision.agent.install)."""
+_VERDICTS = (0, 1, 3)
+_RECREATE_HINT = "make the environment anew: `provision destroy`, then `provision apply`"
 
 
 class LocalContext(NamedTuple):
@@ -31,14 +42,21 @@ class LocalContext(NamedTuple):
 def perform(effect: local.LocalEffect, context: LocalContext, progress: ProgressCallback) -> None:
     """Perform one effect; raises ExternalError."""
     match effect:
-        case (
-            local.InstallPython()
-            | local.CreateVenv()
-            | local.InstallPackages()
-            | local.RunProbe()
-            | CreateCondaPrefix()
-        ):
-            _perform_on_environment(effect, context, progress)
+        case local.InstallPython():
+            from provision.adapters.uv.toolchain import install_python
+
+            install_python(effect, context.uv().environment())
+        case local.CreateVenv():
+            context.uv().create_venv(effect)
+        case local.InstallPackages():
+            _install_packages(effect, context.uv(), progress)
+        case local.RunProbe():
+            run_probe(effect, context.environment, progress)
+        case CreateCondaPrefix(path=path, program=program):
+            from provision.adapters.conda.prefixes import create_prefix
+
+            progress(f"making {path.name} with {program.name}: {program.reason}")
+            create_prefix(effect, context.environment, context.now, offline=context.offline)
         case local.WriteFile(path, content, mode):
             files.write(path, content, mode)
         case local.MakeFolder(path, mode):
@@ -62,46 +80,10 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
             assert_never(effect)
 
 
-def _perform_on_environment(
-    effect: local.InstallPython
-    | local.CreateVenv
-    | local.InstallPackages
-    | local.RunProbe
-    | CreateCondaPrefix,
-    context: LocalContext,
-    progress: ProgressCallback,
-) -> None:
-    match effect:
-        case local.InstallPython():
-            from provision.adapters.uv.pythons import install_python
-
-            install_python(effect, context.uv().environment())
-        case local.CreateVenv():
-            from provision.adapters.uv.pythons import create_venv
-
-            uv = context.uv()
-            create_venv(effect, uv.interpreter_path(effect.minor), uv.environment())
-        case local.InstallPackages():
-            _install_packages(effect, context, progress)
-        case local.RunProbe():
-            from provision.adapters.probe_runner import run_probe
-
-            run_probe(effect, context.environment, progress)
-        case CreateCondaPrefix(path=path, program=program):
-            from provision.adapters.conda.prefixes import create_prefix
-
-            progress(f"making {path.name} with {program.name}: {program.reason}")
-            create_prefix(effect, context.environment, context.now, offline=context.offline)
-
-
 def _install_packages(
-    effect: local.InstallPackages, context: LocalContext, progress: ProgressCallback
+    effect: local.InstallPackages, uv: UvToolchain, progress: ProgressCallback
 ) -> None:
-    from provision.adapters.uv.installation import install_packages
-
-    uv = context.uv()
-    sources = uv.package_sources(effect.indexes, effect.minor)
-    result = install_packages(effect, sources, uv.environment())
+    result = uv.install_packages(effect)
     if effect.shared:
         from provision.adapters.conda.prefixes import with_conda_packages
 
@@ -110,3 +92,76 @@ def _install_packages(
     files.write(effect.environment / INSTALL_RECORD, text, 0o644)
     for note in result["notes"]:
         progress(note)
+
+
+def run_probe(
+    effect: local.RunProbe, environment: Mapping[str, str], progress: ProgressCallback
+) -> None:
+    """Run the probe and report its progress. May block for minutes.
+
+    Raises:
+        ExternalError: it cannot be started, was killed, or ended without a verdict.
+    """
+    argv = [str(effect.python), str(_unpack_zipapp(effect.zipapp)), "verify", "--events"]
+    argv += ["--expectations", str(effect.expectations), "--out", str(effect.report)]
+    for check in effect.selected_checks:
+        argv += ["--only", check]
+    # Bytecode is written: without it every import of the stack costs seconds, at each verification
+    # and each run of the user's own program.
+    dropped = ("PYTHONDONTWRITEBYTECODE", "PYTHONHOME")
+    variables = {key: value for key, value in environment.items() if key not in dropped}
+    variables |= effect.environment
+    try:
+        result = stream(argv, variables, progress, timeout_s=effect.timeout_s + 60)
+    except OSError as error:
+        why = f"{effect.python}: {os.strerror(error.errno or 0)}"
+        what = "the environment's Python cannot be started"
+        raise ExternalError(what, why=why, hint=_RECREATE_HINT) from None
+    if result.code < 0:
+        raise _killed_error(-result.code)
+    output = result.stdout[-2000:]
+    why, hint = f"exit code {result.code}", "run `provision verify` again; if it stays, report this"
+    if result.code in _VERDICTS:
+        if effect.report.exists():
+            return
+        why = (
+            f"the environment's Python ended with exit code {result.code}, and the probe wrote "
+            "no report"
+        )
+        hint = f"look for variables that break Python (PYTHONPATH, LD_PRELOAD), or {_RECREATE_HINT}"
+    why = f"{why}\n{output}".strip()
+    raise ExternalError("the verification itself could not run", why=why, hint=hint)
+
+
+def _unpack_zipapp(zipapp: Path) -> Path:
+    """Return a folder with the files of the probe's zip, where Python can cache bytecode."""
+    digest = hashlib.sha256(zipapp.read_bytes()).hexdigest()
+    folder = zipapp.with_name(f"{zipapp.stem}-{digest[:12]}")
+    if folder.is_symlink() or not folder.is_dir():
+        for old in zipapp.parent.glob(f"{zipapp.stem}-*"):
+            files.remove_tree(old)
+        with (
+            files.wrap_os_errors("write", folder),
+            tempfile.TemporaryDirectory(
+                prefix=f"{zipapp.stem}-", dir=zipapp.parent, ignore_cleanup_errors=True
+            ) as made,
+        ):
+            with zipfile.ZipFile(zipapp) as archive:
+                archive.extractall(Path(made, "files"))
+            Path(made, "files").rename(folder)
+    return folder
+
+
+def _killed_error(number: int) -> ExternalError:
+    name = f"signal {number}"
+    with suppress(ValueError):
+        name = signal.Signals(number).name
+    why = f"{name} ended the probe"
+    hint = f"run `provision verify` again; if it stays, {_RECREATE_HINT}"
+    if number == signal.SIGKILL:
+        why += " from outside: the system does that when memory runs out, or a person did"
+        hint = (
+            "free memory (dmesg names what the kernel killed, where that may be read), then "
+            "run `provision verify` again"
+        )
+    return ExternalError("the verification was killed", why=why, hint=hint)

@@ -59,7 +59,7 @@ class EventLog:
         handler.setLevel(level)
         handler.addFilter(_redaction_filter(secrets))
         # A full disk or a closed stream must not end the command, nor print a traceback.
-        handler.handleError = _ignore_error  # type: ignore[method-assign, assignment]
+        handler.handleError = lambda record: None  # type: ignore[method-assign]  # noqa: ARG005
         self._handlers.append(handler)
         for event in tuple(self._events):
             _handle(event, handler)
@@ -158,16 +158,9 @@ def format_argv(argv: Sequence[str]) -> str:
 
 
 def _without_program_arguments(argv: Sequence[str]) -> list[str]:
-    """Return the words up to the program after `--`: its arguments may be secrets of any shape."""
-    words = list(argv)
-    if "--" not in words:
-        return words
-    end = words.index("--") + 2
-    return [*words[:end], "..."] if len(words) > end else words
-
-
-def _ignore_error(_: logging.LogRecord) -> None:
-    return None
+    """Return a command line up to the program after `--`: its arguments may be secrets."""
+    end = argv.index("--") + 2 if "--" in argv else len(argv)
+    return [*argv[:end], "..."] if len(argv) > end else list(argv)
 
 
 def _handle(event: _Event, handler: logging.Handler) -> None:
@@ -212,17 +205,16 @@ def _file_handler(path: Path, *, follow_links: bool) -> logging.Handler:
     from logging.handlers import RotatingFileHandler
 
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    limits: dict[str, Any] = {}
     if not follow_links:
         flags |= os.O_NOFOLLOW
+        limits = {"maxBytes": _MAX_FILE_BYTES, "backupCount": _BACKUP_FILES}
 
     class PrivateFileHandler(RotatingFileHandler):
         def _open(self) -> Any:
             descriptor = os.open(self.baseFilename, flags, 0o600)
             return os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
-    limits: dict[str, Any] = {}
-    if not follow_links:
-        limits = {"maxBytes": _MAX_FILE_BYTES, "backupCount": _BACKUP_FILES}
     handler = PrivateFileHandler(path, **limits)
     handler.setFormatter(_formatter("%Y-%m-%dT%H:%M:%SZ"))
     return handler

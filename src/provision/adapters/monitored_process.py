@@ -85,11 +85,12 @@ def run_monitored(argv: list[str], environment: Mapping[str, str], watch: Monito
     with tempfile.TemporaryDirectory(prefix="provision-run-", ignore_cleanup_errors=True) as notes:
         sampler = _Sampler(watch, notes, environment)
         with _blocked_signals() as mask:
+            path = filter(None, (str(HOOK_FOLDER), environment.get("PYTHONPATH")))
+            hook = {"PYTHONPATH": os.pathsep.join(path), "PROVISION_RUN_NOTES": notes}
+            variables = {**environment, **hook}
             try:
                 # What the caller left open is the program's, as if it had been started without us.
-                child = start_program(
-                    argv, _with_hook(environment, notes), signal_mask=mask, close_fds=False
-                )
+                child = start_program(argv, variables, signal_mask=mask, close_fds=False)
             except OSError:
                 sampler.close()
                 raise
@@ -170,11 +171,6 @@ def _blocked_signals() -> Iterator[set[int]]:
         while signal.sigtimedwait(_BLOCKED_SIGNALS, 0) is not None:
             pass  # what came after the program had ended was meant for it
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _with_hook(environment: Mapping[str, str], notes: str) -> dict[str, str]:
-    path = os.pathsep.join(filter(None, (str(HOOK_FOLDER), environment.get("PYTHONPATH"))))
-    return {**environment, "PYTHONPATH": path, "PROVISION_RUN_NOTES": notes}
 
 
 def _wait_for_exit(child: subprocess.Popen[bytes]) -> _ExitResult:

@@ -1,9 +1,10 @@
-"""Starts other programs so that none outlives us: own session, ended on Ctrl-C and when we die."""
+"""Starts other programs so that none outlives us, and lists those that run in an environment."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,11 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from provision.adapters.logs import format_argv, log
+from provision.agent.core.process import ProcessResult
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5
@@ -40,20 +41,16 @@ caller set them: `nohup` and `&` ignore them on purpose.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessResult:
-    """The exit code of a program (negative: the signal that ended it) and its output."""
-
-    code: int
-    stdout: str
-    stderr: str
+_LIMIT = 300
+USE_FOLDER = "use"
+"""In `.provision`, next to `envs`: use/ENVIRONMENT/PID."""
 
 
 def capture(
     argv: list[str],
     environment: Mapping[str, str],
-    *,
     cwd: Path | None = None,
+    *,
     timeout_s: float | None = None,
 ) -> ProcessResult:
     """Run a program without a terminal and return its output. Blocks until it ends.
@@ -201,3 +198,67 @@ def _finish(argv: list[str], start: float, result: ProcessResult) -> ProcessResu
     seconds = time.monotonic() - start
     log.debug("exit code %d after %.2f s: %s", result.code, seconds, argv[0])
     return result
+
+
+def mark_in_use(environment: Path, program: str) -> None:
+    """Mark an environment as used while this process or a program that it starts lives.
+
+    Marks of dead processes are removed. If the mark cannot be written, the program runs without it.
+    """
+    folder = _use_folder(environment)
+    path = folder / str(os.getpid())
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _is_linked(folder):
+            return
+        for mark in _list_marks(folder):
+            _user_of(mark, remove=True)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+                break
+            os.close(descriptor)  # another program removed it meanwhile
+        os.write(descriptor, f"process {os.getpid()}: {program}".encode()[:_LIMIT])
+    except OSError:
+        return
+    os.set_inheritable(descriptor, True)
+
+
+def list_users(environment: Path) -> tuple[str, ...]:
+    """Return the programs that use an environment, as "process PID: PROGRAM"; changes nothing."""
+    users = (_user_of(mark) for mark in _list_marks(_use_folder(environment)))
+    return tuple(user for user in users if user)
+
+
+def _user_of(mark: Path, *, remove: bool = False) -> str:
+    """Return the living program of a mark, else "", and then the mark is removed if requested."""
+    access = os.O_RDWR if remove else os.O_RDONLY
+    try:
+        handle = os.open(mark, access | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:  # a link, or gone meanwhile
+        return ""
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_EX if remove else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        if remove:
+            mark.unlink(missing_ok=True)
+    except BlockingIOError:
+        return os.pread(handle, _LIMIT, 0).decode("utf-8", "replace") or f"process {mark.name}"
+    finally:
+        os.close(handle)
+    return ""
+
+
+def _list_marks(folder: Path) -> list[Path]:
+    """Return the marks in a folder, none behind a link: there nothing is written or removed."""
+    if _is_linked(folder) or not folder.is_dir():
+        return []
+    return sorted(mark for mark in folder.iterdir() if mark.name.isdigit())
+
+
+def _is_linked(folder: Path) -> bool:
+    return folder.is_symlink() or folder.parent.is_symlink()
+
+
+def _use_folder(environment: Path) -> Path:
+    return environment.parent.parent / USE_FOLDER / environment.name

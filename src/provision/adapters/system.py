@@ -1,6 +1,6 @@
-"""The real outside world: reads and performs, decides nothing.
+"""The `System` of this machine: it reads and performs, and decides nothing.
 
-Adapters are imported where they are used, since most commands need few of them.
+Adapters are imported by the methods that use them, since most commands need few of them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING
 
 from provision.adapters import files
 from provision.adapters.logs import log
-from provision.adapters.services import Services
 from provision.effects.service import ServiceEffect
 
 if TYPE_CHECKING:
     from provision.adapters.google.report_polling import PollingClock
     from provision.adapters.google.retry import RetryPolicy
+    from provision.adapters.services import Services
     from provision.adapters.uv.toolchain import UvToolchain
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, MonitorRequest
     from provision.effects.packages import (
-        Index,
         IndexAddresses,
         IndexSource,
         ListedFile,
+        NamedIndex,
         PackageSources,
         PythonSearchResult,
         Release,
@@ -70,7 +70,7 @@ class RealSystem:
     ) -> None:
         self._environment = dict(os.environ if environment is None else environment)
         self.offline = offline
-        self._services = Services(self._environment, endpoints, clock, pace)
+        self._endpoints, self._clock, self._pace = endpoints, clock, pace
         self._shown_notes: set[str] = set()
 
     @cached_property
@@ -79,6 +79,12 @@ class RealSystem:
         from provision.adapters.uv.toolchain import UvToolchain
 
         return UvToolchain(self._environment, offline=self.offline)
+
+    @cached_property
+    def _services(self) -> Services:
+        from provision.adapters.services import Services
+
+        return Services(self._environment, self._endpoints, self._clock, self._pace)
 
     def environment(self) -> Mapping[str, str]:
         """See Reader."""
@@ -113,7 +119,7 @@ class RealSystem:
         return secrets.token_hex(16)
 
     def platform(self) -> str:
-        """See Reader; a platform without a name of ours keeps the system's name."""
+        """See Reader; a platform that is not ours keeps the system's name."""
         pair = (platform.system(), platform.machine())
         return _PLATFORMS.get(pair, "-".join(pair).lower())
 
@@ -121,19 +127,25 @@ class RealSystem:
         """See Reader."""
         return self.uv.find_pythons(minor)
 
-    def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
+    def find_package_sources(self, indexes: tuple[NamedIndex, ...], minor: str) -> PackageSources:
         """See Reader."""
         return self.uv.package_sources(indexes, minor)
 
-    def find_index_addresses(self, indexes: tuple[Index, ...], minor: str) -> IndexAddresses:
+    def find_index_addresses(self, indexes: tuple[NamedIndex, ...], minor: str) -> IndexAddresses:
         """See Reader."""
         return self.uv.index_addresses(indexes, minor)
 
     def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
         """See Reader."""
-        from provision.adapters.system_packages import missing_packages
+        from provision.adapters.process import capture
 
-        return missing_packages(names, self._environment)
+        if shutil.which("dpkg-query") is None:
+            return None
+        query = ["dpkg-query", "--show", "--showformat=${db:Status-Status}"]
+        states = {name: capture([*query, name], self._environment) for name in names}
+        return tuple(
+            name for name, state in states.items() if state.code or state.stdout != "installed"
+        )
 
     def cloud(self) -> CloudReader:
         """See Reader."""
@@ -191,7 +203,7 @@ class RealSystem:
 
     def find_running_programs(self, environment: Path) -> tuple[str, ...]:
         """See Reader."""
-        from provision.adapters.environment_usage import list_users
+        from provision.adapters.process import list_users
 
         return list_users(environment)
 
@@ -222,7 +234,7 @@ class RealSystem:
         interpreter = self.uv.any_interpreter(project.python)
         return newest_release(project, sources, interpreter, self.uv.environment())
 
-    def create_metadata_index(self, release: Release, index: Index | None) -> str:
+    def create_metadata_index(self, release: Release, index: NamedIndex | None) -> str:
         """See System."""
         from provision.adapters.uv.sdist_metadata import create_metadata_index
 
@@ -232,16 +244,16 @@ class RealSystem:
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         """See System."""
-        log.info("perform %s %s", type(effect).__name__, _subject(effect))
-        if isinstance(effect, ServiceEffect):
-            self._services.perform(effect, progress)
-        else:
+        log.info("perform %s %s", type(effect).__name__, _describe_subject(effect))
+        if not isinstance(effect, ServiceEffect):
             from provision.adapters import local_effects
 
             context = local_effects.LocalContext(
                 self._environment, lambda: self.uv, self.now(), self.offline
             )
             local_effects.perform(effect, context, progress)
+        else:
+            self._services.perform(effect, progress)
 
     def run(
         self,
@@ -252,7 +264,7 @@ class RealSystem:
         prefix: Path | None = None,
     ) -> int:
         """See System; without `watch` this process becomes the program."""
-        from provision.adapters.environment_usage import mark_in_use
+        from provision.adapters.process import mark_in_use
         from provision.adapters.terminal_program import program_not_found, run_in_terminal
 
         program = shutil.which(argv[0], path=environment.get("PATH"))
@@ -271,7 +283,7 @@ class RealSystem:
                 progress(note)
 
 
-def _subject(effect: Effect) -> str:
+def _describe_subject(effect: Effect) -> str:
     """Return the path or name that an effect concerns; its content may be secret."""
     for field in ("path", "name", "instance", "session", "prefix", "minor"):
         value = getattr(effect, field, None)

@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from provision.adapters.process import ProcessResult, capture
+from provision.adapters.process import capture
+from provision.agent.core.process import ProcessResult
 from provision.errors import ExternalError
 
 

@@ -19,9 +19,9 @@ from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
-from provision.lock.conda_names import requested_conda_names
+from provision.lock.conda_request import requested_conda_names
 from provision.lock.file_urls import resolve_file_urls
-from provision.lock.target_view import TargetView, target_environments, view_target
+from provision.lock.target_view import TargetView, view_target
 from provision.views.exports import (
     MADE_BY,
     conda,
@@ -128,7 +128,7 @@ def _target_names(loaded: LoadedSpec, lock: Lock, target: str | None) -> tuple[s
     known = tuple(loaded.spec.targets)
     if target is not None:
         return select_targets(loaded, (target,), everything=False)
-    if len({target_environments(lock, name) for name in known}) == 1:
+    if len({lock.environments_of(name) for name in known}) == 1:
         return known
     listed = ", ".join(f"{name} ({own.kind})" for name, own in loaded.spec.targets.items())
     hint = f"name one, as in: provision export {shlex.quote(str(loaded.path))} --target {known[0]}"

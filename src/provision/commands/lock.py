@@ -29,7 +29,7 @@ from provision.lock.salvage import (
     summarize_repair,
 )
 from provision.lock.spec_agreement import find_disagreements
-from provision.refusals import find_unlockable
+from provision.target_facts import find_unlockable
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from provision.commands.shared.target_plans import get_driver_and_context, runs_
 from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.lock import Lock, LockedEnvironment
-from provision.lock.conda_names import conda_provided_versions, to_index_name
+from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.state import Ledger
 from provision.targets import TargetContext, find_driver, get_driver
 from provision.verification import Report, expectations_of, probe_digest, read_report

@@ -18,7 +18,6 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
 from provision.facts import Facts, load_facts
 from provision.facts.versions import parse_version
-from provision.refusals import find_unlockable
 from provision.rules import LintContext
 from provision.spec import Spec
 from provision.suggest.search import (
@@ -30,6 +29,7 @@ from provision.suggest.search import (
     SuggestionStatus,
     find_suggestions,
 )
+from provision.target_facts import find_unlockable
 from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

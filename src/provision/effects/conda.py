@@ -5,9 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+CONDA_SUBDIRS = {
+    "linux-x86_64": "linux-64",
+    "linux-aarch64": "linux-aarch64",
+    "macos-arm64": "osx-arm64",
+    "windows-x86_64": "win-64",
+}
+"""Conda's name of each platform."""
+
 
 class CondaChannel(NamedTuple):
-    """A channel by its name in the spec; the address "" is the public channel of that name."""
+    """A channel by its name in the spec; the address "" is the public channel."""
 
     name: str
     url: str = ""

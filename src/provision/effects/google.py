@@ -149,12 +149,6 @@ class CloudReader(Protocol):
         {} if nothing is written yet, None if they cannot be read (switched off, missing role).
         """
 
-    def serial_output(self, name: str, start: int) -> tuple[str, int]:
-        """Return the text of the serial console from a byte position on, and the position after it.
-
-        ("", start) if it cannot be read.
-        """
-
     def console(self, name: str) -> str:
         """Return the latest text of the serial console, "" if it cannot be read; never raises."""
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from provision.agent.install.document import PackageToInstall
 from provision.effects.conda import CreateCondaPrefix
-from provision.effects.packages import Index, Pin
+from provision.effects.packages import NamedIndex
 
 
 class InstallPython(NamedTuple):
@@ -32,8 +33,8 @@ class InstallPackages(NamedTuple):
 
     environment: Path
     minor: str
-    pins: tuple[Pin, ...]
-    indexes: tuple[Index, ...] = ()
+    pins: tuple[PackageToInstall, ...]
+    indexes: tuple[NamedIndex, ...] = ()
     shared: bool = False
     """Another program also installs packages there: these stay."""
     reinstall: tuple[str, ...] = ()
@@ -70,20 +71,20 @@ class MakeFolder(NamedTuple):
 
 
 class RemoveTree(NamedTuple):
-    """Remove a folder of ours with its content; nothing happens if it is gone."""
+    """Remove our folder with its content; nothing happens if it is gone."""
 
     path: Path
 
 
 class MoveFile(NamedTuple):
-    """Move a file in a folder of ours on the same disk; nothing happens if it is gone."""
+    """Move a file in our folder on the same disk; nothing happens if it is gone."""
 
     path: Path
     destination: Path
 
 
 class RemoveFileIfUnmodified(NamedTuple):
-    """Remove a file of ours outside our own folder if it still has this sha256.
+    """Remove a file that we wrote outside our folder if it still has this sha256.
 
     A file that was changed stays, and progress reports that.
     """
@@ -93,7 +94,7 @@ class RemoveFileIfUnmodified(NamedTuple):
 
 
 class ReplaceSymlink(NamedTuple):
-    """Point the symbolic link `path` at `target`, in place of an older link of ours."""
+    """Point the symbolic link `path` at `target`, in place of our older link."""
 
     path: Path
     target: str
@@ -111,7 +112,7 @@ class CreateSymlink(NamedTuple):
 
 
 class RemoveSymlink(NamedTuple):
-    """Remove a link of ours outside our own folder if it still points at `target`.
+    """Remove a link that we made outside our folder if it still points at `target`.
 
     With `only_if_dangling`, only if the target is gone. Progress reports a link that stays.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 
 class PythonInstallation(NamedTuple):
@@ -31,7 +31,7 @@ class PythonSearchResult(NamedTuple):
     why_not: str = ""
 
 
-class Index(NamedTuple):
+class NamedIndex(NamedTuple):
     """A named index that packages are bound to, at its public address.
 
     `flavour` is the local version label of its wheels ("cpu", "cu128"), None for another kind of
@@ -62,7 +62,7 @@ class VersionPreference:
 class IndexBinding(NamedTuple):
     """A package that comes from a named index only.
 
-    It applies if `marker` holds ("": always), in one variant of the project ("": in all).
+    It applies if `marker` is true ("": always), in one variant of the project ("": in all).
     """
 
     package: str
@@ -81,9 +81,8 @@ class UvProject(NamedTuple):
     """
 
     python: str
-    requires_python: str
     requirements: tuple[str, ...]
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[NamedIndex, ...] = ()
     bindings: tuple[IndexBinding, ...] = ()
     environments: tuple[str, ...] = ()
     exclude_newer: str | None = None
@@ -105,7 +104,7 @@ class IndexSource(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are on this machine, so that no index has confirmed them."""
+        """True if its files are on this machine, so that no index has confirmed them."""
         parts = urlsplit(self.url)
         return (
             bool(self.wheels)
@@ -133,21 +132,6 @@ class IndexAddresses(NamedTuple):
 
     indexes: Mapping[str, str]
     find_links: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)  # a named tuple has a method called index
-class Pin:
-    """A locked package for an installer: canonical name, exact version, index, sha256 of its files.
-
-    The index None is the default one.
-    """
-
-    name: str
-    version: str
-    index: str | None
-    hashes: tuple[str, ...]
-    from_source: bool = False
-    """Its files are source distributions, so that installing it builds it."""
 
 
 class Resolution(NamedTuple):
@@ -187,3 +171,9 @@ class ListedFile(NamedTuple):
     name: str
     sha256: str
     yanked: str | None = None
+
+
+def pylock_file_name(file: Mapping[str, Any]) -> str:
+    """Return the name of a file in a PEP 751 lock, which may have just its address or path."""
+    address = file.get("url", file.get("path", ""))
+    return str(file.get("name") or unquote(urlsplit(address).path).rpartition("/")[2])

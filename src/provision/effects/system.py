@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, LocalEffect, MonitorRequest
     from provision.effects.packages import (
-        Index,
         IndexAddresses,
         IndexSource,
         ListedFile,
+        NamedIndex,
         PackageSources,
         PythonSearchResult,
         Release,
@@ -33,7 +33,7 @@ Effect: TypeAlias = "LocalEffect | ServiceEffect"
 class Reader(Protocol):
     """Reads from the outside world without changing it.
 
-    Methods return in well under a second unless their docstring says that they may block.
+    Methods return in well under a second unless their docstring notes that they may block.
     """
 
     def environment(self) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ class Reader(Protocol):
     def find_pythons(self, minor: str) -> PythonSearchResult:
         """Return the interpreters on this machine, and the one to use for a minor version."""
 
-    def find_package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
+    def find_package_sources(self, indexes: tuple[NamedIndex, ...], minor: str) -> PackageSources:
         """Return the package sources of this machine: mirrors, overrides and local folders.
 
         Args:
@@ -114,7 +114,7 @@ class Reader(Protocol):
             ExternalError: the extra `conda` is not installed.
         """
 
-    def find_index_addresses(self, indexes: tuple[Index, ...], minor: str) -> IndexAddresses:
+    def find_index_addresses(self, indexes: tuple[NamedIndex, ...], minor: str) -> IndexAddresses:
         """Return the addresses of indexes for an installer on this machine.
 
         The default index is left out if it is uv's default.
@@ -195,7 +195,7 @@ class System(Reader, Protocol):
             NetworkError: an index cannot be reached.
         """
 
-    def create_metadata_index(self, release: Release, index: Index | None) -> str:
+    def create_metadata_index(self, release: Release, index: NamedIndex | None) -> str:
         """Return the address of an index whose wheel has a source distribution's metadata only.
 
         May block. None of the distribution's code is run.

@@ -3,7 +3,7 @@
 Importing it does not load the model of the language: `lock --check` does without it if it can.
 """
 
-from provision.lock.document import dumps, loads, with_digest
+from provision.lock.inputs import compute_text_digest
 from provision.lock.model import (
     Lock,
     LockedCondaPackage,
@@ -12,8 +12,10 @@ from provision.lock.model import (
     LockedPackage,
     TargetChoice,
     digest_of,
+    dumps,
+    loads,
+    with_digest,
 )
-from provision.lock.text_digest import compute_text_digest
 
 __all__ = [
     "Lock",

@@ -1,16 +1,17 @@
-"""Builds a lock from the packages that uv resolved."""
+"""Builds a lock from resolved packages that have one version for all targets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from packaging.version import Version
 
-from provision.errors import LockError
-from provision.facts import Facts, cuda_of
+from provision.errors import LockError, Unsatisfiable
+from provision.facts import cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds.base import TargetFacts
-from provision.lock.document import with_digest
 from provision.lock.flavours import flavour_on
 from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import (
@@ -19,12 +20,88 @@ from provision.lock.model import (
     LockedPackage,
     TargetChoice,
     environment_digest,
+    with_digest,
 )
-from provision.lock.shared_versions import CUDA_PACKAGES
-from provision.lock.uv_request import ResolveRequest, lock_platforms
-from provision.lock.uv_result import ResolvedPackages
+from provision.lock.uv_project import ResolvedPackages, ResolveRequest, lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, oldest_glibc, with_platform_files
 from provision.target_facts import collect_target_facts
+
+CUDA_PACKAGES = re.compile(
+    r"^(nvidia-.+-cu\d+"
+    r"|nvidia-(cublas|cudnn|nccl|cuda|cufft|curand|cusolver|cusparse|nvjitlink|nvtx|cufile"
+    r"|cusparselt|nvshmem).*"
+    r"|cuda-(bindings|toolkit|pathfinder)|(pytorch-)?triton)$"
+)
+"""Names of the packages that belong to a CUDA build of torch."""
+
+
+class ExtraConstraints(NamedTuple):
+    """Constraints to resolve again with, and the conflict that needs them, in words.
+
+    `lines` say what each package gets without them.
+    """
+
+    constraints: Mapping[str, str]
+    problem: str
+    lines: tuple[str, ...]
+
+    def to_error(self, why: str) -> Unsatisfiable:
+        """Return the error for constraints that uv cannot satisfy; `why` is its message."""
+        lines = ["each by itself gets:", *self.lines]
+        if why:
+            lines.append(why)
+        hint = "loosen the bounds of these packages, or put the targets into specs of their own"
+        return Unsatisfiable(self.problem, why="\n".join(lines), hint=hint)
+
+
+def unify_versions(resolved: ResolvedPackages) -> ExtraConstraints | None:
+    """Return the constraints that bring packages of several versions to the oldest of each.
+
+    Packages that belong to a CUDA build may differ.
+    """
+    versions: dict[str, dict[str, list[str]]] = {}
+    for package in resolved.packages:
+        if not CUDA_PACKAGES.match(package.name):
+            keys = versions.setdefault(package.name, {})
+            keys.setdefault(Version(package.version).public, []).extend(package.environments)
+    constraints, lines = {}, []
+    for name, by_version in sorted(versions.items()):
+        if len(by_version) > 1:
+            constraints[name] = f"=={min(by_version, key=Version)}"
+            uses = (f"{version} in {' and '.join(keys)}" for version, keys in by_version.items())
+            lines.append(f"{name}: {', '.join(uses)}")
+    if not constraints:
+        return None
+    problem = f"no one version of {', '.join(constraints)} serves every target and platform"
+    return ExtraConstraints(constraints, problem, tuple(lines))
+
+
+def limit_to_glibc(resolved: ResolvedPackages, request: ResolveRequest) -> ExtraConstraints | None:
+    """Return the constraints to wheels that run on the known C libraries of the targets."""
+    constraints, lines = {}, []
+    for target in collect_target_facts(request.spec, request.facts):
+        glibc = target.glibc
+        if glibc is None:
+            continue
+        major, _, minor = glibc.value.partition(".")
+        choice = request.proposal.choices[target.name]
+        for platform in lock_platforms(request.spec, target.name):
+            key = resolved.environment_keys[flavour_on(choice.flavour, platform), platform]
+            for package in resolved.packages:
+                if key not in package.environments:
+                    continue
+                floor = oldest_glibc(package, request.spec.python, platform)
+                if floor is not None and floor > (int(major), int(minor or 0)):
+                    constraints[package.name] = f"<{Version(package.version).public}"
+                    needs = ".".join(map(str, floor))
+                    lines.append(
+                        f"{package.name}: {package.version}, whose wheels need glibc "
+                        f"{needs}; {glibc.provider} has {glibc.value}"
+                    )
+    if not constraints:
+        return None
+    problem = f"no version of {', '.join(constraints)} has a wheel that runs at every target"
+    return ExtraConstraints(constraints, problem, tuple(dict.fromkeys(lines)))
 
 
 def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:
@@ -39,7 +116,7 @@ def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:
     ):
         packages = [package for package in resolved.packages if key in package.environments]
         own_flavour = flavour if resolved.has_torch else None
-        environments.append(_environment(key, platform, own_flavour, request, packages))
+        environments.append(_build_environment(key, platform, own_flavour, request, packages))
         if own_flavour is not None and platform in LINUX_PLATFORMS:
             _refuse_other_builds(environments[-1], packages, request)
     targets = {
@@ -90,7 +167,7 @@ def _target_choice(
     return TargetChoice(keys, reason, runtime, tuple(kept), changed, tuple(added), tuple(restart))
 
 
-def _environment(
+def _build_environment(
     key: str,
     platform: str,
     flavour: str | None,
@@ -118,45 +195,33 @@ def _refuse_other_builds(
     """Refuse a torch of another flavour, and CUDA packages in a CPU environment."""
     direct = {package.key for package in request.spec.packages}
     for package in packages:
-        is_torch = package.name == "torch"
+        name, local = package.name, Version(package.version).local
+        is_torch, chain = name == "torch", [name]
         if environment.flavour == "cpu":
-            chain = [package.name]
-            if CUDA_PACKAGES.match(package.name):
-                chain = _requirement_chain(package.name, packages, direct)
-            if (is_torch and not package.version.endswith("+cpu")) or _is_for_cuda(package, chain):
+            is_for_cuda = is_torch and not package.version.endswith("+cpu")
+            if CUDA_PACKAGES.match(name):
+                chain = _requirement_chain(name, packages, direct)
+                # xgboost brings NCCL on a CPU too.
+                is_for_cuda = not name.startswith("nvidia-nccl") or "torch" in chain
+            if is_for_cuda:
                 raise LockError(
-                    f"a CPU spec would install {package.name} {package.version}, which is for CUDA",
+                    f"a CPU spec would install {name} {package.version}, which is for CUDA",
                     why=f"brought in by {' <- '.join(chain)}",
                     hint="drop the package that needs it, or set `gpu:` and `cuda:` to what the "
                     "work needs",
                 )
-        local = Version(package.version).local
-        labelled = package.name in request.facts.flavoured and local is not None
-        if (is_torch or labelled) and environment.flavour != _flavour_of(
-            package, environment.platform, request.facts
-        ):
+        flavour = local
+        if is_torch and local is None:  # a build of the public index has no label
+            release = request.facts.torch_release(package.version)
+            flavour = release.default_on(environment.platform) if release is not None else None
+        is_labelled = name in request.facts.flavoured and local is not None
+        if (is_torch or is_labelled) and environment.flavour != flavour:
             raise LockError(
-                f"index {package.index} gave {package.name} {package.version}, and "
+                f"index {package.index} gave {name} {package.version}, and "
                 f"{environment.flavour} was asked for",
                 why="the local label of a version (+cu128) names the CUDA that it was built for",
                 hint=f"let the index {package.index} serve builds of {environment.flavour}",
             )
-
-
-def _is_for_cuda(package: LockedPackage, chain: list[str]) -> bool:
-    if not CUDA_PACKAGES.match(package.name):
-        return False
-    # xgboost brings NCCL on a CPU too.
-    return not package.name.startswith("nvidia-nccl") or "torch" in chain
-
-
-def _flavour_of(package: LockedPackage, platform: str, facts: Facts) -> str | None:
-    """Return the flavour in a version's label, else that of the public index."""
-    local = Version(package.version).local
-    if local is not None:
-        return local
-    release = facts.torch_release(package.version)
-    return release.default_on(platform) if release is not None else None
 
 
 def _requirement_chain(name: str, packages: list[LockedPackage], direct: set[str]) -> list[str]:

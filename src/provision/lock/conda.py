@@ -15,20 +15,21 @@ from provision.errors import Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds.base import TargetFacts
-from provision.lock.conda_names import to_index_name
 from provision.lock.conda_request import (
     CondaEnvironment,
     build_solve_request,
     explain_unsatisfiable,
     public_version,
+    to_index_name,
 )
-from provision.lock.document import with_digest
 from provision.lock.model import (
     Lock,
     LockedCondaPackage,
     LockedEnvironment,
     LockedPackage,
     environment_digest,
+    reachable_names,
+    with_digest,
 )
 from provision.lock.wheels import with_platform_files
 from provision.spec import Spec
@@ -56,7 +57,7 @@ def with_conda_packages(
 ) -> Lock:
     """Return a lock with the conda packages of the targets that conda makes.
 
-    Each such target gets environments of its own, with `-conda` in their keys. They leave out the
+    Each such target gets its own environments, with `-conda` in their keys. They leave out the
     index packages that conda provides in the same version, and what only those need.
 
     Raises:
@@ -69,13 +70,12 @@ def with_conda_packages(
     for target in collect_target_facts(spec, facts):
         if target.kind.uses_conda(target.target):
             by_target[target.name] = tuple(_conda_environments(lock, target))
-    for environments in by_target.values():
-        for environment in environments:
-            if environment.key not in solutions:
-                solution = _solve(environment, lock, spec, facts, system, progress, keep)
-                solutions[environment.key] = solution
-    if not by_target:
-        return lock
+            for environment in by_target[target.name]:
+                if environment.key not in solutions:
+                    solution = _solve_environment(
+                        environment, lock, spec, facts, system, progress, keep
+                    )
+                    solutions[environment.key] = solution
     return with_digest(_with_solutions(lock, spec, by_target, solutions))
 
 
@@ -89,7 +89,7 @@ def _conda_environments(lock: Lock, target: TargetFacts) -> Iterator[CondaEnviro
             yield CondaEnvironment(base, f"{base.key}{own}-conda", cuda)
 
 
-def _solve(
+def _solve_environment(
     environment: CondaEnvironment,
     lock: Lock,
     spec: Spec,
@@ -181,18 +181,13 @@ def _indexed_packages(
             yield replace(package, environments=tuple(environments))
 
 
-def _remaining_names(lock: Lock, solution: _CondaSolution, spec: Spec) -> frozenset[str]:
+def _remaining_names(lock: Lock, solution: _CondaSolution, spec: Spec) -> set[str]:
     """Return the index packages that the spec or what remains of them needs, without conda's."""
     base = solution.environment.base
     requires = {package.name: package.requires for package in lock.packages_in(base)}
-    remaining: set[str] = set()
-    pending = [package.key for package in spec.packages]
-    while pending:
-        name = pending.pop()
-        if name in requires and name not in remaining and name not in solution.provided:
-            remaining.add(name)
-            pending += requires[name]
-    return frozenset(remaining)
+    return reachable_names(
+        (package.key for package in spec.packages), requires, leave_out=solution.provided
+    )
 
 
 def _locked_conda_packages(

@@ -1,4 +1,4 @@
-"""Requests to the conda solver for one environment, and its failures in terms of the spec."""
+"""Requests to the conda solver: names on channels, requirements, and failures by the spec."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from packaging.version import Version
 
 from provision.effects.conda import CondaChannel, CondaMatchSpec, CondaSolveRequest
+from provision.effects.packages import VersionPreference
 from provision.errors import CondaUnsatisfiable, Unsatisfiable
 from provision.facts import Facts
-from provision.lock.conda_names import PYPI_TO_CONDA
 from provision.lock.model import Lock, LockedEnvironment
-from provision.lock.wheels import marker_applies
-from provision.spec import Spec
+from provision.lock.wheels import marker_applies, marker_of
+from provision.spec import Spec, canonical_name
 
 DEFAULT_CHANNEL = "conda-forge"
 """The channel of Python, of packages with `source: conda`, and of all that names no other."""
@@ -22,6 +22,68 @@ _GLIBC = "2.28"
 """The oldest C library: PyTorch's own wheels for Linux need it (manylinux_2_28)."""
 _MACOS = "11.0"
 """The oldest macOS that runs on Apple silicon."""
+
+
+PYPI_TO_CONDA = {"torch": "pytorch"}
+"""Names on conda-forge that differ from those on the package index (pytorch-cpu-feedstock)."""
+_CONDA_TO_PYPI = {"pytorch": "torch"}
+
+
+def with_index_names(spec: Spec) -> Spec:
+    """Return the spec with its conda packages under their index names: `pytorch` is `torch`."""
+    packages = list(spec.packages)
+    for number, package in enumerate(packages):
+        if package.source == "conda" and package.key in _CONDA_TO_PYPI:
+            index_name = _CONDA_TO_PYPI[package.key]
+            packages[number] = package.model_copy(update={"name": index_name})
+    return spec.model_copy(update={"packages": packages})
+
+
+def to_index_name(conda: str) -> str:
+    """Return the index name of a conda package."""
+    return _CONDA_TO_PYPI.get(conda, canonical_name(conda))
+
+
+def conda_provided_versions(
+    lock: Lock, environment: LockedEnvironment, spec: Spec
+) -> dict[str, str]:
+    """Return the versions of the Python packages that conda provides, by index name.
+
+    Only the spec's own packages and torch: others may differ from their namesakes on the index.
+    """
+    own = {_CONDA_TO_PYPI.get(package.key, package.key) for package in spec.packages}
+    own.update(PYPI_TO_CONDA)
+    indexed = lock.versions(environment)
+    versions = {}
+    for record in lock.conda_records_in(environment):
+        name = to_index_name(record.name)
+        if record.name != "pip" and name in own and name not in indexed:
+            versions[name] = record.version
+    return versions
+
+
+def requested_conda_names(spec: Spec) -> frozenset[str]:
+    """Return the conda names of all that a spec requests of conda, with Python and pip."""
+    names = {"python", "pip", *(package.name for package in spec.conda_packages)}
+    for package in spec.packages:
+        if package.source == "conda":
+            names.add(PYPI_TO_CONDA.get(package.key, package.key))
+    return frozenset(names)
+
+
+def conda_preferences(keep: Lock) -> tuple[VersionPreference, ...]:
+    """Return the versions that only conda provides, to keep them when the index resolves again."""
+    indexed = {package.name for package in keep.packages}
+    preferences = []
+    for environment in keep.environments:
+        flavour = environment.flavour
+        for record in keep.conda_records_in(environment):
+            name = to_index_name(record.name)
+            if name in PYPI_TO_CONDA and name not in indexed and flavour is not None:
+                version, index = f"{record.version}+{flavour}", f"pytorch-{flavour}"
+                marker = marker_of(environment.platform)
+                preferences.append(VersionPreference(name, version, index, (marker,)))
+    return tuple(preferences)
 
 
 class CondaEnvironment(NamedTuple):
@@ -48,13 +110,13 @@ def build_solve_request(
     if Version(spec.python) >= Version("3.13"):
         # The build with the interpreter lock: others have the same name from 3.13 on.
         python_build = f"*_cp{spec.python.replace('.', '')}"
-    wanted = [
+    match_specs = [
         CondaMatchSpec("python", f"{spec.python}.*", python_build, DEFAULT_CHANNEL),
         CondaMatchSpec("pip", "", "", DEFAULT_CHANNEL),
     ]
     for requested in spec.conda_packages:
         version = _to_match_version(requested.version)
-        wanted.append(CondaMatchSpec(requested.name, version, "", requested.channel))
+        match_specs.append(CondaMatchSpec(requested.name, version, "", requested.channel))
     for package in spec.packages:
         name = package.key
         if (
@@ -68,10 +130,10 @@ def build_solve_request(
                 build = f"cuda{cuda.replace('.', '')}*" if cuda else "cpu*"
             version = f"=={public_version(locked[name])}"
             conda_name = PYPI_TO_CONDA.get(name, name)
-            wanted.append(CondaMatchSpec(conda_name, version, build, DEFAULT_CHANNEL))
+            match_specs.append(CondaMatchSpec(conda_name, version, build, DEFAULT_CHANNEL))
     channels = tuple(
         CondaChannel(name, spec.indexes[name].url if name in spec.indexes else "")
-        for name in dict.fromkeys(match.channel for match in wanted)
+        for name in dict.fromkeys(match.channel for match in match_specs)
     )
     kept = []
     if keep is not None:
@@ -79,7 +141,7 @@ def build_solve_request(
     return CondaSolveRequest(
         base.platform,
         channels,
-        tuple(dict.fromkeys(wanted)),
+        tuple(dict.fromkeys(match_specs)),
         _virtual_packages(environment),
         (CondaMatchSpec("cuda-version", f"{cuda}.*"),) if cuda else (),
         spec.exclude_newer,

@@ -24,6 +24,10 @@ class LockedVersion:
     unconfirmed: bool = False
 
 
+_Moves = dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]]
+"""The targets of each change from one version to another."""
+
+
 @dataclass(frozen=True, slots=True)
 class PackageChange:
     """A package that was added (`old` is None), removed (`new` is None) or changed.
@@ -50,7 +54,7 @@ class FilesChange:
 
     @property
     def suspicious(self) -> bool:
-        """Whether a file was replaced or none is left: an index only adds files to a release."""
+        """True if a file was replaced or none is left: an index only adds files to a release."""
         return bool(self.replaced) or (not self.kept and bool(self.removed))
 
 
@@ -91,7 +95,7 @@ class LockDiff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing differs that decides an environment or was requested."""
+        """True if nothing differs that decides an environment or was requested."""
         return not (
             self.python
             or self.packages
@@ -128,12 +132,13 @@ class LockReview:
 
 def diff_locks(old: Lock, new: Lock) -> LockDiff:
     """Return the differences by name; `diff_locks(x, x)` is empty."""
-    packages, files = tuple(_packages(old, new)), tuple(_files(old, new))
+    packages, files = tuple(_package_changes(old, new)), tuple(_files_changes(old, new))
     names = {package.name for package in old.packages} & {package.name for package in new.packages}
+    names -= {change.name for change in packages} | {change.name for change in files}
     return LockDiff(
         python=ValueChange("python", old.python, new.python) if old.python != new.python else None,
         packages=packages,
-        unchanged=len(names - {change.name for change in packages} - {one.name for one in files}),
+        unchanged=len(names),
         files=files,
         targets=tuple(_target_changes(old, new)),
         indexes=tuple(_value_changes("", old.indexes, new.indexes)),
@@ -154,14 +159,11 @@ def environments_by_target_platform(lock: Lock) -> dict[TargetPlatform, LockedEn
     return environments
 
 
-def _packages(old: Lock, new: Lock) -> Iterator[PackageChange]:
+def _package_changes(old: Lock, new: Lock) -> Iterator[PackageChange]:
     before, after = _versions_by_target_platform(old), _versions_by_target_platform(new)
-    places = (
-        frozenset(environments_by_target_platform(old)),
-        frozenset(environments_by_target_platform(new)),
-    )
+    targets = tuple(frozenset(environments_by_target_platform(lock)) for lock in (old, new))
     for name in sorted({*before, *after}):
-        yield from _changes(name, before.get(name, {}), after.get(name, {}), places)
+        yield from _changes_of_package(name, before.get(name, {}), after.get(name, {}), *targets)
 
 
 def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, LockedVersion]]:
@@ -176,50 +178,51 @@ def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, L
     return versions
 
 
-def _changes(
+def _changes_of_package(
     name: str,
     before: Mapping[TargetPlatform, LockedVersion],
     after: Mapping[TargetPlatform, LockedVersion],
-    places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
+    old_targets: frozenset[TargetPlatform],
+    new_targets: frozenset[TargetPlatform],
 ) -> Iterator[PackageChange]:
     """Yield each change of a package once, with its targets if others differ."""
-    old_places, new_places = places
-    moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]] = {}
+    moves: _Moves = {}
     stays = False
-    for target in sorted(old_places | new_places):
+    for target in sorted(old_targets | new_targets):
         was, now = before.get(target), after.get(target)
-        if target not in old_places and now in before.values():
+        if target not in old_targets and now in before.values():
             was = now  # an added target, with the version that others had already
-        if target not in new_places and was in after.values():
+        if target not in new_targets and was in after.values():
             now = was
         if was != now:
             moves.setdefault((was, now), []).append(target)
         stays = stays or (was == now and was is not None)
-    moves = _join_renamed_targets(moves, places)
+    moves = _join_renamed_targets(moves, old_targets, new_targets)
     for (was, now), at in moves.items():
         needed = frozenset[TargetPlatform]()
         if was is None:
-            needed = new_places
+            needed = new_targets
         elif now is None:
-            needed = old_places
-        everywhere = len(moves) == 1 and not stays and needed <= set(at)
-        yield PackageChange(
-            name, was, now, () if everywhere else tuple(_target_labels(at, old_places | new_places))
-        )
+            needed = old_targets
+        labels: tuple[str, ...] = ()
+        if len(moves) > 1 or stays or not needed <= set(at):
+            labels = tuple(_target_labels(at, old_targets | new_targets))
+        yield PackageChange(name, was, now, labels)
 
 
 def _join_renamed_targets(
-    moves: dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]],
-    places: tuple[frozenset[TargetPlatform], frozenset[TargetPlatform]],
-) -> dict[tuple[LockedVersion | None, LockedVersion | None], list[TargetPlatform]]:
+    moves: _Moves,
+    old_targets: frozenset[TargetPlatform],
+    new_targets: frozenset[TargetPlatform],
+) -> _Moves:
     """Join a removal at one target and an addition at another: it may be a renamed target."""
     went = [(was, at) for (was, now), at in moves.items() if now is None]
     came = [(now, at) for (was, now), at in moves.items() if was is None]
     if (
         len(moves) == 2
         and len(went) == len(came) == 1
-        and not set(went[0][1]) & places[1]
-        and not set(came[0][1]) & places[0]
+        and not set(went[0][1]) & new_targets
+        and not set(came[0][1]) & old_targets
     ):
         return {(went[0][0], came[0][0]): came[0][1]}
     return moves
@@ -234,7 +237,7 @@ def _target_labels(
         yield from [target] if whole else [f"{target} on {platform}" for platform in own]
 
 
-def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
+def _files_changes(old: Lock, new: Lock) -> Iterator[FilesChange]:
     before = {(package.name, package.version): package for package in old.packages}
     for package in new.packages:
         earlier = before.get((package.name, package.version))
@@ -246,7 +249,7 @@ def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
         replaced = tuple(name for name in common if was[name] != now[name])
         added: tuple[str, ...] = ()
         removed: tuple[str, ...] = ()
-        if old.python == new.python and _platforms(old, earlier) == _platforms(new, package):
+        if old.python == new.python and _platforms_of(old, earlier) == _platforms_of(new, package):
             added = tuple(sorted(now.keys() - was.keys()))
             removed = tuple(sorted(was.keys() - now.keys()))
         if replaced or added or removed:
@@ -254,7 +257,7 @@ def _files(old: Lock, new: Lock) -> Iterator[FilesChange]:
             yield FilesChange(package.name, package.version, replaced, added, removed, kept)
 
 
-def _platforms(lock: Lock, package: LockedPackage) -> frozenset[str]:
+def _platforms_of(lock: Lock, package: LockedPackage) -> frozenset[str]:
     return frozenset(
         environment.platform
         for environment in lock.environments
@@ -278,10 +281,10 @@ def _input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[V
         if isinstance(was, dict) and isinstance(now, dict):
             yield from _value_changes(f"{key}.", was, now)
         elif isinstance(was, list) and isinstance(now, list):
-            yield from (ValueChange(key, _text(item), None) for item in was if item not in now)
-            yield from (ValueChange(key, None, _text(item)) for item in now if item not in was)
+            yield from (ValueChange(key, _to_text(item), None) for item in was if item not in now)
+            yield from (ValueChange(key, None, _to_text(item)) for item in now if item not in was)
         elif was != now:
-            yield ValueChange(key, _text(was), _text(now))
+            yield ValueChange(key, _to_text(was), _to_text(now))
 
 
 def _value_changes(
@@ -289,8 +292,8 @@ def _value_changes(
 ) -> Iterator[ValueChange]:
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
-            yield ValueChange(prefix + name, _text(old.get(name)), _text(new.get(name)))
+            yield ValueChange(prefix + name, _to_text(old.get(name)), _to_text(new.get(name)))
 
 
-def _text(value: Any) -> str | None:
+def _to_text(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value, sort_keys=True)

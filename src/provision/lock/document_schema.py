@@ -1,4 +1,4 @@
-"""The shape of a lock's document: which parts it has, and what kind of value each part is."""
+"""The shape of a lock's document: its parts and the kind of value of each."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _schema_errors_of_parts(
     value: Mapping[str, Any], form: Mapping[str, Any], where: str
 ) -> Iterator[str]:
     dot = f"{where}." if where else ""
-    forms = {name.removesuffix("?"): one for name, one in form.items()}
+    forms = {name.removesuffix("?"): kind for name, kind in form.items()}
     for name, item in value.items():
         if name not in forms and "*" not in forms:
             yield f"{dot}{name}: provision does not write such a part"

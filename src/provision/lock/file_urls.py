@@ -38,9 +38,9 @@ def resolve_file_urls(
     Raises:
         LockError: an index no longer has a file, or has another one under its name.
         NetworkError: an index cannot be reached.
-        Refused: this machine knows only an address that means nothing elsewhere.
+        Refused: the only known address means nothing on another machine.
     """
-    project = _project(view)
+    project = _locked_project(view)
     try:
         resolution = system.resolve(project, progress)
     except NetworkError as error:
@@ -69,7 +69,7 @@ def resolve_file_urls(
     return {key: url for key, url in public.items() if url}
 
 
-def _project(view: TargetView) -> UvProject:
+def _locked_project(view: TargetView) -> UvProject:
     """Return the project with exactly the locked versions, each package from its index."""
     requirements = tuple(
         f"{h.package.name}=={h.package.version}{f' ; {h.marker}' if h.marker else ''}"
@@ -82,7 +82,6 @@ def _project(view: TargetView) -> UvProject:
             bound.setdefault((viewed.package.name, viewed.package.index), []).append(viewed.package)
     return UvProject(
         python=view.python,
-        requires_python=f"=={view.python}.*",
         requirements=requirements,
         indexes=tuple(
             to_index(name, url, packages, view.environments)
@@ -134,13 +133,13 @@ def _public_url(
     quoted = address._replace(path=address.path.replace("+", "%2B")).geturl()
     if package.index == "pypi":
         return quoted if not sources.default.url and address.scheme == "https" else None
-    source = _source(package.index, sources)
+    source = _find_source(package.index, sources)
     if source.wheels or source.url != index or not _is_served_by(address, index):
         return None
     return quoted
 
 
-def _source(name: str, sources: PackageSources) -> IndexSource:
+def _find_source(name: str, sources: PackageSources) -> IndexSource:
     return next((source for source in sources.named if source.name == name), sources.default)
 
 
@@ -173,12 +172,14 @@ def _refuse_missing(
     if other:
         raise LockError(
             "a file on an index is not the one that was locked",
-            why=_listed([*other, *gone]),
+            why=_format_lines([*other, *gone]),
             hint=_relock_hint("if the change is meant, "),
         )
     if gone:
         raise LockError(
-            "an index no longer has all that is locked", why=_listed(gone), hint=_relock_hint()
+            "an index no longer has all that is locked",
+            why=_format_lines(gone),
+            hint=_relock_hint(),
         )
 
 
@@ -199,7 +200,7 @@ def _refuse_local_only(
     raise Refused(
         "no public address is known for some of the locked files",
         why=f"{_describe_index(name, sources, view)}: what this machine knows of these "
-        f"means nothing elsewhere\n{_listed([file.name for _, file in hidden])}",
+        f"means nothing elsewhere\n{_format_lines([file.name for _, file in hidden])}",
         hint=f"ask the index itself: {itself}, and no folder of wheels in pip's "
         f"find-links\n{_OTHER_FORMATS_HINT}",
     )
@@ -207,7 +208,7 @@ def _refuse_local_only(
 
 def _describe_index(name: str, sources: PackageSources, view: TargetView) -> str:
     """Return the name of an index for people, with its substitute on this machine."""
-    source = _source(name, sources)
+    source = _find_source(name, sources)
     if source.wheels:
         return f"index {name} (here: local wheels)"
     if source.url in ("", view.indexes[name]):
@@ -215,7 +216,7 @@ def _describe_index(name: str, sources: PackageSources, view: TargetView) -> str
     return f"index {name} (here: {redact(source.url)})"
 
 
-def _listed(lines: list[str]) -> str:
+def _format_lines(lines: list[str]) -> str:
     more = [f"and {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
     return "\n".join([*lines[:_MAX_SHOWN], *more])
 

@@ -13,6 +13,7 @@ from provision.facts.compatibility import CodeForm
 from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
 from provision.kinds.base import TargetFacts
+from provision.lock.wheels import LINUX_PLATFORMS
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
 
@@ -100,6 +101,11 @@ def flavour_on(flavour: str, platform: str) -> str:
     return "cpu" if platform.startswith("macos") else flavour
 
 
+def has_torch_index(platform: str, flavour: str) -> bool:
+    """Return whether PyTorch's own index serves a platform: Linux, and Windows with a card."""
+    return platform in LINUX_PLATFORMS or (platform.startswith("windows") and flavour != "cpu")
+
+
 def _declared_choice(target: TargetFacts) -> FlavourChoice | None:
     settings = target.gpu_settings
 
@@ -155,7 +161,9 @@ class _FlavourSelection:
         if not all(candidates.values()):
             return None
         choices = dict(declared)
-        for target in sorted(open_targets, key=lambda target: self._runtime(target) is None):
+        for target in sorted(
+            open_targets, key=lambda target: self._matching_runtime(target) is None
+        ):
             choices[target.name] = self._choose_for(target, candidates, choices)
         return {target.name: choices[target.name] for target in self.targets}
 
@@ -167,8 +175,9 @@ class _FlavourSelection:
         card = target.card
         if card is None:
             return []
+        facts, release = self.facts, self.release.release
         by_platform = [
-            {build.flavour: build for build in self._builds(target, platform)}
+            {build.flavour: build for build in facts.builds_for_card(card, release, platform)}
             for platform in target.platforms
             if not platform.startswith("macos")
         ]
@@ -182,10 +191,10 @@ class _FlavourSelection:
         ]
         driver = _known_driver(self.spec, target)
         if driver is not None:
-            return [build for build in builds if self.facts.can_run(driver, build, card)]
+            return [build for build in builds if facts.can_run(driver, build, card)]
         floors = {}
         for build in builds:
-            floor = self.facts.driver_floor(cuda_of(build.flavour))
+            floor = facts.driver_floor(cuda_of(build.flavour))
             if floor is not None:
                 floors[build.flavour] = floor
         if not floors:
@@ -193,11 +202,7 @@ class _FlavourSelection:
         lowest = min(floors.values(), key=require_version)
         return [build for build in builds if floors.get(build.flavour) == lowest]
 
-    def _builds(self, target: TargetFacts, platform: str) -> Sequence[TorchBuild]:
-        assert target.card is not None  # noqa: S101
-        return self.facts.builds_for_card(target.card, self.release.release, platform)
-
-    def _runtime(self, target: TargetFacts) -> ColabRuntime | None:
+    def _matching_runtime(self, target: TargetFacts) -> ColabRuntime | None:
         """Return the runtime that an environment extends if it brings this release."""
         runtime = _base_runtime(target)
         if runtime is None or runtime.torch != self.release.release:
@@ -211,20 +216,20 @@ class _FlavourSelection:
         choices: Mapping[str, FlavourChoice],
     ) -> FlavourChoice:
         builds = {build.flavour: build for build in candidates[target.name]}
-        runtime = self._runtime(target)
+        runtime = self._matching_runtime(target)
         release = f"torch {self.release.release}"
         if runtime is not None and runtime.flavour in builds:
             reason = f"what Colab runtime {runtime.runtime} brings with {release}; it covers"
-            return self._explained(target, builds[runtime.flavour], reason)
+            return self._explain_choice(target, builds[runtime.flavour], reason)
         for name, choice in choices.items():
             if choice.flavour in builds:
                 reason = f"as at target {name}; it covers"
-                return self._explained(target, builds[choice.flavour], reason)
+                return self._explain_choice(target, builds[choice.flavour], reason)
         common = set.intersection(
             *({build.flavour for build in others} for others in candidates.values())
         )
         shared = [flavour for flavour in builds if flavour in common]
-        build = builds[max(shared or builds, key=self._preference)]
+        build = builds[max(shared or builds, key=self._rank_flavour)]
         everywhere = " and runs at every target" if shared and len(candidates) > 1 else ""
         reason = f"the newest build of {release} that is sure to be there{everywhere}; it covers"
         if _known_driver(self.spec, target) is None:
@@ -232,25 +237,24 @@ class _FlavourSelection:
                 f"the driver there is not known, and no build of {release} asks "
                 f"for an older one{everywhere}; it covers"
             )
-        return self._explained(target, build, reason)
+        return self._explain_choice(target, build, reason)
 
-    def _preference(self, flavour: str) -> tuple[bool, object]:
+    def _rank_flavour(self, flavour: str) -> tuple[bool, object]:
         sure = self.release.builds.get(flavour) == "high"
         return sure, require_version(cuda_of(flavour))
 
-    def _explained(self, target: TargetFacts, build: TorchBuild, reason: str) -> FlavourChoice:
-        code = ""
-        form = self.facts.code_for(target.card, build) if target.card is not None else None
-        if target.card is not None and form is not None:
+    def _explain_choice(self, target: TargetFacts, build: TorchBuild, reason: str) -> FlavourChoice:
+        card, code = target.card, ""
+        form = self.facts.code_for(card, build) if card is not None else None
+        if card is not None and form is not None:
             by_ptx = ", by PTX" if form.form is CodeForm.PTX else ""
-            code = f" (sm_{target.card.cc.replace('.', '')}{by_ptx})"
+            code = f" (sm_{card.cc.replace('.', '')}{by_ptx})"
         driver = f"driver {self.facts.driver_floor(cuda_of(build.flavour))} and newer"
         if target.driver is not None:
             driver = f"driver {target.driver.value} of {target.driver.provider}"
-        card = target.gpu_settings.gpu.type
-        return FlavourChoice(
-            build.flavour, f"{build.flavour}: {reason} {card}{code} and runs on {driver}"
-        )
+        gpu = target.gpu_settings.gpu.type
+        reason = f"{build.flavour}: {reason} {gpu}{code} and runs on {driver}"
+        return FlavourChoice(build.flavour, reason)
 
 
 def _known_driver(spec: Spec, target: TargetFacts) -> str | None:
@@ -304,8 +308,8 @@ def _no_release_error(
             builds = [build.flavour for build in selection.candidates(target)]
         known = _known_driver(spec, target)
         driver = f", driver {known}" if known else ""
-        found = ", ".join(builds) or "no build that the facts know runs there"
-        lines.append(f"  target {target.name} ({target.gpu_settings.gpu}{driver}): {found}")
+        listed = ", ".join(builds) or "no build that the facts know runs there"
+        lines.append(f"  target {target.name} ({target.gpu_settings.gpu}{driver}): {listed}")
     return LockError(
         "no one release of torch has a build for every target", why="\n".join(lines), hint=hint
     )

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
 from packaging.version import Version
 
-from provision.effects.conda import CondaChannel, CondaRecord
-from provision.effects.packages import Index, IndexSource, ListedFile, PackageSources
+from provision.effects.conda import CondaChannel
+from provision.effects.packages import IndexSource, ListedFile, NamedIndex, PackageSources
 from provision.lock.model import Lock, LockedFile, LockedPackage
 from provision.lock.target_view import to_index
+from provision.lock.wheels import parse_file_name
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """Files that indexes list by (package, index name); None for a package that is not there."""
@@ -50,11 +46,11 @@ class IndexComparison(NamedTuple):
 
     @property
     def verified(self) -> bool:
-        """Whether every locked file is listed with its hash."""
+        """True if every locked file is listed with its hash."""
         return not self.mismatches and not self.unproven
 
 
-def named_indexes(lock: Lock) -> tuple[Index, ...]:
+def named_indexes(lock: Lock) -> tuple[NamedIndex, ...]:
     """Return the named indexes of a lock with the packages from each.
 
     With them this machine's sources are the same as those of locking.
@@ -96,40 +92,45 @@ def compare_with_indexes(
     """
     local_wheels = {wheel.name for wheel in sources.wheels}
     mismatches, unproven, yanked = [], [], []
-    counts: dict[str, list[int]] = {}
+    package_counts, file_counts = Counter[str](), Counter[str]()
     for package in lock.packages:
         listed = {file.name: file for file in listings[package.name, package.index] or ()}
-        count = counts.setdefault(package.index, [0, 0])
-        count[:] = count[0] + 1, count[1] + len(package.files)
+        package_counts[package.index] += 1
+        file_counts[package.index] += len(package.files)
         for file in package.files:
             entry = listed.get(file.name)
             if entry is None and file.name in local_wheels:
-                unproven.append(_note(package, file.name, _ONLY_LOCAL))
+                unproven.append(_make_note(package, file.name, _ONLY_LOCAL))
             elif entry is None or entry.sha256 not in ("", file.sha256):
-                mismatches.append(_mismatch(package, file, entry, listings))
+                mismatches.append(_describe_mismatch(package, file, entry, listings))
             else:
                 if not entry.sha256:
                     problem = "the index lists the file without a sha256"
-                    unproven.append(_note(package, file.name, problem, _COMPARE_HINT))
+                    unproven.append(_make_note(package, file.name, problem, _COMPARE_HINT))
                 if entry.yanked is not None:
                     reason = f": {entry.yanked}" if entry.yanked else ""
                     hint = f"choose another version: `provision lock --upgrade {package.name}`"
-                    yanked.append(_note(package, file.name, f"yanked{reason}", hint))
+                    yanked.append(_make_note(package, file.name, f"yanked{reason}", hint))
     for record in dict.fromkeys(conda.record for conda in lock.conda):
-        count = counts.setdefault(record.channel, [0, 0])
-        count[:] = count[0] + 1, count[1] + 1
+        package_counts[record.channel] += 1
+        file_counts[record.channel] += 1
         sha256 = channel_hashes.get((record.channel, record.subdir, record.file))
         if sha256 != record.sha256:
-            mismatches.append(_conda_mismatch(record, sha256))
+            problem = "the channel does not list this file"
+            if sha256 is not None:
+                problem = f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
+            hint = f"choose what is there: `provision lock --upgrade {record.name}`"
+            locked = (record.name, record.version, record.channel, record.file)
+            mismatches.append(ListingNote(*locked, problem, hint))
     return IndexComparison(
-        {name: (packages, files) for name, (packages, files) in counts.items()},
+        {name: (count, file_counts[name]) for name, count in package_counts.items()},
         tuple(mismatches),
         tuple(unproven),
         tuple(yanked),
     )
 
 
-def _mismatch(
+def _describe_mismatch(
     package: LockedPackage, file: LockedFile, entry: ListedFile | None, listings: Listings
 ) -> ListingNote:
     listed = listings[package.name, package.index]
@@ -143,28 +144,14 @@ def _mismatch(
     elif listed is None:
         problem = f"the index has no package {package.name}"
         hint = f"check the name and the index, or {hint}"
-    elif not any(_has_version(name.name, Version(package.version)) for name in listed):
-        problem = f"the index has no version {package.version}"
     else:
-        problem = "the index does not list this file"
-    return _note(package, file.name, problem, hint)
+        problem = f"the index has no version {package.version}"
+        for other in listed:
+            parsed = parse_file_name(other.name)
+            if parsed is not None and parsed[1] == Version(package.version):
+                problem = "the index does not list this file"
+    return _make_note(package, file.name, problem, hint)
 
 
-def _has_version(file_name: str, version: Version) -> bool:
-    parse = parse_wheel_filename if file_name.endswith(".whl") else parse_sdist_filename
-    try:
-        return parse(file_name)[1] == version
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return False
-
-
-def _note(package: LockedPackage, file: str, problem: str, hint: str = "") -> ListingNote:
+def _make_note(package: LockedPackage, file: str, problem: str, hint: str = "") -> ListingNote:
     return ListingNote(package.name, package.version, package.index, file, problem, hint)
-
-
-def _conda_mismatch(record: CondaRecord, sha256: str | None) -> ListingNote:
-    problem = "the channel does not list this file"
-    if sha256 is not None:
-        problem = f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
-    hint = f"choose what is there: `provision lock --upgrade {record.name}`"
-    return ListingNote(record.name, record.version, record.channel, record.file, problem, hint)

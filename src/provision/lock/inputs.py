@@ -1,12 +1,74 @@
-"""The fields of a spec that decide packages, and their changes since a lock was made."""
+"""The fields of a spec that decide packages, as values and as a digest of their text.
+
+The digest needs no model of the language, which loads slowly.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provision.lock.model import Lock
-from provision.spec import CondaPackage, Package, Spec
+from provision.kinds import registry_in_use
+from provision.lock.model import Lock, digest_of
+
+if TYPE_CHECKING:
+    from provision.spec import CondaPackage, Package, Spec
+
+_DECIDING = (
+    "apiVersion",
+    "python",
+    "gpu",
+    "cuda",
+    "packages",
+    "indexes",
+    "exclude_newer",
+    "platforms",
+    "conda_packages",
+)
+"""Fields of a spec that decide packages, with all their content."""
+_DECIDING_OF_TARGET = ("kind", "gpu", "cuda")
+"""The same of a target; its kind declares more."""
+_DECIDING_OF_REQUIRES = ("driver", "compute_capability")
+"""The same of `requires`, of the spec and of a target."""
+
+
+def compute_text_digest(data: Mapping[str, Any]) -> str:
+    """Return the digest over the deciding fields of a composed spec, before the model.
+
+    Anchors, merge keys and `extends` are resolved. Any data has a digest, also data that the model
+    would refuse. The order of mappings and of lists at the top does not count. Another form of the
+    same value (`gpu: L4` and `gpu: {type: L4}`) has another digest: equal digests prove that
+    nothing changed, different ones prove nothing.
+    """
+    fields = _deciding_fields(data, _DECIDING)
+    if "targets" in data:
+        fields["targets"] = data["targets"]
+        if isinstance(data["targets"], Mapping):
+            declared = (field for kind in registry_in_use.get().kinds for field in kind.lock_fields)
+            deciding = (*_DECIDING_OF_TARGET, *declared)
+            fields["targets"] = {
+                name: _deciding_fields(target, deciding) for name, target in data["targets"].items()
+            }
+    return digest_of(fields)
+
+
+def _deciding_fields(data: Any, deciding: tuple[str, ...]) -> Any:
+    if not isinstance(data, Mapping):
+        return data
+    fields = {}
+    for name in deciding:
+        if name in data:
+            value = data[name]
+            if isinstance(value, list):
+                value = sorted(value, key=lambda item: json.dumps(item, sort_keys=True))
+            fields[name] = value
+    required = data.get("requires", {})
+    if isinstance(required, Mapping):
+        required = {name: required[name] for name in _DECIDING_OF_REQUIRES if name in required}
+    if required != {}:  # an empty `requires` is the same as none
+        fields["requires"] = required
+    return fields
 
 
 def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
@@ -14,6 +76,7 @@ def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
 
     A changed zone, label or path does not change it.
     """
+    used = {package.index for package in spec.packages}
     inputs: dict[str, Any] = {
         "python": spec.python,
         "gpu": str(spec.gpu),
@@ -22,7 +85,7 @@ def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
         "indexes": {
             name: index.url
             for name, index in sorted(spec.indexes.items())
-            if _is_used_index(name, spec)
+            if name in used or name.startswith("pytorch-")
         },
         "exclude_newer": spec.exclude_newer,
         "platforms": sorted(spec.platforms),
@@ -50,10 +113,6 @@ def _conda_line(package: CondaPackage, spec: Spec) -> str:
     return f"{package.name} {package.version}".strip() + f" from {package.channel}{url}"
 
 
-def _is_used_index(index: str, spec: Spec) -> bool:
-    return index.startswith("pytorch-") or any(package.index == index for package in spec.packages)
-
-
 def _target_line(spec: Spec, name: str) -> str:
     target, own = spec.targets[name], spec.for_target(name)
     values = [
@@ -74,9 +133,6 @@ def _changed_lines(current: Mapping[str, Any], locked: Mapping[str, Any]) -> Ite
         new, old = current.get(key), locked.get(key)
         if isinstance(new or old, list):
             new, old = new or [], old or []
-        if new == old:
-            continue
-        if isinstance(new, list) and isinstance(old, list):
             yield from (f"{key}: + {item}" for item in new if item not in old)
             yield from (f"{key}: - {item}" for item in old if item not in new)
         elif isinstance(new, dict) and isinstance(old, dict):
@@ -84,5 +140,5 @@ def _changed_lines(current: Mapping[str, Any], locked: Mapping[str, Any]) -> Ite
                 before, after = old.get(name, "absent"), new.get(name, "absent")
                 if before != after:
                     yield f"{key}.{name}: {before} -> {after}"
-        else:
+        elif new != old:
             yield f"{key}: {old} -> {new}"

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
+from provision.effects.conda import CONDA_SUBDIRS, CondaRecord
+from provision.facts.versions import parse_version
 from provision.lock.model import (
     Lock,
     LockedCondaPackage,
     LockedEnvironment,
-    LockedFile,
     LockedPackage,
     environment_digest,
 )
-from provision.lock.wheels import PLATFORMS, oldest_glibc, wheel_runs_on, with_platform_files
+from provision.lock.wheels import (
+    PLATFORMS,
+    oldest_glibc,
+    parse_file_name,
+    wheel_runs_on,
+    with_platform_files,
+)
 
 PACKAGE_NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 FLAVOUR_PATTERN = re.compile(r"cpu|cu\d{3,4}")
@@ -33,14 +34,8 @@ _PYTHON = re.compile(r"3\.[0-9]{1,2}")
 _NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 _CONDA_NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 _CONDA_PART = re.compile(r"[A-Za-z0-9_.!+]+")
-_OLD_ARCHIVE = re.compile(r"\.(tgz|tar\.(bz2|xz|lzma|zst|Z))$")
 _MD5 = re.compile(r"([0-9a-f]{32})?")
-_SUBDIRS = {
-    "linux-x86_64": "linux-64",
-    "linux-aarch64": "linux-aarch64",
-    "macos-arm64": "osx-arm64",
-    "windows-x86_64": "win-64",
-}
+_Row = TypeVar("_Row", LockedPackage, CondaRecord)
 
 
 class Flaw(NamedTuple):
@@ -89,7 +84,7 @@ def find_contradictions(lock: Lock) -> tuple[Flaw, ...]:
             flaws += _package_flaws(package, lock, keys)
         for conda in lock.conda:
             flaws += _conda_flaws(conda, keys)
-    if not flaws:  # a digest of values that are not valid says nothing more
+    if not flaws:  # a digest of invalid values shows nothing more
         for environment in lock.environments:
             flaws += _content_flaws(environment, lock)
     return tuple(flaws)
@@ -142,8 +137,8 @@ def _package_flaws(
             package, f"{package.name!r} is not a canonical package name (PEP 503)"
         )
         return
-    version = _version(package.version)
-    if version is None:
+    version = parse_version(package.version)
+    if version is None or not re.fullmatch(r"[!-~]+", package.version):
         yield flaw_in_package(package, f"{package.version!r} is not a version (PEP 440)")
         return
     if package.index != "pypi" and package.index not in lock.indexes:
@@ -182,7 +177,7 @@ def _file_problems(
     for file in package.files:
         if not _HEXADECIMAL.fullmatch(file.sha256):
             yield f"the hash of {file.name} is not a sha256: 64 hexadecimal digits"
-        named = _named_by(file)
+        named = parse_file_name(file.name)
         if named is None:
             yield f"{file.name!r} is not the file name of a wheel or of a source distribution"
         elif named != (package.name, version):
@@ -198,23 +193,6 @@ def _file_problems(
     for platform in platforms:
         if not any(wheel_runs_on(file.name, python, platform) for file in package.files):
             yield f"it has no wheel for Python {python} on {platform}"
-
-
-def _named_by(file: LockedFile) -> tuple[str, Version] | None:
-    """Return the package name and version in a file name, None for another name."""
-    try:
-        if file.name.endswith(".whl"):
-            return parse_wheel_filename(file.name)[:2]
-        return parse_sdist_filename(_OLD_ARCHIVE.sub(".tar.gz", file.name))
-    except (InvalidWheelFilename, InvalidSdistFilename):
-        return None
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return Version(text) if text == text.strip() and text.isascii() else None
-    except InvalidVersion:
-        return None
 
 
 def _conda_flaws(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]) -> Iterator[Flaw]:
@@ -237,38 +215,35 @@ def _conda_flaws(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]
     for key in package.environments:
         if key not in keys or not key.endswith("-conda"):
             yield flaw_in_conda(package, f"the lock has no conda environment {key}")
-        elif record.subdir not in ("noarch", _SUBDIRS[keys[key].platform]):
+        elif record.subdir not in ("noarch", CONDA_SUBDIRS[keys[key].platform]):
             yield flaw_in_conda(
                 package, f"files of {record.subdir!r} do not run on {keys[key].platform}"
             )
 
 
+def _find_repeated(rows: Sequence[_Row]) -> list[_Row]:
+    """Return the rows whose name an earlier row has."""
+    first = {row.name: row for row in reversed(rows)}
+    return [row for row in rows if first[row.name] is not row]
+
+
 def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]:
-    packages, seen = lock.packages_in(environment), set()
-    for package in packages:
-        if package.name in seen:
-            yield flaw_in_package(
-                package, f"{environment.key} has another version of {package.name}"
-            )
-        seen.add(package.name)
-    records, seen = lock.conda_records_in(environment), set()
-    for record in records:
-        if record.name in seen:
-            yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
-        seen.add(record.name)
+    packages, records = lock.packages_in(environment), lock.conda_records_in(environment)
+    for package in _find_repeated(packages):
+        yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
+    for record in _find_repeated(records):
+        yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
     content = tuple(
         with_platform_files(package, lock.python, environment.platform) for package in packages
     )
-    if (
-        environment_digest(lock.python, environment.platform, environment.flavour, content, records)
-        != environment.digest
-    ):
+    platform, flavour = environment.platform, environment.flavour
+    digest = environment_digest(lock.python, platform, flavour, content, records)
+    if digest != environment.digest:
         yield flaw_in_environment(
             environment, "its digest does not fit its packages, their files and their hashes"
         )
     if not environment.key.endswith("-conda"):
-        python, platform = lock.python, environment.platform
-        floors = (oldest_glibc(package, python, platform) for package in packages)
+        floors = (oldest_glibc(package, lock.python, platform) for package in packages)
         floor = max((floor for floor in floors if floor), default=())
         glibc = ".".join(map(str, floor)) or None
         if environment.glibc != glibc:

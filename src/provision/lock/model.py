@@ -1,14 +1,27 @@
-"""The records of a lock, and the digests over them."""
+"""The lock as a value and as a file: sorted, one package a line, without dates."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from provision.effects.conda import CondaRecord
+from provision.errors import LockError
+from provision.lock.document_schema import find_schema_errors
+
+_FAMILY = "provision.lock/"
+FORMAT_VERSION = 2
+SCHEMA = f"{_FAMILY}{FORMAT_VERSION}"
+_RELOCK_HINT = "make it again with `provision lock --upgrade`"
+REPAIR_HINT = "repair it with `provision lock`, which keeps the versions"
+"""The advice for a lock that can be read in part."""
+_CONFLICT_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
+_MAX_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,11 +47,11 @@ class LockedPackage:
     requires: tuple[str, ...]
     files: tuple[LockedFile, ...]
     unconfirmed: bool = False
-    """Whether the hash is that of a file on the locking machine, confirmed by no other source."""
+    """The hash is that of a file on the locking machine, and no other source has confirmed it."""
 
     @property
     def built(self) -> bool:
-        """Whether it is locked as source and built when it is installed."""
+        """True for a package that is locked as source and built when it is installed."""
         return any(not file.name.endswith(".whl") for file in self.files)
 
 
@@ -106,6 +119,14 @@ class Lock:
                 return environment
         return None
 
+    def environments_of(self, target: str) -> tuple[LockedEnvironment, ...]:
+        """Return the environments that a target may use, in the lock's order."""
+        return tuple(
+            environment
+            for environment in self.environments
+            if self.environment(target, environment.platform) == environment
+        )
+
     def packages_in(self, environment: LockedEnvironment) -> tuple[LockedPackage, ...]:
         """Return the packages of an environment, by name."""
         key = environment.key
@@ -125,6 +146,20 @@ class Lock:
         return frozenset(package.name for package in self.packages_in(environment) if package.built)
 
 
+def reachable_names(
+    start: Iterable[str], requires: Mapping[str, Iterable[str]], leave_out: Collection[str] = ()
+) -> set[str]:
+    """Return the names that `start` and their requirements lead to, without those to leave out."""
+    reachable: set[str] = set()
+    pending = list(start)
+    while pending:
+        name = pending.pop()
+        if name in requires and name not in reachable and name not in leave_out:
+            reachable.add(name)
+            pending += requires[name]
+    return reachable
+
+
 def digest_of(value: Any) -> str:
     """Return "sha256:" and the digest of a value's canonical JSON."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -139,19 +174,20 @@ def environment_digest(
     conda: tuple[CondaRecord, ...] = (),
 ) -> str:
     """Return the digest of all that decides an installed environment."""
+    rows = [
+        (
+            package.name,
+            package.version,
+            package.index,
+            [(file.name, file.sha256) for file in package.files],
+        )
+        for package in packages
+    ]
     content: dict[str, Any] = {
         "python": python,
         "platform": platform,
         "flavour": flavour,
-        "packages": [
-            [
-                package.name,
-                package.version,
-                package.index,
-                [[file.name, file.sha256] for file in package.files],
-            ]
-            for package in sorted(packages, key=lambda package: (package.name, package.version))
-        ],
+        "packages": sorted(rows, key=lambda row: row[:2]),
     }
     if conda:
         content["conda"] = [
@@ -159,3 +195,200 @@ def environment_digest(
             for record in sorted(conda, key=lambda record: record.name)
         ]
     return digest_of(content)
+
+
+def with_digest(lock: Lock) -> Lock:
+    """Return the lock with its digest over everything else."""
+    document = _to_document(lock)
+    del document["digest"]
+    return replace(lock, digest=digest_of(document))
+
+
+def dumps(lock: Lock) -> str:
+    """Return the lock's text: the same bytes for the same choices.
+
+    A change of one package changes its line and the digests.
+    """
+    parts = []
+    for key, value in _to_document(lock).items():
+        name = json.dumps(key)
+        if isinstance(value, list) and value:
+            lines = ",\n".join(f"    {_to_line(item)}" for item in value)
+            parts.append(f"  {name}: [\n{lines}\n  ]")
+        elif isinstance(value, dict) and value:
+            lines = ",\n".join(f"    {json.dumps(k)}: {_to_line(v)}" for k, v in value.items())
+            parts.append(f"  {name}: {{\n{lines}\n  }}")
+        else:
+            parts.append(f"  {name}: {_to_line(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def loads(text: str, name: str) -> Lock:
+    """Return the lock in a text; messages call the file `name`.
+
+    Whether the content can be true is for `integrity` and `spec_agreement`.
+
+    Raises:
+        LockError: conflict markers, another format, a part of the wrong type, or a digest that
+            does not match.
+    """
+    line = find_conflict_line(text)
+    if line is not None:
+        raise LockError(
+            f"{name}:{line}: the lock has conflict markers",
+            why=f"line {line} is a conflict marker of git, left by a merge or a rebase",
+            hint=f"once the spec has none, {REPAIR_HINT} of both sides",
+        )
+    try:
+        document = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
+    except (ValueError, RecursionError) as error:
+        hint = REPAIR_HINT if f'"{_FAMILY}' in text else _RELOCK_HINT
+        raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
+    if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(_FAMILY):
+        raise LockError(
+            f"{name} is not a lock of provision", hint=f"move it away, then {_RELOCK_HINT}"
+        )
+    if document["schema"] != SCHEMA:
+        raise _other_format_error(str(document["schema"]), name)
+    errors = list(islice(find_schema_errors(document), _MAX_SHOWN))
+    if errors:
+        raise LockError(f"{name} is damaged", why="\n".join(errors), hint=REPAIR_HINT)
+    lock = _from_document(document)
+    if with_digest(lock).digest != lock.digest:
+        what = f"{name} was changed by hand or cut short"
+        raise LockError(what, why="its digest does not fit its content", hint=REPAIR_HINT)
+    return lock
+
+
+def find_conflict_line(text: str) -> int | None:
+    """Return the number of the first line that is a conflict marker of git, or None."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(_CONFLICT_MARKERS):
+            return number
+    return None
+
+
+def lock_format_version(schema: str) -> int | None:
+    """Return the number of a lock format such as "provision.lock/2", or None for another text."""
+    match = re.fullmatch(rf"{re.escape(_FAMILY)}([0-9]{{1,4}})", schema)
+    return int(match[1]) if match else None
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; a reader would see the first of two values, and JSON takes the last."""
+    content: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in content:
+            raise ValueError(f"{name!r} appears more than once in one object")
+        content[name] = value
+    return content
+
+
+def _other_format_error(schema: str, name: str) -> LockError:
+    age, hint = "a newer", f"upgrade provision, or {_RELOCK_HINT}"
+    number = lock_format_version(schema)
+    if number is not None and number < FORMAT_VERSION:
+        age, hint = "an older", REPAIR_HINT
+    what = f"{name} was made by {age} provision ({schema})"
+    return LockError(what, why=f"this one reads {SCHEMA}", hint=hint)
+
+
+def _to_document(lock: Lock) -> dict[str, Any]:
+    keys = tuple(environment.key for environment in lock.environments)
+    document: dict[str, Any] = {"schema": SCHEMA, "digest": lock.digest}
+    if lock.text_digest:
+        document["written"] = lock.text_digest
+    document |= {"asked": dict(lock.inputs), "python": lock.python, "environments": {}}
+    for environment in lock.environments:
+        content = asdict(environment)
+        document["environments"][content.pop("key")] = content
+    document["targets"] = {
+        name: _choice_to_document(choice) for name, choice in sorted(lock.targets.items())
+    }
+    document["indexes"] = dict(sorted(lock.indexes.items()))
+    document["packages"] = [_package_to_document(package, keys) for package in lock.packages]
+    if lock.conda:
+        document["conda"] = [_conda_to_document(package) for package in lock.conda]
+    return document
+
+
+def _choice_to_document(choice: TargetChoice) -> dict[str, Any]:
+    document: dict[str, Any] = {"environments": choice.environments, "because": choice.reason}
+    if choice.runtime is not None:
+        document["runtime"] = choice.runtime
+        document["restart"] = choice.restart
+        document["changed"] = dict(sorted(choice.changed.items()))
+        document["added"] = choice.added
+        document["kept"] = choice.kept
+    return document
+
+
+def _package_to_document(package: LockedPackage, keys: tuple[str, ...]) -> dict[str, Any]:
+    document: dict[str, Any] = {key: getattr(package, key) for key in ("name", "version", "index")}
+    if package.environments != keys:
+        document["in"] = package.environments
+    if package.unconfirmed:
+        document["origin"] = "unconfirmed"
+    document["requires"] = package.requires
+    document["files"] = {file.name: file.sha256 for file in package.files}
+    return document
+
+
+def _conda_to_document(package: LockedCondaPackage) -> dict[str, Any]:
+    document = {
+        key: value
+        for key, value in package.record._asdict().items()
+        if value or key in ("name", "version", "build", "depends")
+    }
+    return {**document, "in": package.environments}
+
+
+def _from_document(document: Mapping[str, Any]) -> Lock:
+    keys = tuple(document["environments"])
+    return Lock(
+        document["asked"],
+        document["python"],
+        tuple(LockedEnvironment(key, **part) for key, part in document["environments"].items()),
+        {name: _to_choice(part) for name, part in document["targets"].items()},
+        document["indexes"],
+        tuple(_to_package(part, keys) for part in document["packages"]),
+        document["digest"],
+        str(document.get("written", "")),
+        tuple(_to_conda_package(part) for part in document.get("conda", ())),
+    )
+
+
+def _to_package(part: Mapping[str, Any], keys: tuple[str, ...]) -> LockedPackage:
+    return LockedPackage(
+        part["name"],
+        part["version"],
+        part["index"],
+        tuple(part.get("in", keys)),
+        tuple(part["requires"]),
+        tuple(LockedFile(name, sha256) for name, sha256 in part["files"].items()),
+        part.get("origin") == "unconfirmed",
+    )
+
+
+def _to_conda_package(part: Mapping[str, Any]) -> LockedCondaPackage:
+    fields = {"number": 0, "noarch": "", "md5": "", "constrains": (), **part}
+    environments = tuple(fields.pop("in"))
+    for key in ("depends", "constrains"):
+        fields[key] = tuple(fields[key])
+    return LockedCondaPackage(CondaRecord(**fields), environments)
+
+
+def _to_choice(part: Mapping[str, Any]) -> TargetChoice:
+    return TargetChoice(
+        tuple(part["environments"]),
+        part["because"],
+        part.get("runtime"),
+        tuple(part.get("kept", ())),
+        part.get("changed", {}),
+        tuple(part.get("added", ())),
+        tuple(part.get("restart", ())),
+    )
+
+
+def _to_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

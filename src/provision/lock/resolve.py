@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from packaging.version import Version
@@ -13,17 +13,18 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
 from provision.facts.versions import parse_version
-from provision.lock.assembly import build_lock
-from provision.lock.conda import with_conda_packages
-from provision.lock.conda_names import conda_preferences, with_index_names
-from provision.lock.document import with_digest
+from provision.lock import conda, conda_request
+from provision.lock.assembly import ExtraConstraints, build_lock, limit_to_glibc, unify_versions
 from provision.lock.flavours import admitted_torch_releases, propose_flavours
 from provision.lock.inputs import collect_lock_inputs
-from provision.lock.model import Lock
-from provision.lock.shared_versions import ExtraConstraints, limit_to_glibc, unify_versions
-from provision.lock.source_builds import find_source_builds, with_source_hints
-from provision.lock.uv_request import ResolveRequest, to_uv_project
-from provision.lock.uv_result import ResolvedPackages, parse_resolution
+from provision.lock.model import Lock, with_digest
+from provision.lock.source_builds import SourceBuild, find_source_builds, with_source_hints
+from provision.lock.uv_project import (
+    ResolvedPackages,
+    ResolveRequest,
+    parse_resolution,
+    to_uv_project,
+)
 from provision.lock.wheels import marker_of
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
@@ -50,14 +51,24 @@ def resolve_spec(
         LockError: no set of versions serves every target, or a CPU target would get CUDA packages.
         NetworkError: an index cannot be reached.
     """
-    declared, spec = spec, with_index_names(spec)
-    kept = (*_locked_preferences(keep), *conda_preferences(keep)) if keep is not None else ()
+    declared = spec
+    kind_of = spec.registry.kind_of
+    uses_conda = any(kind_of(target).uses_conda(target) for target in spec.targets.values())
+    if uses_conda:
+        spec = conda_request.with_index_names(spec)
+    kept: tuple[VersionPreference, ...] = ()
+    if keep is not None:
+        kept = _locked_preferences(keep)
+        if keep.conda:
+            kept += conda_request.conda_preferences(keep)
     versions = {preference.name: preference.version for preference in reversed(kept)}
     torch = Version(versions["torch"]).public if "torch" in versions else None
     preferences = (*kept, *_runtime_preferences(spec, facts, versions.keys()))
     proposals = list(propose_flavours(spec, facts, torch))
     direct = frozenset(package.key for package in spec.packages)
-    sources = find_source_builds(spec, facts, preferences, system, progress)
+    sources: Mapping[str, SourceBuild] = {}
+    if any(package.build for package in spec.packages):
+        sources = find_source_builds(spec, facts, preferences, system, progress)
     requests = [
         ResolveRequest(
             spec,
@@ -71,9 +82,9 @@ def resolve_spec(
         for proposal in proposals
     ]
     lock = _resolve_best(requests, system, progress)
-    lock = with_conda_packages(lock, spec, facts, system, progress, keep)
-    if spec is declared:
+    if not uses_conda:
         return lock
+    lock = conda.with_conda_packages(lock, spec, facts, system, progress, keep)
     return with_digest(replace(lock, inputs=collect_lock_inputs(declared)))
 
 

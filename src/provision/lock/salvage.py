@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from packaging.version import Version
 
 from provision.facts.versions import parse_version
-from provision.lock.document import SCHEMA, find_conflict_line, lock_format_version
 from provision.lock.integrity import PACKAGE_NAME_PATTERN
-from provision.lock.model import Lock, LockedEnvironment, LockedPackage
+from provision.lock.model import (
+    FORMAT_VERSION,
+    Lock,
+    LockedEnvironment,
+    LockedPackage,
+    find_conflict_line,
+    lock_format_version,
+)
 from provision.lock.wheels import PLATFORMS
 from provision.spec import Spec
 
@@ -41,89 +48,87 @@ def salvage_versions(text: str, spec: Spec) -> SalvagedVersions | None:
     """
     schema = _SCHEMA.search(text)
     number = lock_format_version(schema[1]) if schema else None
-    if number is None or number > (lock_format_version(SCHEMA) or 0):
+    if number is None or number > FORMAT_VERSION:
         return None
-    rows = [tuple(_packages(side)) for side in _sides(text)]
+    rows = [tuple(_read_packages(side)) for side in _split_sides(text)]
     environments = {key for side in rows for package in side for key in package.environments}
-    named = tuple(_environment(key) for key in sorted(environments))
-    keep = Lock({}, spec.python, named, {}, {}, tuple(_merge_sides(rows, spec)))
-    return SalvagedVersions(keep, tuple(_versions(side) for side in rows))
+    named = []
+    for key in sorted(environments):
+        platform = _platform_of(key) or key
+        flavour = key.removeprefix(platform).split("-")[1] if key != platform else None
+        named.append(LockedEnvironment(key, platform, flavour, None, None, ""))
+    keep = Lock({}, spec.python, tuple(named), {}, {}, tuple(_merge_sides(rows, spec)))
+    return SalvagedVersions(keep, tuple(_versions_by_name(side) for side in rows))
 
 
 def summarize_repair(salvaged: SalvagedVersions, lock: Lock) -> RepairSummary:
     """Return the changes of salvaged versions in the lock that was made with them."""
-    now = _versions(lock.packages)
+    now = _versions_by_name(lock.packages)
     kept, changed = 0, []
     for name in sorted({*now, *(name for side in salvaged.sides for name in side)}):
         before = tuple(dict.fromkeys(side[name] for side in salvaged.sides if name in side))
         if before == (now.get(name),):
             kept += 1
         elif len(before) > 1:
-            sides = " on one side, ".join(map(_listed, before))
-            changed.append(f"{name}: {sides} on the other; now {_listed(now.get(name, ()))}")
+            sides = " on one side, ".join(map(_join_versions, before))
+            changed.append(f"{name}: {sides} on the other; now {_join_versions(now.get(name, ()))}")
         elif name not in now:
-            changed.append(f"{name} {_listed(before[0])} is not needed")
+            changed.append(f"{name} {_join_versions(before[0])} is not needed")
         elif before:
-            changed.append(f"{name} {_listed(before[0])} -> {_listed(now[name])}")
+            changed.append(f"{name} {_join_versions(before[0])} -> {_join_versions(now[name])}")
         else:
-            changed.append(f"{name} {_listed(now[name])} is added")
+            changed.append(f"{name} {_join_versions(now[name])} is added")
     return RepairSummary(kept, tuple(changed))
 
 
-def _listed(versions: Iterable[str]) -> str:
+def _join_versions(versions: Iterable[str]) -> str:
     return " and ".join(versions) or "left out"
 
 
-def _sides(text: str) -> tuple[str, ...]:
+def _split_sides(text: str) -> tuple[str, ...]:
     """Return the text on both sides of a merge, or the text itself without conflict markers."""
     if find_conflict_line(text) is None:
         return (text,)
     sides: tuple[list[str], list[str]] = ([], [])
-    wanted: tuple[int, ...] = (0, 1)
+    written_sides: tuple[int, ...] = (0, 1)
     for line in text.splitlines():
         if line.startswith("<<<<<<< "):
-            wanted = (0,)
-        elif line.startswith("||||||| ") and wanted == (0,):
-            wanted = ()
-        elif line.startswith("=======") and len(wanted) < 2:
-            wanted = (1,)
+            written_sides = (0,)
+        elif line.startswith("||||||| ") and written_sides == (0,):
+            written_sides = ()
+        elif line.startswith("=======") and len(written_sides) < 2:
+            written_sides = (1,)
         elif line.startswith(">>>>>>> "):
-            wanted = (0, 1)
+            written_sides = (0, 1)
         else:
-            for side in wanted:
+            for side in written_sides:
                 sides[side].append(line)
     return tuple(dict.fromkeys("\n".join(side) for side in sides))
 
 
-def _packages(text: str) -> Iterator[LockedPackage]:
+def _read_packages(text: str) -> Iterator[LockedPackage]:
     """Yield the packages of a text without their files, line by line if it is not JSON."""
     try:
         document = json.loads(text)
         rows, keys = document["packages"], tuple(document["environments"])
     except (ValueError, RecursionError, KeyError, TypeError):
-        rows, keys = (
-            [*_rows(text)],
-            tuple(
-                dict.fromkeys(re.findall(r'^\s*"([a-z0-9_-]+)": \{"platform"', text, re.MULTILINE))
-            ),
-        )
-    known = tuple(key for key in keys if isinstance(key, str) and _platform(key))
+        rows = list(_read_rows(text))
+        keys = tuple(re.findall(r'^\s*"([a-z0-9_-]+)": \{"platform"', text, re.MULTILINE))
+    known = tuple(key for key in dict.fromkeys(keys) if isinstance(key, str) and _platform_of(key))
     for row in rows if isinstance(rows, list) else ():
-        package = _package(row, known)
+        package = _parse_package(row, known)
         if package is not None:
             yield package
 
 
-def _rows(text: str) -> Iterator[Any]:
+def _read_rows(text: str) -> Iterator[Any]:
     for line in text.splitlines():
         if line.lstrip().startswith('{"name":'):
-            try:
+            with suppress(ValueError, RecursionError):
                 yield json.loads(line.strip().rstrip(","))
-            except (ValueError, RecursionError):
-                continue
 
 
-def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
+def _parse_package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
     if not isinstance(row, dict) or "build" in row:
         return None
     name, version, index = (row.get(part) for part in ("name", "version", "index"))
@@ -140,46 +145,33 @@ def _package(row: Any, keys: tuple[str, ...]) -> LockedPackage | None:
     return LockedPackage(name, str(Version(version)), index, environments or keys, (), ())
 
 
-def _environment(key: str) -> LockedEnvironment:
-    platform = _platform(key) or key
-    flavour = key.removeprefix(platform).split("-")[1] if key != platform else None
-    return LockedEnvironment(key, platform, flavour, None, None, "")
-
-
-def _platform(key: str) -> str | None:
-    for platform in PLATFORMS:
-        if key == platform or key.startswith(f"{platform}-"):
-            return platform
-    return None
+def _platform_of(key: str) -> str | None:
+    return next((name for name in PLATFORMS if f"{key}-".startswith(f"{name}-")), None)
 
 
 def _merge_sides(rows: list[tuple[LockedPackage, ...]], spec: Spec) -> Iterator[LockedPackage]:
-    sides = [_by_name(side) for side in rows]
-    for name in sorted({name for side in sides for name in side}):
-        yield from max(
-            (side[name] for side in sides if name in side),
-            key=lambda packages: _rank(packages, spec),
+    def rank(packages: list[LockedPackage]) -> tuple[bool, Version]:
+        versions = [Version(package.version) for package in packages]
+        lines = [line.specifiers for line in spec.packages if line.key == packages[0].name]
+        is_admitted = all(
+            line.contains(version, prereleases=True) for line in lines for version in versions
         )
+        return is_admitted, max(versions)
+
+    sides = [_group_by_name(side) for side in rows]
+    for name in sorted({name for side in sides for name in side}):
+        yield from max((side[name] for side in sides if name in side), key=rank)
 
 
-def _rank(packages: list[LockedPackage], spec: Spec) -> tuple[bool, Version]:
-    versions = [Version(package.version) for package in packages]
-    lines = [line.specifiers for line in spec.packages if line.key == packages[0].name]
-    admitted = all(
-        line.contains(version, prereleases=True) for line in lines for version in versions
-    )
-    return admitted, max(versions)
-
-
-def _by_name(packages: Iterable[LockedPackage]) -> dict[str, list[LockedPackage]]:
+def _group_by_name(packages: Iterable[LockedPackage]) -> dict[str, list[LockedPackage]]:
     by_name: dict[str, list[LockedPackage]] = {}
     for package in packages:
         by_name.setdefault(package.name, []).append(package)
     return by_name
 
 
-def _versions(packages: Iterable[LockedPackage]) -> dict[str, tuple[str, ...]]:
+def _versions_by_name(packages: Iterable[LockedPackage]) -> dict[str, tuple[str, ...]]:
     return {
         name: tuple(sorted({package.version for package in group}, key=Version))
-        for name, group in _by_name(packages).items()
+        for name, group in _group_by_name(packages).items()
     }

@@ -6,7 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from provision.effects.packages import Index, IndexBinding, Release, UvProject, VersionPreference
+from provision.effects.packages import (
+    IndexBinding,
+    NamedIndex,
+    UvProject,
+    VersionPreference,
+)
 from provision.effects.system import ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
@@ -94,14 +99,17 @@ def _find_source_build(
     system: System,
     progress: ProgressCallback,
 ) -> SourceBuild | None:
-    project = _project(package, platforms, spec, preferences)
+    project = _single_package_project(package, platforms, spec, preferences)
     try:
         release = system.find_newest_release(project)
     except Unsatisfiable:
         return None  # the resolution of the whole spec reports it, with all that takes part
-    if release.source is None or all(
-        _has_wheel(release, spec.python, platform) for platform in platforms
-    ):
+    lacking = [
+        platform
+        for platform in platforms
+        if not any(wheel_runs_on(name, spec.python, platform) for name in release.wheels)
+    ]
+    if release.source is None or not lacking:
         return None
     file = release.source
     if not file.sha256:
@@ -122,24 +130,19 @@ def _find_source_build(
     )
 
 
-def _has_wheel(release: Release, python: str, platform: str) -> bool:
-    return any(wheel_runs_on(name, python, platform) for name in release.wheels)
-
-
-def _project(
+def _single_package_project(
     package: Package,
     platforms: tuple[str, ...],
     spec: Spec,
     preferences: Sequence[VersionPreference],
 ) -> UvProject:
     indexes = (
-        (Index(package.index, spec.indexes[package.index].url),)
+        (NamedIndex(package.index, spec.indexes[package.index].url),)
         if package.index in spec.indexes
         else ()
     )
     return UvProject(
         spec.python,
-        f"=={spec.python}.*",
         (f"{package.key}{package.version}",),
         indexes,
         tuple(IndexBinding(package.key, index.name) for index in indexes),

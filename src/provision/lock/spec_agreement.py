@@ -10,9 +10,13 @@ from packaging.version import Version
 from provision.effects.conda import CondaRecord
 from provision.facts import Facts
 from provision.kinds.base import TargetFacts
-from provision.lock.conda_names import requested_conda_names, to_index_name, with_index_names
-from provision.lock.conda_request import DEFAULT_CHANNEL
-from provision.lock.flavours import flavour_on
+from provision.lock.conda_request import (
+    DEFAULT_CHANNEL,
+    requested_conda_names,
+    to_index_name,
+    with_index_names,
+)
+from provision.lock.flavours import flavour_on, has_torch_index
 from provision.lock.integrity import (
     FLAVOUR_PATTERN,
     Flaw,
@@ -21,8 +25,14 @@ from provision.lock.integrity import (
     flaw_in_environment,
     flaw_in_package,
 )
-from provision.lock.model import Lock, LockedEnvironment, LockedPackage, TargetChoice
-from provision.lock.uv_request import lock_platforms
+from provision.lock.model import (
+    Lock,
+    LockedEnvironment,
+    LockedPackage,
+    TargetChoice,
+    reachable_names,
+)
+from provision.lock.uv_project import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
 from provision.spec import Package as Requested
 from provision.spec import Spec
@@ -170,7 +180,9 @@ def _environment_flaws(environment: LockedEnvironment, context: _Context) -> Ite
             yield from _version_flaws(packages[name], lines)
         elif name not in by_conda:
             yield flaw_in_environment(environment, f"{name}, which the spec requires, is missing")
-    needed = _reachable(requested, {name: package.requires for name, package in packages.items()})
+    needed = reachable_names(
+        requested, {name: package.requires for name, package in packages.items()}
+    )
     for name, package in packages.items():
         if name not in needed:
             yield flaw_in_package(
@@ -183,17 +195,6 @@ def _environment_flaws(environment: LockedEnvironment, context: _Context) -> Ite
         yield flaw_in_environment(environment, "it has torch, and names no torch build")
     if environment.key.endswith("-conda"):
         yield from _conda_flaws(environment, records, context)
-
-
-def _reachable(start: Iterable[str], needs: Mapping[str, Iterable[str]]) -> set[str]:
-    reachable: set[str] = set()
-    pending = [name for name in start if name in needs]
-    while pending:
-        name = pending.pop()
-        if name not in reachable:
-            reachable.add(name)
-            pending += [need for need in needs[name] if need in needs]
-    return reachable
 
 
 def _version_flaws(package: LockedPackage, lines: Iterable[Requested]) -> Iterator[Flaw]:
@@ -228,15 +229,17 @@ def _source_flaws(
 
 
 def _index_of(name: str, environment: LockedEnvironment, context: _Context) -> str:
-    """Return the index that a package is bound to, as `provision.lock.uv_request` binds it."""
+    """Return the index that a package is bound to, as `provision.lock.uv_project` binds it."""
     for line in context.spec.packages:
         if line.key == name and line.index:
             return line.index
-    served = environment.platform in LINUX_PLATFORMS or (
-        environment.platform.startswith("windows") and environment.flavour != "cpu"
-    )
-    if name in context.facts.flavoured and environment.flavour is not None and served:
-        return f"pytorch-{environment.flavour}"
+    flavour = environment.flavour
+    if (
+        name in context.facts.flavoured
+        and flavour
+        and has_torch_index(environment.platform, flavour)
+    ):
+        return f"pytorch-{flavour}"
     return "pypi"
 
 
@@ -249,7 +252,7 @@ def _conda_flaws(
         for name, record in records.items()
     }
     start = requested_conda_names(context.spec)
-    needed = _reachable(start, needs)
+    needed = reachable_names(start, needs)
     for package in context.lock.conda:
         if environment.key in package.environments:
             record = package.record

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from provision.effects.conda import CondaRecord
-from provision.effects.packages import Index
+from provision.effects.packages import NamedIndex
 from provision.lock.model import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock.wheels import marker_of, marker_of_any, wheel_runs_on
 
@@ -45,12 +45,12 @@ class TargetView:
     def marker_of(self, *packages: LockedPackage) -> str:
         """Return the PEP 508 marker of the environments with one of the packages, "" for all."""
         keys = {key for package in packages for key in package.environments}
-        return _marker(self.environments, keys)
+        return _marker_of_keys(self.environments, keys)
 
 
 def view_target(lock: Lock, target: str) -> TargetView:
     """Return the part of a lock that a target uses, in the lock's order."""
-    environments = target_environments(lock, target)
+    environments = lock.environments_of(target)
     packages = []
     for package in lock.packages:
         platforms = tuple(
@@ -65,7 +65,7 @@ def view_target(lock: Lock, target: str) -> TargetView:
                 if not is_wheel(file)
                 or any(wheel_runs_on(file.name, lock.python, platform) for platform in platforms)
             )
-            marker = _marker(environments, set(package.environments))
+            marker = _marker_of_keys(environments, set(package.environments))
             packages.append(ViewedPackage(replace(package, files=files), marker))
     used = {viewed.package.index for viewed in packages}
     known = {"pypi": DEFAULT_INDEX_URL, **lock.indexes}
@@ -75,21 +75,12 @@ def view_target(lock: Lock, target: str) -> TargetView:
     return TargetView(lock.digest, lock.python, environments, tuple(packages), indexes, conda)
 
 
-def target_environments(lock: Lock, target: str) -> tuple[LockedEnvironment, ...]:
-    """Return the environments that a target may use, in the lock's order."""
-    return tuple(
-        environment
-        for environment in lock.environments
-        if lock.environment(target, environment.platform) == environment
-    )
-
-
 def to_index(
     name: str,
     url: str,
     packages: Iterable[LockedPackage],
     environments: Iterable[LockedEnvironment],
-) -> Index:
+) -> NamedIndex:
     """Return an index with the locked packages that come from it, and their platforms."""
     own = [package for package in packages if package.index == name]
     keys = {key for package in own for key in package.environments}
@@ -100,7 +91,7 @@ def to_index(
             if name == f"pytorch-{environment.flavour}":
                 flavour = environment.flavour
     pins = tuple(f"{package.name}=={package.version}" for package in own)
-    return Index(name, url, flavour, pins, tuple(dict.fromkeys(platforms)))
+    return NamedIndex(name, url, flavour, pins, tuple(dict.fromkeys(platforms)))
 
 
 def is_wheel(file: LockedFile) -> bool:
@@ -108,7 +99,7 @@ def is_wheel(file: LockedFile) -> bool:
     return file.name.endswith(".whl")
 
 
-def _marker(environments: tuple[LockedEnvironment, ...], keys: set[str]) -> str:
+def _marker_of_keys(environments: tuple[LockedEnvironment, ...], keys: set[str]) -> str:
     platforms = tuple(
         environment.platform for environment in environments if environment.key in keys
     )

@@ -8,7 +8,13 @@ from functools import cache
 
 from packaging.markers import Marker
 from packaging.tags import compatible_tags, cpython_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import Version
 
 from provision.lock.model import LockedPackage
 
@@ -21,17 +27,18 @@ _MARKERS = {
 PLATFORMS = tuple(_MARKERS)
 LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")
 _GLIBC = re.compile(r"manylinux_(\d+)_(\d+)_|manylinux(1|2010|2014)_")
+_OLD_ARCHIVE = re.compile(r"\.(tgz|tar\.(bz2|xz|lzma|zst|Z))$")
 _OLD_GLIBC = {"1": (2, 5), "2010": (2, 12), "2014": (2, 17)}
 
 
 def marker_of(platform: str) -> str:
-    """Return the PEP 508 marker that holds on a platform such as "linux-x86_64"."""
+    """Return the PEP 508 marker of a platform such as "linux-x86_64"."""
     system, machine, _, _ = _MARKERS[platform]
     return f"sys_platform == '{system}' and platform_machine == '{machine}'"
 
 
 def marker_of_any(platforms: tuple[str, ...]) -> str:
-    """Return the marker that holds on any of the platforms, which are one at least."""
+    """Return the marker of any of the platforms (at least one)."""
     if len(platforms) == 1:
         return marker_of(platforms[0])
     return " or ".join(f"({marker_of(platform)})" for platform in platforms)
@@ -39,7 +46,7 @@ def marker_of_any(platforms: tuple[str, ...]) -> str:
 
 @cache
 def marker_applies(marker: str, platform: str, python: str) -> bool:
-    """Return whether a marker ("": always) holds on a platform with any release of "3.11".
+    """Return whether a marker ("": always) is true on a platform with any release of "3.11".
 
     A lock is for all releases of a CPython. The system is taken to have its newest release.
     """
@@ -63,11 +70,11 @@ def marker_applies(marker: str, platform: str, python: str) -> bool:
         parsed.evaluate(
             {**environment, "python_full_version": full, "implementation_version": full}
         )
-        for full in _releases(marker, python)
+        for full in _tested_releases(marker, python)
     )
 
 
-def _releases(marker: str, python: str) -> list[str]:
+def _tested_releases(marker: str, python: str) -> list[str]:
     """Return the releases next to those that a marker names; 99 stands for all later ones."""
     patches = {99}
     for text in re.findall(rf"{re.escape(python)}\.(\d+)", marker):
@@ -87,7 +94,7 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
         _, _, _, tags = parse_wheel_filename(name)
     except InvalidWheelFilename:
         return False
-    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _abis(python))
+    tags = frozenset(tag for tag in tags if (tag.interpreter, tag.abi) in _accepted_abis(python))
     ends = (machine.lower(), "universal2") if system == "darwin" else (machine.lower(),)
     return any(
         tag.platform == "any" or (tag.platform.startswith(starts) and tag.platform.endswith(ends))
@@ -95,8 +102,18 @@ def wheel_runs_on(name: str, python: str, platform: str) -> bool:
     )
 
 
+def parse_file_name(name: str) -> tuple[str, Version] | None:
+    """Return the package and version in the name of a wheel or source, None for another name."""
+    try:
+        if name.endswith(".whl"):
+            return parse_wheel_filename(name)[:2]
+        return parse_sdist_filename(_OLD_ARCHIVE.sub(".tar.gz", name))
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
 @cache
-def _abis(python: str) -> frozenset[tuple[str, str]]:
+def _accepted_abis(python: str) -> frozenset[tuple[str, str]]:
     """Return the (interpreter, ABI) pairs of wheels that run on a CPython such as "3.11"."""
     major, _, minor = python.partition(".")
     version, interpreter = (int(major), int(minor)), f"cp{major}{minor}"

@@ -2,8 +2,7 @@
 
 from provision.source.document import Source, apply_fixes_together
 from provision.source.findings import FINDING_KINDS, FindingKind
-from provision.source.loader import read_spec_file
-from provision.source.validation import validate_source
+from provision.source.loader import read_spec_file, validate_source
 
 __all__ = [
     "FINDING_KINDS",

@@ -6,14 +6,24 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from provision.diagnostics import Diagnostic, Fix, Location, RelatedLocation, Route, RoutePart, Span
+from provision.diagnostics import (
+    Diagnostic,
+    Fix,
+    Location,
+    RelatedLocation,
+    Route,
+    RoutePart,
+    Span,
+)
 from provision.source import edits
+from provision.source.nodes import LocatedValue, Scalar, to_text_range
 from provision.source.nodes import Mapping as MappingNode
-from provision.source.nodes import Scalar, to_text_range
 from provision.source.text import TextFile, TextRange
-from provision.source.value_tree import LocatedValue
+
+if TYPE_CHECKING:
+    pass
 
 _REFERENCE = re.compile(r"|projects/[^/]+/secrets/[^/]+/versions/[0-9a-z]+|[A-Z][A-Z0-9_]*")
 
@@ -109,9 +119,9 @@ class Source:
 
     def check_fixes(self, fixes: Iterable[Fix]) -> None:
         """Record for many fixes at a time which are applicable, to speed up later calls."""
-        fixes = tuple(fixes)
-        applicable = edits.select_applicable_fixes(self._subject, fixes)
-        self._checked.update((fix, fix in applicable) for fix in fixes)
+        if fixes := tuple(fixes):
+            applicable = edits.select_applicable_fixes(self._subject, fixes)
+            self._checked.update((fix, fix in applicable) for fix in fixes)
 
     def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:
         """Return the spans that a fix replaces with the new texts; () if it is not applicable."""

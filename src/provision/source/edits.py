@@ -10,9 +10,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from provision.diagnostics import Edit, Fix, Insert, Route, RoutePart, Span
-from provision.source.nodes import Item, Mapping, Scalar, Sequence
+from provision.source.nodes import Item, LocatedValue, Mapping, Scalar, Sequence
 from provision.source.text import TextFile, to_text_file
-from provision.source.value_tree import LocatedValue
 from provision.source.yaml_parser import compose
 from provision.source.yaml_scalars import format_scalar
 
@@ -52,7 +51,7 @@ def apply_fixes(
             files.setdefault(subject.text.name, (subject.text, []))[1].append(changes)
     contents: dict[str, str] = {}
     for name, (text, changes_of_fixes) in files.items():
-        content = _applied(text, changes_of_fixes, trusted=trusted)
+        content = _apply_compatible(text, changes_of_fixes, trusted=trusted)
         if content != text.content:
             contents[name] = ("\ufeff" if text.bom else "") + content
     return contents
@@ -62,7 +61,7 @@ def to_text_changes(subject: EditableDocument, fix: Fix) -> tuple[TextChange, ..
     """Return the changes of a fix; None if one of its edits cannot be applied."""
     changes = []
     for edit in fix.edits:
-        change = _change(subject, edit)
+        change = _to_change(subject, edit)
         if change is None:
             return None
         changes.append(change)
@@ -115,7 +114,7 @@ def _applicable_in_batch(
     return _applicable_in_batch(text, batch[:middle]) | _applicable_in_batch(text, batch[middle:])
 
 
-def _applied(
+def _apply_compatible(
     text: TextFile, changes_of_fixes: list[tuple[TextChange, ...]], *, trusted: bool
 ) -> str:
     """Return the text with all fixes, or with those that can be applied one after the other."""
@@ -192,11 +191,11 @@ def _overlap(left: TextChange, right: TextChange) -> bool:
     return (left.start < right.end and right.start < left.end) or left[:2] == right[:2]
 
 
-def _change(subject: EditableDocument, edit: Edit) -> TextChange | None:
+def _to_change(subject: EditableDocument, edit: Edit) -> TextChange | None:
     if any(character in edit.text for character in "\r\n"):
         return None
     if isinstance(edit, Insert):
-        return _insertion(subject, edit)
+        return _to_insertion(subject, edit)
     if isinstance(edit.where, Span):
         if edit.where.file != subject.text.name:
             return None
@@ -215,7 +214,7 @@ def _change(subject: EditableDocument, edit: Edit) -> TextChange | None:
     return TextChange(start, end, f" {edit.text}" if is_empty else edit.text)
 
 
-def _insertion(subject: EditableDocument, edit: Insert) -> TextChange | None:
+def _to_insertion(subject: EditableDocument, edit: Insert) -> TextChange | None:
     value = find_own_value(subject, edit.route)
     if value is None or isinstance(value.node, Scalar):
         return None
@@ -229,7 +228,7 @@ def _insertion(subject: EditableDocument, edit: Insert) -> TextChange | None:
 
 
 def _into_flow(node: Mapping | Sequence, member: str) -> TextChange:
-    last = _last(node)
+    last = _last_item(node)
     if last is None:
         return TextChange(node.start + 1, node.start + 1, member)
     return TextChange(last.end, last.end, f", {member}")
@@ -249,7 +248,7 @@ def _into_block(node: Mapping | Sequence, text: TextFile, member: str) -> TextCh
 def _keeps_blank_lines(item: Item | None) -> bool:
     """Return whether an item ends with a `|+` scalar, which includes the blank lines after it."""
     while isinstance(item, Mapping | Sequence):
-        item = _last(item)
+        item = _last_item(item)
     return (
         isinstance(item, Scalar)
         and item.style in ("|", ">")
@@ -257,6 +256,6 @@ def _keeps_blank_lines(item: Item | None) -> bool:
     )
 
 
-def _last(node: Mapping | Sequence) -> Item | None:
+def _last_item(node: Mapping | Sequence) -> Item | None:
     items = [entry.value for entry in node.entries] if isinstance(node, Mapping) else node.items
     return items[-1] if items else None

@@ -146,8 +146,6 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     ),
 )
 
-_BY_NAME = {finding.name: finding for finding in FINDING_KINDS}
-
 
 def make_finding(
     name: str,
@@ -160,7 +158,7 @@ def make_finding(
     fix: Fix | None = None,
 ) -> Diagnostic:
     """Return a diagnostic of a named kind; its texts are escaped and secrets redacted."""
-    kind = _BY_NAME[name]
+    kind = next(kind for kind in FINDING_KINDS if kind.name == name)
     related = tuple(RelatedLocation(other.where, _clean(other.text)) for other in related)
     return Diagnostic(
         kind.id,

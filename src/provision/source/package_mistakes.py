@@ -7,8 +7,7 @@ import re
 from provision.diagnostics import Diagnostic, Route, RouteLocation
 from provision.source.document import Source
 from provision.source.findings import make_finding
-from provision.source.nodes import Mapping, Scalar
-from provision.source.value_tree import LocatedValue
+from provision.source.nodes import LocatedValue, Mapping, Scalar
 from provision.source.vocabulary import KEY_EXAMPLES, format_route
 from provision.source.yaml_scalars import quote_scalar
 from provision.spec import Package
@@ -40,14 +39,14 @@ def find_package_mistakes(source: Source) -> tuple[list[Diagnostic], frozenset[R
             "wrong-type",
             f"{format_route(route)} {message}",
             RouteLocation(route),
-            hint=f"write {quote_scalar(_requirement(str(name), version))}",
+            hint=f"write {quote_scalar(_to_requirement(str(name), version))}",
         )
     return list(findings.values()), frozenset(findings)
 
 
 def _mapping_finding(packages: LocatedValue) -> Diagnostic:
     requirements = [
-        quote_scalar(_requirement(str(name), item))
+        quote_scalar(_to_requirement(str(name), item))
         for name, item in list(packages.children.items())[:_MAX_LISTED]
         if isinstance(item.node, Scalar)
     ]
@@ -59,7 +58,7 @@ def _mapping_finding(packages: LocatedValue) -> Diagnostic:
     return make_finding("wrong-type", message, RouteLocation(_ROUTE), hint=hint)
 
 
-def _requirement(name: str, version: LocatedValue) -> str:
+def _to_requirement(name: str, version: LocatedValue) -> str:
     text = ""
     if isinstance(version.node, Scalar) and version.node.resolved is not None:
         text = version.node.value

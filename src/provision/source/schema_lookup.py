@@ -24,7 +24,7 @@ def keys_at(route: Route, data: dict[str, Any], registry: Registry) -> tuple[str
         kind = registry.find(data["targets"][route[1]].get("kind"))
         annotation, route = kind and kind.model, route[2:]
     for part in route:
-        annotation = _inner(annotation, part)
+        annotation = _member_annotation(annotation, part)
     model = _as_model(_without_none(annotation))
     return () if model is None else tuple(model.model_fields)
 
@@ -42,7 +42,7 @@ def find_key_parent(key: str, registry: Registry) -> str | None:
     return None
 
 
-def _inner(annotation: Any, part: str | int) -> Any:
+def _member_annotation(annotation: Any, part: str | int) -> Any:
     annotation = _without_none(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is dict:
@@ -62,7 +62,7 @@ def _as_model(annotation: Any) -> type[BaseModel] | None:
 
 
 def _without_none(annotation: Any) -> Any:
-    """Return the one other member of an optional annotation, without its metadata."""
+    """Return the only other member of an optional annotation, without its metadata."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) not in _UNION:

@@ -42,7 +42,6 @@ _NUMBERS = {
     "int_type": re.compile(r"-?(0|[1-9][0-9]{0,17})"),
     "float_type": re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"),
 }
-_CHOICES = ("literal_error", "enum", "union_tag_invalid")
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -51,27 +50,19 @@ _BOUNDS = {
     "too_short": ("min_length", "at least as many entries as"),
     "too_long": ("max_length", "at most as many entries as"),
 }
-_BOOLEAN_WORDS = {
-    "yes": "true",
-    "on": "true",
-    "y": "true",
-    "no": "false",
-    "off": "false",
-    "n": "false",
-    "true": "true",
-    "false": "false",
-}
+_TRUE_WORDS = ("yes", "on", "y", "true")
+_FALSE_WORDS = ("no", "off", "n", "false")
 
 
 def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     """Return the finding for an error; `quotes` is the result of `find_unquoted_scalars`."""
     match problem.type:
         case "missing" | "union_tag_not_found":
-            return _missing(problem)
+            return _explain_missing(problem)
         case "extra_forbidden":
-            return _unknown(problem)
+            return _explain_unknown_key(problem)
         case "string_pattern_mismatch":
-            return _format(problem)
+            return _explain_format(problem)
         case "secret_literal":
             return make_finding(
                 "secret-written-out",
@@ -80,21 +71,18 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
                 why=problem.message,
                 hint=f"write it as in: {KEY_EXAMPLES['secrets']}",
             )
-        case kind if kind in _CHOICES:
-            return _choice(problem)
+        case "literal_error" | "enum" | "union_tag_invalid":
+            return _explain_choice(problem)
         case kind if kind in _BOUNDS:
-            return _bound(problem)
+            return _explain_bound(problem)
         case kind if kind in _EXPECTED_TYPES:
-            return _type(problem, quotes)
+            return _explain_type(problem, quotes)
         case _:
-            return make_finding(
-                "bad-format",
-                f"{problem.name}{problem.quoted_value}: {problem.message}",
-                problem.where,
-            )
+            message = f"{problem.name}{problem.quoted_value}: {problem.message}"
+            return make_finding("bad-format", message, problem.where)
 
 
-def _missing(problem: LocatedError) -> Diagnostic:
+def _explain_missing(problem: LocatedError) -> Diagnostic:
     key = "kind" if problem.type == "union_tag_not_found" else str(problem.rest[0])
     parent = f"under {problem.name}" if problem.route else "in the spec"
     example = KEY_EXAMPLES.get(key) or _EXAMPLES.get(key, key + ": ...")
@@ -120,7 +108,7 @@ _EXAMPLES = {
 }
 
 
-def _unknown(problem: LocatedError) -> Diagnostic:
+def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
     key, route = str(problem.route[-1]), problem.route[:-1]
     known = keys_at(route, problem.data, problem.registry)
     if KEY_SYNONYMS.get(key) in known:
@@ -134,7 +122,10 @@ def _unknown(problem: LocatedError) -> Diagnostic:
         hint = f"`{key}` stands " + (f"under {parent}" if parent else "at the top of the spec")
     elif near:
         hint = f"did you mean {_join_with_or(near)}?"
-        fix = _rename(problem, near, where, key)
+        tree = problem.source.tree
+        siblings = tree.find(route) if tree else None
+        if siblings is None or near[0] not in siblings.children:
+            fix = _suggested_fix(near, key, "rename it to", where)
     else:
         hint = "there are: " + ", ".join(known)
     level = f"under {format_route(route)}" if route else "at the top of a spec"
@@ -147,21 +138,19 @@ def _is_same_word(near: tuple[str, ...], text: str) -> bool:
     return bool(near) and normalize_word(near[0]) == normalize_word(text)
 
 
-def _rename(
-    problem: LocatedError, near: tuple[str, ...], where: RouteLocation, key: str
+def _suggested_fix(
+    near: tuple[str, ...], text: str, title: str, where: RouteLocation
 ) -> Fix | None:
-    is_same_word = _is_same_word(near, key)
-    tree = problem.source.tree
-    parent = tree.find(problem.route[:-1]) if tree else None
-    if len(near) > 1 and not is_same_word:
-        return None
-    if parent is not None and near[0] in parent.children:
+    """Return the fix that writes the nearest word, None if there is a choice of several."""
+    is_same_word = _is_same_word(near, text)
+    if not near or (len(near) > 1 and not is_same_word):
         return None
     applicability = Applicability.SAFE if is_same_word else Applicability.UNSAFE
-    return Fix(f"rename it to {near[0]}", (Replace(where, near[0]),), applicability)
+    edit = Replace(where, format_scalar(near[0]))
+    return Fix(f"{title} {near[0]}", (edit,), applicability)
 
 
-def _choice(problem: LocatedError) -> Diagnostic:
+def _explain_choice(problem: LocatedError) -> Diagnostic:
     where, value, route = problem.where, problem.value, problem.route
     expected = str(problem.context.get("expected_tags") or problem.context.get("expected", ""))
     choices = tuple(re.findall(r"'([^']*)'", expected))
@@ -184,16 +173,11 @@ def _choice(problem: LocatedError) -> Diagnostic:
         hint = f"choose from {', '.join(listed)}"
         if near:
             hint = f"did you mean {_join_with_or(near)}? {hint}"
-    fix = None
-    is_same_word = _is_same_word(near, text or "")
-    if near and text is not None and (len(near) == 1 or is_same_word):
-        applicability = Applicability.SAFE if is_same_word else Applicability.UNSAFE
-        edit = Replace(where, format_scalar(near[0]))
-        fix = Fix(f"write {near[0]}", (edit,), applicability)
+    fix = _suggested_fix(near, text, "write", where) if text is not None else None
     return make_finding("not-a-choice", message, where, hint=hint, fix=fix)
 
 
-def _format(problem: LocatedError) -> Diagnostic:
+def _explain_format(problem: LocatedError) -> Diagnostic:
     pattern = str(problem.context["pattern"])
     description, example = FORMAT_DESCRIPTIONS.get(pattern, ("written another way", ""))
     hint = f"as in: {example}"
@@ -212,7 +196,7 @@ def _format(problem: LocatedError) -> Diagnostic:
     return make_finding("bad-format", message, problem.where, hint=hint, fix=fix)
 
 
-def _bound(problem: LocatedError) -> Diagnostic:
+def _explain_bound(problem: LocatedError) -> Diagnostic:
     name, relation = _BOUNDS[problem.type]
     subject = f"{problem.name}{problem.quoted_value}"
     if isinstance(problem.value, dict | list):
@@ -222,14 +206,14 @@ def _bound(problem: LocatedError) -> Diagnostic:
     return make_finding("out-of-range", message, problem.where)
 
 
-def _type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
+def _explain_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     value, expected = problem.value, _EXPECTED_TYPES[problem.type]
     if problem.type == "model_type" and problem.route[0] in ("gpu", "packages", "conda_packages"):
         expected = "a text or a mapping"
     if problem.type == STRING_TYPE and isinstance(value, bool | int | float):
-        return _type_lost(problem, quotes)
+        return _explain_lost_type(problem, quotes)
     hint = f"write {expected}"
-    fix = _retyped(problem)
+    fix = _retype_fix(problem)
     if fix:
         hint = fix.title
     elif example := _key_example(problem):
@@ -239,7 +223,7 @@ def _type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     return make_finding("wrong-type", message, problem.where, hint=hint, fix=fix)
 
 
-def _type_lost(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
+def _explain_lost_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     """Return the finding for a number or boolean in place of text.
 
     The fix quotes the author's own text, in which 3.10 is not 3.1.
@@ -264,7 +248,7 @@ def _type_lost(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic
     return make_finding("types-lost", message, problem.where, why=why, hint=hint, fix=fix)
 
 
-def _retyped(problem: LocatedError) -> Fix | None:
+def _retype_fix(problem: LocatedError) -> Fix | None:
     """Return the fix for a value of the wrong YAML type.
 
     Such a value is a quoted number or boolean, a yes or no, or a single value instead of a list.
@@ -276,7 +260,10 @@ def _retyped(problem: LocatedError) -> Fix | None:
     if problem.type in _NUMBERS:
         new = text if _NUMBERS[problem.type].fullmatch(text) else None
     elif problem.type == "bool_type":
-        new = _BOOLEAN_WORDS.get(text.lower())
+        if text.lower() in _TRUE_WORDS:
+            new = "true"
+        elif text.lower() in _FALSE_WORDS:
+            new = "false"
     elif problem.type == "list_type" and re.fullmatch(r"[^\s,\[\]{}]{1,200}", text):
         new = f"[{format_scalar(text)}]"
     if new is None:
@@ -295,5 +282,5 @@ def _key_example(problem: LocatedError) -> str:
     return next(filter(None, examples), "")
 
 
-def _join_with_or(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+def _join_with_or(choices: tuple[str, ...]) -> str:
+    return " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))

@@ -90,44 +90,29 @@ def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]
 
     Undecodable bytes become U+FFFD, so that the finding has a position.
     """
-    wide = _detect_wide_encoding(raw)
-    if wide:
+    wide = next((codec for mark, codec in _WIDE_MARKS if raw.startswith(mark)), None)
+    if wide is None:
+        # Without a mark, the zero bytes around the first ASCII character identify the encoding
+        # (YAML 1.2.2, section 5.2).
+        pattern = "".join("0" if byte == 0 else "x" for byte in raw[:4])
+        wide = _ZERO_BYTE_PATTERNS.get(pattern)
+    bom = raw.startswith(codecs.BOM_UTF8)
+    body = raw.removeprefix(codecs.BOM_UTF8)
+    offset, hint = 0, "save the file as UTF-8"
+    if wide is not None:
         text = to_text_file(name, raw.decode(wide, "replace").removeprefix("\ufeff"))
         message = f"the file is {wide[:6].upper()}, a spec is UTF-8"
-        return text, (
-            make_finding(
-                "encoding",
-                message,
-                text.span(0, 0),
-                hint=f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8",
-            ),
-        )
-    bom = raw.startswith(codecs.BOM_UTF8)
-    body = raw[3:] if bom else raw
-    try:
-        text = to_text_file(name, body.decode("utf-8"), bom=bom)
-    except UnicodeDecodeError as error:
-        text = to_text_file(name, body.decode("utf-8", "replace"), bom=bom)
-        offset = len(body[: error.start].decode("utf-8"))
-        message = f"byte 0x{body[error.start]:02x} is not UTF-8"
-        return text, (
-            make_finding(
-                "encoding",
-                message,
-                text.span(offset, offset + 1),
-                hint="save the file as UTF-8",
-            ),
-        )
-    return text, _find_control_character(text)
-
-
-def _detect_wide_encoding(raw: bytes) -> str | None:
-    for mark, codec in _WIDE_MARKS:
-        if raw.startswith(mark):
-            return codec
-    # Without a mark, the zero bytes around the first ASCII character identify the encoding (YAML
-    # 1.2.2, section 5.2).
-    return _ZERO_BYTE_PATTERNS.get("".join("0" if byte == 0 else "x" for byte in raw[:4]))
+        hint, end = f"save it as UTF-8, as in: iconv -f {wide[:6]} -t utf-8", 0
+    else:
+        try:
+            text = to_text_file(name, body.decode("utf-8"), bom=bom)
+        except UnicodeDecodeError as error:
+            text = to_text_file(name, body.decode("utf-8", "replace"), bom=bom)
+            offset = len(body[: error.start].decode("utf-8"))
+            message, end = f"byte 0x{body[error.start]:02x} is not UTF-8", offset + 1
+        else:
+            return text, _find_control_character(text)
+    return text, (make_finding("encoding", message, text.span(offset, end), hint=hint),)
 
 
 def _find_control_character(text: TextFile) -> tuple[Diagnostic, ...]:
@@ -146,11 +131,5 @@ def _find_control_character(text: TextFile) -> tuple[Diagnostic, ...]:
     message = f"U+{code:04X} may not stand in YAML"
     if code == 0:
         message += " (a NUL: is this a binary file?)"
-    return (
-        make_finding(
-            "control-character",
-            message,
-            text.span(*forbidden.span()),
-            hint="delete it, or write it as an escape in double quotes",
-        ),
-    )
+    hint = "delete it, or write it as an escape in double quotes"
+    return (make_finding("control-character", message, text.span(*forbidden.span()), hint=hint),)

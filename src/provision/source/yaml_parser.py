@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -69,26 +68,24 @@ def compose(text: TextFile) -> tuple[ParsedDocument, ...]:
     """
     composer = _Composer(text)
     documents: list[ParsedDocument] = []
+    stop: Diagnostic | None = None
     try:
-        for event in _events(text):
+        for event in yaml.parse(text.content, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.DocumentEndEvent):
                 documents.append(composer.finish_document())
             else:
                 composer.feed(event, len(documents))
-    except StopParsing as stop:
-        documents.append(ParsedDocument(None, (*composer.diagnostics, stop.diagnostic)))
+    except yaml.YAMLError as error:
+        stop = explain_yaml_error(text, error)
+    except StopParsing as error:
+        stop = error.diagnostic
+    if stop is not None:
+        documents.append(ParsedDocument(None, (*composer.diagnostics, stop)))
     if not documents:
         hint = "`provision init` writes a first spec"
         empty = make_finding("empty-document", "the file is empty", text.span(0, 0), hint=hint)
         documents.append(ParsedDocument(None, (empty,)))
     return tuple(documents)
-
-
-def _events(text: TextFile) -> Iterator[yaml.Event]:
-    try:
-        yield from yaml.parse(text.content, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        raise StopParsing(explain_yaml_error(text, error)) from None
 
 
 class _Composer:

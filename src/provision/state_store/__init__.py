@@ -1,4 +1,4 @@
-"""Where the ledger is kept."""
+"""The storage of the ledger."""
 
 from provision.state_store.local import LocalStore
 

@@ -1,6 +1,6 @@
 """Reads from git's index whether a folder is tracked.
 
-Starting git would run what the configuration of a foreign repository says.
+Starting git would run commands from the configuration of a foreign repository.
 """
 
 from __future__ import annotations
@@ -25,14 +25,11 @@ def is_tracked_by_git(folder: Path) -> bool:
     folder = folder.parent.resolve() / folder.name
     for parent in folder.parents:
         if (parent / ".git").exists():
-            inside = (
-                os.fsencode(folder.relative_to(parent)).lower() + b"/"
-            )  # file systems may ignore case
+            # File systems may ignore case.
+            inside = os.fsencode(folder.relative_to(parent)).lower() + b"/"
             try:
-                return any(
-                    name.lower().startswith(inside)
-                    for name in read_tracked_names(_index_of(parent / ".git"))
-                )
+                names = read_tracked_names(_index_of(parent / ".git"))
+                return any(name.lower().startswith(inside) for name in names)
             except (OSError, ValueError, struct.error, IndexError):
                 return False
     return False
@@ -44,12 +41,8 @@ def _index_of(git: Path) -> bytes:
     In a worktree or submodule, `.git` is a file that names the folder.
     """
     if git.is_file():
-        git = (
-            git.parent
-            / git.read_text(encoding="utf-8", errors="surrogateescape")
-            .removeprefix("gitdir:")
-            .strip()
-        )
+        text = git.read_text(encoding="utf-8", errors="surrogateescape")
+        git = git.parent / text.removeprefix("gitdir:").strip()
     with (git / "index").open("rb") as file:
         return file.read(_MAX_BYTES)
 
@@ -74,27 +67,27 @@ def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
     magic, version, count = _HEADER.unpack_from(index)
     if magic != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("no index of git")
-    context, before = _HEADER.size, b""
+    offset, before = _HEADER.size, b""
     for _ in range(count):
-        start = context
-        (flags,) = struct.unpack_from(">H", index, context + _FIXED + digest)
-        context += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
+        start = offset
+        (flags,) = struct.unpack_from(">H", index, offset + _FIXED + digest)
+        offset += _FIXED + digest + (4 if version >= 3 and flags & _EXTENDED else 2)
         kept = b""
         if version == 4:
-            cut, context = _number(index, context)
+            cut, offset = _number(index, offset)
             kept = before[: len(before) - cut]
-        end = index.index(b"\0", context)
-        before = kept + index[context:end]
+        end = index.index(b"\0", offset)
+        before = kept + index[offset:end]
         if len(before) != flags & _NAME_LENGTH and len(before) < _NAME_LENGTH:
             raise ValueError("a name of another length")
-        context = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
+        offset = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         yield before
 
 
-def _number(index: bytes, context: int) -> tuple[int, int]:
+def _number(index: bytes, offset: int) -> tuple[int, int]:
     """Return a number of variable width, and the offset behind it."""
-    value = index[context] & 0x7F
-    while index[context] & 0x80:
-        context += 1
-        value = ((value + 1) << 7) | (index[context] & 0x7F)
-    return value, context + 1
+    value = index[offset] & 0x7F
+    while index[offset] & 0x80:
+        offset += 1
+        value = ((value + 1) << 7) | (index[offset] & 0x7F)
+    return value, offset + 1

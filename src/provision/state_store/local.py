@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,21 +18,30 @@ from typing import Any
 
 from provision.adapters.logs import open_state_log
 from provision.effects.local import MakeFolder, WriteFile
-from provision.effects.system import ProgressCallback, System
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, StateError
-from provision.plan import Intent
-from provision.state import Ledger, State, StateRecord, create_empty_state, dumps, loads
-from provision.state_store.binding import explain_foreign_binding, read_current_binding
+from provision.plan import REQUESTED_AT, Intent
+from provision.state import (
+    Ledger,
+    State,
+    StateBinding,
+    StateRecord,
+    create_empty_state,
+    dumps,
+    loads,
+)
 from provision.state_store.git_index import is_tracked_by_git
 
 _LIMIT = 16 * 2**20
 _JOURNAL = "provision.journal/2"
 
+_MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
+"""machine-id(5): the same as long as a system is installed, another in each."""
+_MACHINE_ID_LIMIT = 4096
 _NOT_A_PLAIN_FILE_HINT = "it has to be a plain file of ours: look at it"
 _HINTS_BY_ERRNO = {
     errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and "
-    "its "
-    "lock into one",
+    "its lock into one",
     errno.EACCES: "check the owner and mode of that path",
     errno.ENOSPC: "free some space there",
 }
@@ -54,7 +66,7 @@ class LocalStore:
         path = self.folder / "state.json"
         if not self._system.exists(path):
             return create_empty_state(self._system.token())
-        return loads(self._system.read(path, _LIMIT).decode("utf-8", "replace"), str(path))
+        return loads(self._read(path), str(path))
 
     def save(self, state: State, *, expecting: int) -> None:
         """Save the state in one step; raise StateError if the saved serial is not `expecting`."""
@@ -67,10 +79,8 @@ class LocalStore:
                 hint="run the command again",
             )
         binding = state.binding or read_current_binding(self.folder, self._system)
-        projects = {
-            *saved.projects,
-            *saved.recorded_projects,
-        }  # those of intents were saved meanwhile
+        # The projects of intents were saved meanwhile.
+        projects = {*saved.projects, *saved.recorded_projects}
         self._write(path, dumps(replace(state, binding=binding, projects=tuple(projects))))
 
     def bind(self, state: State) -> State:
@@ -92,9 +102,7 @@ class LocalStore:
     def open_intent(self, intent: Intent) -> None:
         """Write an intent to the journal, in place of an open one with the same key."""
         self._save_projects(intent.projects)
-        self._write_journal(
-            (*(one for one in self.read_intents() if one.key != intent.key), intent)
-        )
+        self._write_journal([*self._other_intents(intent), intent])
 
     def _save_projects(self, projects: set[str]) -> None:
         """Save projects in which an instance is requested.
@@ -110,7 +118,10 @@ class LocalStore:
 
     def close_intent(self, intent: Intent) -> None:
         """Close an intent: the state contains its result, or nothing is left of it."""
-        self._write_journal(tuple(one for one in self.read_intents() if one.key != intent.key))
+        self._write_journal(self._other_intents(intent))
+
+    def _other_intents(self, intent: Intent) -> list[Intent]:
+        return [other for other in self.read_intents() if other.key != intent.key]
 
     def read_intents(self) -> tuple[Intent, ...]:
         """Return the intents that no run has closed, oldest first.
@@ -119,24 +130,21 @@ class LocalStore:
             StateError: the journal is damaged, or of a newer version.
         """
         path = self.folder / "journal.json"
-        text = (
-            self._system.read(path, _LIMIT).decode("utf-8", "replace").strip()
-            if self._system.exists(path)
-            else ""
-        )
+        if not self._system.exists(path):
+            return ()
+        text = self._read(path).strip()
         if not text:
             return ()
         try:
             document = json.loads(text)
             if "schema" not in document:  # an older version: one intent
-                intent = _intent_of(document)
-                return (
-                    replace(intent, details=StateRecord({**intent.details, "asked": intent.began}))
-                    if intent.names
-                    else intent,
-                )
+                intent = _parse_intent(document)
+                if intent.names:
+                    details = StateRecord({**intent.details, REQUESTED_AT: intent.began})
+                    intent = replace(intent, details=details)
+                return (intent,)
             if document["schema"] == _JOURNAL:
-                return tuple(_intent_of(one) for one in document["intents"])
+                return tuple(map(_parse_intent, document["intents"]))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise StateError(
                 f"the journal {path} is damaged",
@@ -147,11 +155,13 @@ class LocalStore:
             hint="upgrade provision",
         )
 
-    def _write_journal(self, intents: tuple[Intent, ...]) -> None:
-        document = {"schema": _JOURNAL, "intents": [asdict(one) for one in intents]}
-        self._write(
-            self.folder / "journal.json", json.dumps(document, indent=1) + "\n" if intents else ""
-        )
+    def _write_journal(self, intents: list[Intent]) -> None:
+        document = {"schema": _JOURNAL, "intents": list(map(asdict, intents))}
+        text = json.dumps(document, indent=1) + "\n" if intents else ""
+        self._write(self.folder / "journal.json", text)
+
+    def _read(self, path: Path) -> str:
+        return self._system.read(path, _LIMIT).decode("utf-8", "replace")
 
     def load_ledger(self) -> Ledger:
         """Return the saved state with the open intents, and whether it was written here.
@@ -162,14 +172,11 @@ class LocalStore:
         """
         if self.folder.exists():
             _check_folder(self.folder)
-        state = self.load()
-        return Ledger(
-            state,
-            self.read_intents(),
-            explain_foreign_binding(state.binding, read_current_binding(self.folder, self._system))
-            if state.binding is not None
-            else "",
-        )
+        state, foreign_reason = self.load(), ""
+        if state.binding is not None:
+            here = read_current_binding(self.folder, self._system)
+            foreign_reason = explain_foreign_binding(state.binding, here)
+        return Ledger(state, self.read_intents(), foreign_reason)
 
     @contextmanager
     def exclusive(self, wait_s: float, progress: ProgressCallback) -> Iterator[None]:
@@ -233,10 +240,11 @@ class LocalStore:
             os.close(handle)
 
     def _prepare(self) -> None:
-        for context in (self.folder, *(self.folder / name for name in ("envs", "reports", "use"))):
-            if context.is_symlink():
+        for name in ("", "envs", "reports", "use"):
+            folder = self.folder / name
+            if folder.is_symlink():
                 raise StateError(
-                    f"{context} is a link",
+                    f"{folder} is a link",
                     why="what is made and removed there could be anything elsewhere",
                     hint="remove the link",
                 )
@@ -281,25 +289,23 @@ def _restrict_permissions(folder: Path) -> None:
             folder.chmod(0o700)
 
 
-def _intent_of(document: dict[str, Any]) -> Intent:
+def _parse_intent(document: dict[str, Any]) -> Intent:
     """Return an intent from the journal.
 
     Raises ValueError, KeyError, TypeError or AttributeError for anything else.
     """
-    words = [document[name] for name in ("address", "part", "verb", "began")]
-    lists = [tuple(document["paths"]), tuple(document.get("names", ()))]
+    address, part, verb, began = (document[name] for name in ("address", "part", "verb", "began"))
+    paths, names = tuple(document["paths"]), tuple(document.get("names", ()))
     details = document.get("details", {})
-    if (
-        not all(isinstance(word, str) for word in (*words, *lists[0], *lists[1]))
-        or not isinstance(details, dict)
-        or "/" not in words[0]
-    ):
+    texts = (address, part, verb, began, *paths, *names)
+    are_texts = all(isinstance(text, str) for text in texts)
+    if not are_texts or not isinstance(details, dict) or "/" not in address:
         raise ValueError("a field of the wrong form")
-    return Intent(words[0], words[1], words[2], lists[0], words[3], lists[1], StateRecord(details))
+    return Intent(address, part, verb, paths, began, names, StateRecord(details))
 
 
 def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressCallback) -> None:
-    told = False
+    is_reported = False
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -311,9 +317,9 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressC
                     why=f"it holds {path}",
                     hint="wait for it, or use --lock-timeout",
                 ) from None
-            if not told:
+            if not is_reported:
                 progress(f"waiting for another provision ({holder})")
-                told = True
+                is_reported = True
             time.sleep(0.1)
         else:
             return
@@ -321,3 +327,52 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressC
 
 def _ignore_progress(_: str) -> None:
     return None
+
+
+def read_current_binding(folder: Path, reader: Reader) -> StateBinding:
+    """Return the binding of a state that is written into a folder now."""
+    about = folder.stat() if folder.exists() else None
+    inode = f"{about.st_dev}:{about.st_ino}" if about is not None else ""
+    return StateBinding(_machine(reader), os.path.realpath(folder), inode)
+
+
+def explain_foreign_binding(bound: StateBinding, here: StateBinding) -> str:
+    """Return why a bound state was made elsewhere; "" if it was made here.
+
+    On one machine a state belongs to its folder, even when that was moved or restored from a
+    backup. Without an identity of the machine (as in many containers),
+    path and inode of the folder have to agree.
+    """
+    if bound.machine != here.machine:
+        return f"it was written on another machine, in {bound.folder}"
+    same = (bound.folder == here.folder, bound.inode == here.inode)
+    if any(same) if here.machine else all(same):
+        return ""
+    return f"it was written in {bound.folder}, and this is {here.folder}"
+
+
+def _machine(reader: Reader) -> str:
+    """Return a digest of the identity of this machine; "" if it has none."""
+    for path in _MACHINE_IDS:
+        try:
+            text = reader.read(path, _MACHINE_ID_LIMIT).decode("ascii", "replace").strip()
+        except ExternalError:
+            continue
+        if len(text) == 32:
+            return _digest(text.encode())
+    return _digest(_hardware_uuid()) if sys.platform == "darwin" else ""
+
+
+def _hardware_uuid() -> bytes:
+    """Return the UUID of a macOS host (gethostuuid(2)); b"" if it is unknown."""
+    uuid, patience = ctypes.create_string_buffer(16), (ctypes.c_long * 2)(1, 0)
+    try:
+        failed = ctypes.CDLL(None).gethostuuid(uuid, patience)
+    except (AttributeError, OSError):
+        return b""
+    return b"" if failed else uuid.raw
+
+
+def _digest(identity: bytes) -> str:
+    # Not the id itself, which machine-id(5) calls confidential.
+    return hashlib.sha256(b"provision:" + identity).hexdigest()[:32] if identity else ""

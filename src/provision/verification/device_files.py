@@ -17,7 +17,7 @@ from provision.agent.probe.own_code import CORE_MODULES, digest_of_sources
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
-from provision.lock.conda_names import conda_provided_versions, to_index_name
+from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.spec import Model, Spec, Training, parse_duration, parse_parameter_count, parse_size
 from provision.target_facts import build_workload
 
@@ -104,7 +104,7 @@ def expectations_of(
         prefix: The folder of the environment on the device.
     """
     declared = spec.targets[target]
-    from_conda = conda_provided_versions(lock, environment, spec)
+    from_conda = conda_provided_versions(lock, environment, spec) if lock.conda else {}
     versions = {**lock.versions(environment), **from_conda}
     target_block = {"name": target, "kind": declared.kind}
     if manager := getattr(declared, "manager", None):

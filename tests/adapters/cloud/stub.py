@@ -24,7 +24,7 @@ class Asked(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One answer; `cut`: the connection ends in the middle of the body, `drop`: before any of it."""  # noqa: E501
+    """One answer; `cut`: the connection ends in the body, `drop`: before any of it."""
 
     status: int = 200
     body: Any = None

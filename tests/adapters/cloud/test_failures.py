@@ -362,7 +362,8 @@ MET: Mapping[str, Met] = {
             403,
             "Compute Engine API has not been used in project 123 before or it is disabled. "
             "Enable it by visiting "
-            "https://console.developers.google.com/apis/api/compute.googleapis.com/overview?project=123 "  # noqa: E501
+            "https://console.developers.google.com/apis/api/compute.googleapis.com/overview"
+            "?project=123 "
             "then retry.",
         ),
         FailureScope.FATAL,

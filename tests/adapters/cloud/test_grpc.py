@@ -20,14 +20,14 @@ from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError
 from provision.adapters.google.instance_creation import create_instance
-from provision.adapters.google.notebooks import UnsupportedByGrpc
 from provision.adapters.google.notebooks_grpc import (
     GrpcNotebooks,
-    _to_message,
-    is_supported_by_grpc,
+    UnsupportedByGrpc,
+    to_message,
     to_rest_resource,
     to_rest_resource_lenient,
 )
+from provision.adapters.google.rest import RestClient
 from provision.effects.google import CreateInstance
 from provision.sandbox.api_errors import ApiError
 from provision.sandbox.discovery import find_discovery_document
@@ -63,7 +63,7 @@ def test_a_wrong_body_is_not(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("which", BODIES)
 def test_which_way_a_body_takes(which: str) -> None:
-    assert is_supported_by_grpc(BODIES[which]) is (which not in BEHIND)
+    assert (to_message(BODIES[which]) is None) is (which in BEHIND)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_which_way_a_body_takes(which: str) -> None:
     ],
 )
 def test_what_the_messages_lack_goes_over_rest(body: dict[str, Any]) -> None:
-    assert not is_supported_by_grpc(body)
+    assert to_message(body) is None
 
 
 @pytest.mark.parametrize("which", sorted(set(BODIES) - BEHIND))
 def test_a_body_is_the_same_after_a_way_through_messages(which: str) -> None:
-    assert to_rest_resource(_to_message(BODIES[which])) == BODIES[which]
+    assert to_rest_resource(to_message(BODIES[which])) == BODIES[which]
 
 
 def test_the_client_lags_behind_the_service_by_this() -> None:
@@ -207,10 +207,11 @@ def test_nobody_listens() -> None:
         "http://127.0.0.1:9",
         "http://127.0.0.1:9",
     )
+    policy = clock.pace(retry_limit_s=5)
+    rest = RestClient(AnonymousCredentials(), policy, loopback=True)
+    notebooks = GrpcNotebooks(rest, endpoints, policy)
     with pytest.raises(CloudError) as raised:
-        GrpcNotebooks(AnonymousCredentials(), endpoints, clock.pace(retry_limit_s=5)).get(
-            "projects/p/locations/z/instances/i"
-        )
+        notebooks.get("projects/p/locations/z/instances/i")
     assert raised.value.failure.kind == "unreachable"
     assert "the connection says: " in raised.value.why
     assert clock.waits
@@ -222,8 +223,10 @@ import json, sys
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.client import GoogleClient
 services = GoogleClient(Endpoints.from_addresses(json.loads(sys.argv[1])))
-print(json.dumps([list(services.instances("my-project")), sorted(name for name in sys.modules if name.startswith("google.cloud."))]))
-"""  # noqa: E501
+instances = list(services.instances("my-project"))
+modules = sorted(name for name in sys.modules if name.startswith("google.cloud."))
+print(json.dumps([instances, modules]))
+"""
     environment = {
         **os.environ,
         **dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:9"),

@@ -11,6 +11,7 @@ import pytest
 
 from provision.adapters.google.creation_attempts import InstanceNotCreated, format_attempts
 from provision.adapters.google.errors import CloudError
+from provision.adapters.google.notebooks import NotebooksApi
 from provision.errors import ExternalError
 from provision.sandbox.lifecycle import Delays
 from tests.adapters.cloud.conftest import BODIES, INSTANCE, PROJECT, REQUEST, ZONES, Begin, instance
@@ -415,9 +416,11 @@ def test_stop_start_and_delete_are_safe_to_repeat(begin: Begin) -> None:
 def test_a_name_that_would_lead_elsewhere_is_refused(begin: Begin, project: str) -> None:
     services = begin().services
     with pytest.raises(ExternalError, match="no name of a resource"):
-        services.notebooks_rest.get(f"projects/{project}/locations/us-central1-a/instances/i")
+        NotebooksApi(services.rest, "http://127.0.0.1:9").get(
+            f"projects/{project}/locations/us-central1-a/instances/i"
+        )
     with pytest.raises(ExternalError, match="no name of a resource"):
-        services.compute.quotas(project, "us-central1")
+        services.quotas(project, "us-central1")
 
 
 @pytest.mark.parametrize("which", BODIES)

@@ -84,7 +84,8 @@ OFF = Reply(
     {
         "error": {
             "code": 403,
-            "message": "Compute Engine API has not been used in project 1 before or it is disabled.",  # noqa: E501
+            "message": "Compute Engine API has not been used in project 1 before or it is "
+            "disabled.",
             "status": "PERMISSION_DENIED",
         }
     },
@@ -158,7 +159,7 @@ TOLD = """
 from provision.errors import ProvisionError
 from provision.adapters.google.client import GoogleClient
 try:
-    GoogleClient().credentials
+    GoogleClient().rest
 except ProvisionError as error:
     print(error.what, "|", error.why, "|", error.hint, "|", error.exit_code)
 """
@@ -225,7 +226,7 @@ sys.meta_path.insert(0, Gone())
 """
     )
     done = run(
-        program + TOLD.replace("GoogleClient().credentials", "GoogleClient().rest"),
+        program + TOLD.replace("GoogleClient().rest", "GoogleClient().rest"),
         tmp_path,
         GOOGLE_APPLICATION_CREDENTIALS=str(_key(tmp_path)),
     )
@@ -234,18 +235,20 @@ sys.meta_path.insert(0, Gone())
 
 LOADED = """
 import json, sys
-import provision.adapters.google.client, provision.adapters.google.errors, provision.adapters.google.instance_creation
-import provision.adapters.google.notebooks_grpc, provision.adapters.google.rest, provision.adapters.google.storage, provision.adapters.google.compute
+from provision.adapters.google import client, endpoints, errors, instance_creation
+from provision.adapters.google import notebooks_grpc, rest, storage
 before = sorted(sys.modules)
-services = provision.adapters.google.client.GoogleClient(provision.adapters.google.endpoints.Endpoints.from_addresses(json.loads(sys.argv[1])))
-labels = {"provision": "1", "provision-spec": "s", "provision-target": "t", "provision-lineage": "l"}
+addresses = endpoints.Endpoints.from_addresses(json.loads(sys.argv[1]))
+services = client.GoogleClient(addresses)
+labels = {"provision": "1", "provision-spec": "s"}
+labels |= {"provision-target": "t", "provision-lineage": "l"}
 body = {"labels": labels, "gceSetup": {"machineType": "e2-standard-4", "disablePublicIp": True}}
 from provision.effects.google import CreateInstance
 request = CreateInstance("my-project", ("us-central1-a",), "i", body, "r")
 operations = services.operations(lambda line: None)
-operations.delete(provision.adapters.google.instance_creation.create_instance(operations, request).name)
+operations.delete(instance_creation.create_instance(operations, request).name)
 print(json.dumps([before, sorted(sys.modules)]))
-"""  # noqa: E501
+"""
 
 
 def test_what_is_loaded(tmp_path: Path) -> None:

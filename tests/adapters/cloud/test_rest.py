@@ -14,7 +14,7 @@ from google.auth.credentials import AnonymousCredentials, Credentials
 from google.auth.exceptions import RefreshError
 
 from provision.adapters.google.errors import CloudError
-from provision.adapters.google.notebooks import RestNotebooks
+from provision.adapters.google.notebooks import NotebooksApi
 from provision.adapters.google.rest import RestClient
 from tests.adapters.cloud.conftest import INSTANCE, REQUEST, Clock, instance
 from tests.adapters.cloud.stub import Reply, answering
@@ -71,8 +71,8 @@ class Renewed(Credentials):  # type: ignore[misc]
         self.token = f"{CANARY}-{self.fetched}"
 
 
-def over(address: str, clock: Clock, given: Any = None) -> RestNotebooks:
-    return RestNotebooks(
+def over(address: str, clock: Clock, given: Any = None) -> NotebooksApi:
+    return NotebooksApi(
         RestClient(given or AnonymousCredentials(), clock.pace(), loopback=True), address
     )
 
@@ -98,7 +98,7 @@ def over(address: str, clock: Clock, given: Any = None) -> RestNotebooks:
     ],
 )
 def test_a_change_is_asked_again_with_the_same_words(
-    bad: Reply, call: Callable[[RestNotebooks], Any]
+    bad: Reply, call: Callable[[NotebooksApi], Any]
 ) -> None:
     clock = Clock()
     with answering(bad, bad, DONE) as (address, asked):
@@ -230,8 +230,9 @@ import json, sys
 from google.auth.credentials import AnonymousCredentials
 from provision.adapters.google.retry import RetryPolicy
 from provision.adapters.google.rest import RestClient
-print(json.dumps(RestClient(AnonymousCredentials(), RetryPolicy(), loopback=True).request_json("GET", sys.argv[1] + "/v2/x")))
-"""  # noqa: E501
+client = RestClient(AnonymousCredentials(), RetryPolicy(), loopback=True)
+print(json.dumps(client.request_json("GET", sys.argv[1] + "/v2/x")))
+"""
     environment = {
         **os.environ,
         **dict.fromkeys(

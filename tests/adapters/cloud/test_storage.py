@@ -1,4 +1,4 @@
-"""Objects in Cloud Storage: generations, conditions, lost answers, names that could lead elsewhere."""  # noqa: E501
+"""Objects in Cloud Storage: content, broken answers, names that could lead elsewhere."""
 
 from __future__ import annotations
 
@@ -60,47 +60,6 @@ def test_more_than_the_limit_is_refused(storage: Storage) -> None:
     assert storage.get(URI, 1000) == b"x" * 1000
     with pytest.raises(CloudError, match="longer than 999 bytes"):
         storage.get(URI, 999)
-
-
-def test_a_condition_keeps_what_somebody_else_wrote(storage: Storage) -> None:
-    first = storage.put(URI, b"one", if_generation=0)
-    with pytest.raises(CloudError) as raised:
-        storage.put(URI, b"two", if_generation=0)
-    assert raised.value.failure.kind == "changed"
-    second = storage.put(URI, b"two", if_generation=first.generation)
-    with pytest.raises(CloudError) as raised:
-        storage.delete(URI, if_generation=first.generation)
-    assert raised.value.failure.kind == "changed"
-    assert storage.delete(URI, if_generation=second.generation) is True
-
-
-def test_a_write_whose_answer_was_lost_is_not_taken_for_another(storage: Storage) -> None:
-    content = b"mine"
-    ours = {
-        "name": "x",
-        "generation": "7",
-        "size": "4",
-        "md5Hash": base64.b64encode(hashlib.md5(content).digest()).decode(),
-    }
-    moved = Reply(
-        412,
-        {
-            "error": {
-                "code": 412,
-                "message": "At least one of the pre-conditions you specified did not hold.",
-                "errors": [{"reason": "conditionNotMet"}],
-            }
-        },
-    )
-    with answering(Reply(503), moved, Reply(body=ours)) as (address, asked):
-        assert _of(address).put("gs://my-bucket/x", content, if_generation=3).generation == 7
-    assert [one.method for one in asked] == ["POST", "POST", "GET"]
-    with (
-        answering(moved, Reply(body={**ours, "md5Hash": "other"})) as (address, _),
-        pytest.raises(CloudError) as raised,
-    ):
-        _of(address).put("gs://my-bucket/x", content, if_generation=3)
-    assert raised.value.failure.kind == "changed"
 
 
 def test_content_that_arrives_broken_is_told() -> None:
@@ -165,8 +124,8 @@ def test_a_missing_role_names_the_bucket() -> None:
         {
             "error": {
                 "code": 403,
-                "message": "me@example.com does not have storage.objects.create access to the Google "  # noqa: E501
-                "Cloud Storage object.",
+                "message": "me@example.com does not have storage.objects.create access to the "
+                "Google Cloud Storage object.",
             }
         },
     )

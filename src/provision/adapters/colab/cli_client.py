@@ -2,7 +2,7 @@
 
 Observed with 0.7.5: a cell that raises ends with 0; --timeout of `exec` does not end a cell that
 prints nothing; a kernel that dies keeps `exec` waiting forever; an unknown GPU becomes an A100;
-unexpected errors are tracebacks. So every call has a limit of our own, and its exit code alone
+unexpected errors are tracebacks. So every call has our own limit, and its exit code alone
 decides nothing.
 """
 
@@ -22,12 +22,13 @@ from typing import NoReturn
 
 from provision.adapters import files, process
 from provision.adapters.google.report_polling import MAX_REPORT_BYTES
+from provision.agent.core.process import ProcessResult
 from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError, NetworkError
 from provision.sanitize import escape_line, redact
 
 CELL_FOLDER = "/content/provision"
-"""Where the cell keeps its files there. No part begins with a dot: Jupyter's file service hides
+"""The folder of the cell's files there. No part begins with a dot: Jupyter's file service hides
 such names.
 """
 _SIGN_IN = {
@@ -151,7 +152,7 @@ class ColabCli:
             self._raise_refusal(result, gpu)
 
     def run(self, session: str, cell: bytes, timeout_s: int, progress: ProgressCallback) -> bool:
-        """Run a cell and tell what it prints; returns whether it came to an end in time."""
+        """Run a cell, report what it prints, and return whether it ended in time."""
         path = self.folder / f"{session}.py"
         files.write(path, cell, 0o600)
         arguments = [
@@ -244,7 +245,7 @@ class ColabCli:
         finally:
             os.close(handle)
 
-    def _raise_refusal(self, result: process.ProcessResult, gpu: str) -> NoReturn:
+    def _raise_refusal(self, result: ProcessResult, gpu: str) -> NoReturn:
         """Raise what a request for a machine that was turned down means."""
         output, machine = result.stdout + result.stderr, f"a machine with {gpu or 'no GPU'}"
         if "Allocation refused" in output:
@@ -279,7 +280,7 @@ class ColabCli:
             hint=f"run the command again{self._unknown_sessions_note()}",
         )
 
-    def _not_signed_in(self, result: process.ProcessResult) -> ExternalError:
+    def _not_signed_in(self, result: ProcessResult) -> ExternalError:
         other_auth = next(name for name in _SIGN_IN if name != self.auth)
         hint = (
             f"sign in: {_SIGN_IN[self.auth]}\nor choose its other way with "
@@ -290,7 +291,7 @@ class ColabCli:
         )
 
     def _unknown_sessions_note(self) -> str:
-        """Return a sentence about runtimes of the account that no session here knows.
+        """Return a sentence about runtimes of the account without a session here.
 
         A request may have been granted although its answer was lost.
         """
@@ -303,11 +304,11 @@ class ColabCli:
             else ""
         )
 
-    def _call(self, timeout_s: float, *arguments: str) -> process.ProcessResult:
+    def _call(self, timeout_s: float, *arguments: str) -> ProcessResult:
         try:
             return process.capture(self._argv(*arguments), self.environment, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
-            return process.ProcessResult(-1, "", f"no answer within {timeout_s:.0f} s")
+            return ProcessResult(-1, "", f"no answer within {timeout_s:.0f} s")
         except OSError as error:
             raise ExternalError(
                 f"cannot start {self.program}",
@@ -351,7 +352,7 @@ def _progress_filter(progress: ProgressCallback) -> ProgressCallback:
     return is_reported
 
 
-def _error_line(result: process.ProcessResult) -> str:
+def _error_line(result: ProcessResult) -> str:
     """Return the error of the program: its own last line, else that of a traceback."""
     lines = [
         line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()

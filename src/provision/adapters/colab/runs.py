@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from provision.adapters import files
-from provision.adapters.google.report_polling import DeviceFailed, ReportUnavailable
+from provision.adapters.google.report_polling import DeviceFailed, ReportUnavailable, parse_message
 from provision.effects.colab import RunOnColab
 from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.sanitize import escape_line, redact
 
-_MAX_STATUS_BYTES = 64 * 2**10
 _RESTARTS = 2
 """Restarts of the kernel in one run: one is needed at most, as all is installed before it. Our
 choice.
 """
 _RELEASE_ATTEMPTS = 3
-"""How often giving back is tried. Our choice."""
+"""Attempts to release a runtime. Our choice."""
 _MANUAL_HINT = "or end it by hand: colab.research.google.com, Runtime > Manage sessions"
 _OUTCOMES = ("verified", "failed", "unverified", "restart-needed", "stopped", "error")
 
@@ -150,11 +149,9 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCa
         ended = runtimes.run(effect.session, effect.cell, effect.timeout_s, progress)
         status = _parse_status(runtimes.fetch(effect.session, "status.json"), effect.nonce)
         if not ended:
-            last = (
-                f"; its last stage: {escape_line(str(status['stage']))[:40]}"
-                if status.get("stage")
-                else ""
-            )
+            last = ""
+            if status.get("stage"):
+                last = f"; its last stage: {escape_line(str(status['stage']))[:40]}"
             raise ReportUnavailable(
                 "the cell did not end",
                 why=f"nothing came within {effect.timeout_s // 60} minutes{last}",
@@ -168,10 +165,8 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCa
                 why=_status_text(status, "message"),
                 hint="try `isolation: venv` at the target",
             )
-        progress(
-            "Colab: restarting the kernel "
-            f"({_status_text(status, 'message') or 'asked for by the cell'})"
-        )
+        reason = _status_text(status, "message") or "asked for by the cell"
+        progress(f"Colab: restarting the kernel ({reason})")
         runtimes.restart(effect.session)
     return _validate_report(effect, runtimes.fetch(effect.session, "report.json"), status)
 
@@ -204,38 +199,24 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
 
 
 def _report_missing(status: Mapping[str, Any]) -> ReportUnavailable:
-    stage, message, hint = (_status_text(status, key) for key in ("stage", "message", "hint"))
     if not status:
         return ReportUnavailable(
             "the cell left no report",
             why="no status of this run was found on the machine",
             hint="its own lines, above, say why",
         )
-    kind = (
-        DeviceFailed
-        if status.get("outcome") in ("failed", "stopped", "error")
-        else ReportUnavailable
-    )
-    return kind(
-        f"the cell stopped at stage {stage}",
-        why=message,
-        hint=hint or "correct the cause, then run the command again",
-    )
+    stage, message, hint = (_status_text(status, key) for key in ("stage", "message", "hint"))
+    has_failed = status["outcome"] in ("failed", "stopped", "error")
+    kind = DeviceFailed if has_failed else ReportUnavailable
+    hint = hint or "correct the cause, then run the command again"
+    return kind(f"the cell stopped at stage {stage}", why=message, hint=hint)
 
 
 def _parse_status(content: bytes | None, nonce: str) -> Mapping[str, Any]:
     """Return the status of the cell, {} if it is of another run or malformed."""
-    try:
-        document = json.loads(content) if content and len(content) <= _MAX_STATUS_BYTES else None
-    except (ValueError, RecursionError):
-        return {}
-    return (
-        document
-        if isinstance(document, dict)
-        and document.get("nonce") == nonce
-        and document.get("outcome") in _OUTCOMES
-        else {}
-    )
+    status = parse_message(content)
+    is_own = status.get("nonce") == nonce and status.get("outcome") in _OUTCOMES
+    return status if is_own else {}
 
 
 def _status_text(status: Mapping[str, Any], key: str) -> str:

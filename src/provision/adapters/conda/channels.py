@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from provision.adapters.files import user_cache_folder
 from provision.effects.conda import CondaChannel, CondaRecord
 from provision.errors import ExternalError, NetworkError
 from provision.sanitize import escape_control, redact
@@ -159,10 +160,7 @@ def open_gateway(
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
     """Return our own cache of channel files: the user's conda is never touched."""
-    root = environment.get("XDG_CACHE_HOME")
-    if not root:
-        root = str(Path(environment.get("HOME") or Path.home()) / ".cache")
-    return Path(root) / "provision" / "conda"
+    return user_cache_folder(environment) / "conda"
 
 
 def unreachable_error(output: str, urls: Mapping[str, str], *, offline: bool) -> NetworkError:

@@ -101,7 +101,7 @@ async def _download(record: CondaRecord, channel_url: str, client: Any, folder: 
     path.parent.mkdir(exist_ok=True)
     try:
         await download_to_path(client, f"{channel_url}{record.subdir}/{record.file}", path)
-    except RuntimeError as error:  # py-rattler 0.28 has no error of its own for this
+    except RuntimeError as error:  # py-rattler 0.28 has no class for this error
         variable = channel_override_variable(record.channel)
         raise NetworkError(
             "a conda package cannot be fetched",

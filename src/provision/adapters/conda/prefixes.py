@@ -28,7 +28,7 @@ from provision.sanitize import escape_control, redact
 def create_prefix(
     effect: CreateCondaPrefix, environment: Mapping[str, str], now: str, *, offline: bool = False
 ) -> None:
-    """Create a prefix of the locked files, which conda accepts as one of its own.
+    """Create a prefix of the locked files, which conda accepts as its own.
 
     Raises:
         LockError: a file is not the locked one.

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from provision.adapters import files
 from provision.adapters.process import capture
 from provision.effects.conda import CondaProgram, CreateCondaPrefix
 from provision.errors import ExternalError, LockError
@@ -19,14 +20,12 @@ from provision.sanitize import escape_control, redact
 PROGRAM_VARIABLE = "PROVISION_CONDA"
 """Names the program to use; `py-rattler` for the one in our own process."""
 PY_RATTLER = "py-rattler"
-_NAMED_BY = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
+_PROGRAM_VARIABLES = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
-_OF_PROJECTS = "makes environments of projects only, not of a list of files"
+_PIXI_LIMIT = "makes environments of projects only, not of a list of files"
 _TIMEOUT_S = 60
 _NOT_REGISTERED = {"CONDA_REGISTER_ENVS": "false"}
-"""Keeps a prefix out of conda's ~/.conda/environments.txt: it would stand there by a path with a
-digest, and every update would leave a line.
-"""
+"""Keeps a prefix out of conda's ~/.conda/environments.txt, where each update would add a line."""
 _ON_PATH = ("conda", "mamba", "micromamba")
 
 
@@ -43,16 +42,17 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
         return None
     if program_name := environment.get(PROGRAM_VARIABLE):
         return _program_from_variable(program_name, environment)
-    for variable, name in _NAMED_BY:
+    for variable, name in _PROGRAM_VARIABLES:
         path = Path(environment.get(variable) or os.devnull)
         if path.is_file() and os.access(path, os.X_OK):
-            return CondaProgram(_program_name(path, name), path, f"{variable} names it")
+            known_name = path.name if path.name in _ON_PATH else name
+            return CondaProgram(known_name, path, f"{variable} names it")
     for name in _ON_PATH:
         if program := shutil.which(name, path=environment.get("PATH")):
             return CondaProgram(name, Path(program), "it is on the PATH")
     reason = "no conda, mamba or micromamba was found"
     if pixi := shutil.which(_PIXI, path=environment.get("PATH")):
-        reason += f"; {pixi} {_OF_PROJECTS}; py-rattler is the library that it is built on"
+        reason += f"; {pixi} {_PIXI_LIMIT}; py-rattler is the library that it is built on"
     return CondaProgram(PY_RATTLER, None, reason)
 
 
@@ -73,26 +73,21 @@ def create_prefix_with_program(
         LockError: the prefix has other packages than the locked ones.
         ExternalError: the program failed.
     """
+    name = effect.program.name
+    lines = ["@EXPLICIT"]
+    for url, record in zip(urls, effect.records, strict=True):
+        lines.append(f"{url}#{record.md5}" if record.md5 else url)
     with tempfile.TemporaryDirectory(prefix="provision-") as folder:
         listed = Path(folder) / "explicit.txt"
-        with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            lines = (
-                f"{url}#{record.md5}" if record.md5 else url
-                for url, record in zip(urls, effect.records, strict=True)
-            )
-            file.write("\n".join(["@EXPLICIT", *lines]) + "\n")
-        result = capture(
-            create_arguments(effect.program, effect.path, listed, offline=offline),
-            _scrubbed(environment),
-        )
+        files.write(listed, "\n".join(lines) + "\n", 0o600)
+        argv = create_arguments(effect.program, effect.path, listed, offline=offline)
+        result = capture(argv, _without_active_environment(environment))
     if result.code != 0:
-        why = (
-            redact(escape_control((result.stderr.strip() or result.stdout.strip())[-2000:]))
-            or f"it ended with code {result.code} and said nothing"
-        )
-        hint = f"set {PROGRAM_VARIABLE}={PY_RATTLER} to have it made without {effect.program.name}"
+        output = redact(escape_control(result.output_tail[-2000:]))
         raise ExternalError(
-            f"{effect.program.name} could not make the environment", why=why, hint=hint
+            f"{name} could not make the environment",
+            why=output or f"it ended with code {result.code} and said nothing",
+            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER} to have it made without {name}",
         )
     _refuse_other_packages(effect)
 
@@ -101,7 +96,9 @@ def environment_folders(program: CondaProgram, environment: Mapping[str, str]) -
     """Return the folders in which the user's conda looks for environments, () if unknown."""
     try:
         argv = [str(program.path), "info", "--json"]
-        document = json.loads(capture(argv, _scrubbed(environment), timeout_s=_TIMEOUT_S).stdout)
+        document = json.loads(
+            capture(argv, _without_active_environment(environment), timeout_s=_TIMEOUT_S).stdout
+        )
     except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired):
         return ()
     if not isinstance(document, dict):
@@ -116,19 +113,12 @@ def create_arguments(
     program: CondaProgram, path: Path, listed: Path, *, offline: bool
 ) -> list[str]:
     """Return the command line that creates a prefix from a list of files without questions."""
-    options = ["--no-default-packages"] if program.name == "conda" else []
-    return [
-        str(program.path),
-        "create",
-        "--yes",
-        "--quiet",
-        *options,
-        *(["--offline"] if offline else []),
-        "--prefix",
-        str(path),
-        "--file",
-        str(listed),
-    ]
+    argv = [str(program.path), "create", "--yes", "--quiet"]
+    if program.name == "conda":
+        argv.append("--no-default-packages")
+    if offline:
+        argv.append("--offline")
+    return [*argv, "--prefix", str(path), "--file", str(listed)]
 
 
 def _program_from_variable(program_name: str, environment: Mapping[str, str]) -> CondaProgram:
@@ -144,26 +134,20 @@ def _program_from_variable(program_name: str, environment: Mapping[str, str]) ->
     if Path(path).stem == _PIXI:
         raise ExternalError(
             f"{PROGRAM_VARIABLE}={program_name} cannot make the environment",
-            why=f"pixi {_OF_PROJECTS}",
+            why=f"pixi {_PIXI_LIMIT}",
             hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or name a conda",
         )
-    return CondaProgram(
-        _program_name(Path(path), Path(path).name), Path(path), f"{PROGRAM_VARIABLE} names it"
-    )
+    return CondaProgram(Path(path).name, Path(path), f"{PROGRAM_VARIABLE} names it")
 
 
-def _program_name(path: Path, otherwise: str) -> str:
-    return path.name if path.name in _ON_PATH else otherwise
-
-
-def _scrubbed(environment: Mapping[str, str]) -> dict[str, str]:
+def _without_active_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's variables without those of the active environment."""
     active = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
-    return {
-        key: value
-        for key, value in environment.items()
-        if not key.startswith("PYTHON") and key not in active
-    } | _NOT_REGISTERED
+    kept = {key: value for key, value in environment.items() if key not in active}
+    for key in environment:
+        if key.startswith("PYTHON"):
+            del kept[key]
+    return kept | _NOT_REGISTERED
 
 
 def _refuse_other_packages(effect: CreateCondaPrefix) -> None:

@@ -13,20 +13,13 @@ from provision.adapters.conda.channels import (
     require_rattler,
     unreachable_error,
 )
-from provision.effects.conda import CondaMatchSpec, CondaRecord, CondaSolveRequest
+from provision.effects.conda import CONDA_SUBDIRS, CondaMatchSpec, CondaRecord, CondaSolveRequest
 from provision.errors import LockError, Unsatisfiable
 from provision.sanitize import escape_control, redact
 
 if TYPE_CHECKING:
     from rattler import Gateway, MatchSpec, RepoDataRecord
 
-SUBDIR_BY_PLATFORM = {
-    "linux-x86_64": "linux-64",
-    "linux-aarch64": "linux-aarch64",
-    "macos-arm64": "osx-arm64",
-    "windows-x86_64": "win-64",
-}
-"""Conda's name of each platform."""
 _MAX_ITEMS = 6
 _ARCHSPEC = {
     "linux-64": "x86_64",
@@ -106,7 +99,7 @@ async def _solve(
     request: CondaSolveRequest, urls: Mapping[str, str], gateway: Gateway
 ) -> tuple[CondaRecord, ...]:
     rattler = require_rattler()
-    subdir: Any = SUBDIR_BY_PLATFORM[request.platform]
+    subdir: Any = CONDA_SUBDIRS[request.platform]
     specs = [_to_match_spec(requirement, urls) for requirement in request.match_specs]
     listed = await gateway.query(
         list(urls.values()),

@@ -1,1 +1,1 @@
-"""The client of Google's services; everything of Google's is imported where it is used."""
+"""The client of Google's services; Google's packages are imported on first use."""

@@ -8,15 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError
+from provision.adapters.google.rest import RestClient, resource_path
 from provision.adapters.google.retry import LOOPBACK_POLICY, RetryPolicy
 
 if TYPE_CHECKING:
-    from provision.adapters.google.compute import ComputeApi
     from provision.adapters.google.instances import InstanceOperations
-    from provision.adapters.google.notebooks import NotebooksApi, RestNotebooks
-    from provision.adapters.google.rest import RestClient
+    from provision.adapters.google.notebooks import NotebooksApi
     from provision.adapters.google.storage import Storage
     from provision.effects.system import ProgressCallback
+
+_UNAVAILABLE_KINDS = (
+    "permission",
+    "refused",
+    "policy",
+    "api-disabled",
+    "act-as",
+    "project",
+    "billing",
+)
+"""Failures of a read that mean "unknown": the caller goes on without the value."""
+_CONSOLE_LENGTH = 65536
+_CONSOLE_PAGES = 32
 
 
 class GoogleClient:
@@ -40,39 +52,23 @@ class GoogleClient:
         """The zones that did not answer the last call of `instances`."""
 
     @cached_property
-    def credentials(self) -> Any:
-        """The credentials for these endpoints; raises CloudError."""
+    def rest(self) -> RestClient:
+        """The sender of REST calls; raises CloudError if there are no credentials."""
         from provision.adapters.google.credentials import load_credentials
 
-        return load_credentials(self._endpoints)
-
-    @cached_property
-    def rest(self) -> RestClient:
-        """The sender of REST calls."""
-        from provision.adapters.google.rest import RestClient
-
-        return RestClient(self.credentials, self.policy, loopback=self._endpoints.is_loopback)
-
-    @cached_property
-    def notebooks_rest(self) -> RestNotebooks:
-        """Notebooks v2 over REST."""
-        from provision.adapters.google.notebooks import RestNotebooks
-
-        return RestNotebooks(self.rest, self._endpoints.notebooks_rest)
+        credentials = load_credentials(self._endpoints)
+        return RestClient(credentials, self.policy, loopback=self._endpoints.is_loopback)
 
     @cached_property
     def notebooks(self) -> NotebooksApi:
         """Notebooks v2 over gRPC if its messages have every field, else over REST."""
-        from provision.adapters.google.notebooks import FallbackNotebooks
-        from provision.adapters.google.notebooks_grpc import GrpcNotebooks, is_supported_by_grpc
-
         if self._only_rest:
-            return self.notebooks_rest
-        return FallbackNotebooks(
-            self.notebooks_rest,
-            GrpcNotebooks(self.credentials, self._endpoints, self.policy),
-            is_supported_by_grpc,
-        )
+            from provision.adapters.google.notebooks import NotebooksApi
+
+            return NotebooksApi(self.rest, self._endpoints.notebooks_rest)
+        from provision.adapters.google.notebooks_grpc import GrpcNotebooks
+
+        return GrpcNotebooks(self.rest, self._endpoints, self.policy)
 
     @cached_property
     def storage(self) -> Storage:
@@ -80,13 +76,6 @@ class GoogleClient:
         from provision.adapters.google.storage import Storage
 
         return Storage(self.rest, self._endpoints.storage)
-
-    @cached_property
-    def compute(self) -> ComputeApi:
-        """Compute Engine, read-only."""
-        from provision.adapters.google.compute import ComputeApi
-
-        return ComputeApi(self.rest, self._endpoints.compute)
 
     def operations(self, progress: ProgressCallback) -> InstanceOperations:
         """Return the operations on instances, which report their progress."""
@@ -114,7 +103,7 @@ class GoogleClient:
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
         try:
-            return self.notebooks_rest.config(f"projects/{project}/locations/{zone}")
+            return self.notebooks.config(f"projects/{project}/locations/{zone}")
         except CloudError as error:
             if error.failure.kind in ("refused", "permission"):
                 return None
@@ -122,15 +111,44 @@ class GoogleClient:
 
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
         """See CloudReader."""
-        return self.compute.guest_attributes(name, namespace)
+        url = self._vm_url(name, "/getGuestAttributes")
+        try:
+            document = self.rest.get_or_none(url, {"queryPath": f"{namespace}/"})
+        except CloudError as error:
+            _raise_unless_unavailable(error)
+            return None
+        items = (document or {}).get("queryValue", {}).get("items", ())
+        return {
+            str(item.get("key", "")): str(item.get("value", ""))
+            for item in items
+            if item.get("namespace", namespace) == namespace
+        }
 
     def serial_output(self, name: str, start: int) -> tuple[str, int]:
-        """See CloudReader."""
-        return self.compute.serial_output(name, start)
+        """Return the text of the first serial port from a position on, and the next position.
+
+        ("", start) if it cannot be read.
+        """
+        query = {"port": "1", "start": str(start)}
+        try:
+            document = self.rest.get_or_none(self._vm_url(name, "/serialPort"), query) or {}
+        except CloudError as error:
+            _raise_unless_unavailable(error, "not-found")
+            document = {}
+        return str(document.get("contents", "")), int(document.get("next", start))
 
     def console(self, name: str) -> str:
-        """See CloudReader."""
-        return self.compute.console(name)
+        """See CloudReader; the last 64 KiB."""
+        text, position = "", 0
+        try:
+            for _ in range(_CONSOLE_PAGES):
+                page, position = self.serial_output(name, position)
+                text = (text + page)[-_CONSOLE_LENGTH:]
+                if not page:
+                    break
+        except CloudError:
+            return ""
+        return text
 
     def object(self, uri: str, limit: int) -> bytes | None:
         """See CloudReader."""
@@ -138,8 +156,33 @@ class GoogleClient:
 
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
-        return self.compute.quotas(project, region)
+        url = self._compute_url(f"projects/{project}/regions/{region}")
+        try:
+            document = self.rest.get_or_none(url)
+        except CloudError as error:
+            _raise_unless_unavailable(error)
+            return None
+        return None if document is None else tuple(document.get("quotas", ()))
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
-        return self.compute.accelerator_types(project, zone)
+        url = self._compute_url(f"projects/{project}/zones/{zone}/acceleratorTypes")
+        try:
+            pages = list(self.rest.pages(url))
+        except CloudError as error:
+            _raise_unless_unavailable(error, "not-found")
+            return None
+        return tuple(item for page in pages for item in page.get("items", ()))
+
+    def _compute_url(self, path: str) -> str:
+        return f"{self._endpoints.compute}/compute/v1/{resource_path(path)}"
+
+    def _vm_url(self, name: str, suffix: str) -> str:
+        """Return the address of the virtual machine of a Workbench instance."""
+        _, project, _, zone, _, instance = name.split("/")
+        return self._compute_url(f"projects/{project}/zones/{zone}/instances/{instance}") + suffix
+
+
+def _raise_unless_unavailable(error: CloudError, *more_kinds: str) -> None:
+    if error.failure.kind not in (*_UNAVAILABLE_KINDS, *more_kinds):
+        raise error

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from provision.adapters.google.endpoints import Endpoints
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope
+from provision.adapters.google.errors import CloudError, fatal_error
 from provision.adapters.google.http_adapter import timeout_adapter
 from provision.adapters.google.optional_import import import_optional
 from provision.sanitize import escape_control, redact
@@ -25,13 +25,18 @@ def load_credentials(endpoints: Endpoints) -> Any:
         return import_optional("google.auth.credentials").AnonymousCredentials()
     auth, exceptions = import_optional("google.auth"), import_optional("google.auth.exceptions")
     try:
-        # a missing quota project is told by the service where it matters, with the command that
-        # sets it
+        # The service reports a missing quota project when it matters, with the command that sets
+        # it.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             credentials, _ = auth.default(scopes=list(SCOPES))
     except exceptions.DefaultCredentialsError as error:
-        raise _missing_credentials(error) from error
+        hint = (
+            f"{_LOGIN}\nor set GOOGLE_APPLICATION_CREDENTIALS to the credentials file of a service "
+            "account"
+        )
+        what = "no credentials for Google Cloud were found"
+        raise fatal_error("no-credentials", what, _error_text(error), hint) from error
     except exceptions.GoogleAuthError as error:
         raise expired_credentials(error) from error
     return credentials
@@ -66,33 +71,10 @@ def expired_credentials(error: Exception) -> CloudError:
         f"{_LOGIN}\nfor a service account: a key or workload identity that still holds, named "
         "by GOOGLE_APPLICATION_CREDENTIALS"
     )
-    return CloudError(
-        CloudFailure(
-            FailureScope.FATAL,
-            "credentials",
-            "your Google Cloud credentials no longer hold",
-            _why(error),
-            hint,
-        )
-    )
+    what = "your Google Cloud credentials no longer hold"
+    return fatal_error("credentials", what, _error_text(error), hint)
 
 
-def _missing_credentials(error: Exception) -> CloudError:
-    hint = (
-        f"{_LOGIN}\nor set GOOGLE_APPLICATION_CREDENTIALS to the credentials file of a service "
-        "account"
-    )
-    return CloudError(
-        CloudFailure(
-            FailureScope.FATAL,
-            "no-credentials",
-            "no credentials for Google Cloud were found",
-            _why(error),
-            hint,
-        )
-    )
-
-
-def _why(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return the first line of google-auth's message; the rest may be a token server's answer."""
     return redact(escape_control(str(error.args[0] if error.args else error))).split("\n")[0][:300]

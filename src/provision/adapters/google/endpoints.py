@@ -24,13 +24,13 @@ class Endpoints(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether all of them are on this machine; then, and only then, no credentials are sent.
+        """True if all of them are on this machine; then, and only then, no credentials are sent.
 
         Raises:
             ValueError: they are mixed: credentials must never go to an address that is not
             Google's.
         """
-        here = {_local(address) for address in self}
+        here = {_is_local(address) for address in self}
         if here == {False} and all(
             urlsplit(address).scheme == "https" for address in self if "://" in address
         ):
@@ -40,7 +40,7 @@ class Endpoints(NamedTuple):
         raise ValueError("endpoints are either all on loopback, or all https")
 
 
-def _local(address: str) -> bool:
+def _is_local(address: str) -> bool:
     host = urlsplit(address if "://" in address else f"//{address}").hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 HintValues = Mapping[str, str]
-"""What a hint is filled with: the project, the groups of the pattern, the metadata of the
-ErrorInfo.
-"""
+"""Values for the templates: the project, the groups of the pattern, the ErrorInfo's metadata."""
 
 _ROLE_BY_PERMISSION = (
     ("notebooks.", "roles/notebooks.admin"),

@@ -21,7 +21,7 @@ _EXISTS = (
 
 ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     *IDENTITY_PATTERNS,
-    # How much there is.
+    # Quota and capacity.
     ErrorPattern(
         "throttled",
         "zone",
@@ -97,7 +97,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         (r"UNSUPPORTED_OPERATION", r"RESOURCE_NOT_READY"),
         ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_READY", "resourceNotReady"),
     ),
-    # What the organization allows.
+    # Policies of the organization.
     ErrorPattern(
         "policy",
         "fatal",
@@ -117,7 +117,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         ("conditionNotMet",),
         (9,),
     ),
-    # What was asked.
+    # The request.
     ErrorPattern(
         "protected",
         "fatal",
@@ -201,7 +201,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         ),
         ("CONSUMER_INVALID", "CONSUMER_SUSPENDED"),
     ),
-    # Who may.
+    # Permissions.
     ErrorPattern(
         "proxy",
         "fatal",
@@ -226,7 +226,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         ("IAM_PERMISSION_DENIED", "forbidden"),
         (7, 9, 3, 2),
     ),
-    # What passes.
+    # Temporary failures.
     ErrorPattern(
         "unreachable",
         "retry",

@@ -51,6 +51,11 @@ class CloudError(ExternalError):
         self.failure = failure
 
 
+def fatal_error(kind: str, what: str, why: str, hint: str) -> CloudError:
+    """Return the error for a failure that stays until a person changes something."""
+    return CloudError(CloudFailure(FailureScope.FATAL, kind, what, why, hint))
+
+
 def classify_error(error: ServiceError, project: str = "PROJECT") -> CloudFailure:
     """Return the meaning of a service's error; `project` is for the commands of its hint.
 
@@ -85,10 +90,8 @@ def _failure_from_pattern(
         for zone in re.split(r"[,\s]+", error.metadata.get("zonesAvailable", ""))
         if re.fullmatch(r"[a-z]+-[a-z]+[0-9]+-[a-z]", zone)
     )
-    values = {"project": project, "status": error.status}
-    for key, value in {**error.metadata, **groups}.items():
-        values[key] = _plain_value(value)
-    values["zones"] = ", ".join(zones)
+    values = {key: _plain_value(value) for key, value in {**error.metadata, **groups}.items()}
+    values = {"project": project, "status": error.status, **values, "zones": ", ".join(zones)}
     scope, what, hint = (
         template(values) if callable(template) else template
         for template in (pattern.scope, pattern.what, pattern.hint)
@@ -108,9 +111,7 @@ def _failure_from_pattern(
 
 def _code_text(error: ServiceError) -> str:
     number = f"HTTP {error.http}" if error.http else f"code {error.code}"
-    return ", ".join(
-        part for part in (f"{error.status}, {number}", _plain_value(error.reason)) if part
-    )
+    return ", ".join(filter(None, (error.status, number, _plain_value(error.reason))))
 
 
 def _plain_value(text: str) -> str:

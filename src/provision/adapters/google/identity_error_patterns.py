@@ -8,7 +8,6 @@ from provision.adapters.google.error_pattern import ErrorPattern
 _LOGIN = "gcloud auth application-default login"
 
 IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
-    # Who asks.
     ErrorPattern(
         "quota-project",
         "fatal",

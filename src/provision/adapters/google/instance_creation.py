@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from provision.adapters.google.creation_attempts import CreationAttempts, ZoneAttempt
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope
+from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, fatal_error
 from provision.adapters.google.instances import LINEAGE_LABEL, InstanceOperations, gcloud_command
 from provision.adapters.google.notebooks import RestResource
 from provision.adapters.google.operations import latest_operation, running_operation
@@ -32,7 +32,7 @@ _UNCERTAIN_KINDS = (
     "unreachable",
     "unavailable",
 )
-"""Failures after which an instance may still come up, or is not ours: nothing is deleted."""
+"""Failures after which an instance may still come up, or is another's: nothing is deleted."""
 
 
 class CreatedInstance(NamedTuple):
@@ -75,9 +75,8 @@ class _InstanceCreation:
             raise self._attempts.error(error.failure, remains="nothing was asked for") from error
         if existing_zone is not None:
             zones = [existing_zone, *(zone for zone in zones if zone != existing_zone)]
-        failure = CloudFailure(
-            FailureScope.FATAL, "no-zone", "no zone is named", "", "list zones under the target"
-        )
+        hint = "list zones under the target"
+        failure = fatal_error("no-zone", "no zone is named", "", hint).failure
         while zones:
             zone = zones.pop(0)
             try:
@@ -96,18 +95,18 @@ class _InstanceCreation:
             CloudError: an instance of another owner has this name.
         """
         for zone in self._request.zones:
-            instance = self._notebooks.get(self._name(zone))
+            instance = self._notebooks.get(self._full_name(zone))
             if instance is not None:
                 self._require_own(zone, instance)
                 return zone
         for zone in self._request.zones:
-            if running_operation(self._notebooks, self._name(zone)):
+            if running_operation(self._notebooks, self._full_name(zone)):
                 return zone
         return None
 
     def _create_in_zone(self, zone: str) -> CreatedInstance:
         self._may_hold_work = False
-        instance = self._notebooks.get(self._name(zone))
+        instance = self._notebooks.get(self._full_name(zone))
         tries = 0
         while instance is None:
             try:
@@ -125,11 +124,11 @@ class _InstanceCreation:
                 tries += 1
         if instance is not None:
             return self._adopt(zone, instance)
-        active = self._operations.await_active(self._name(zone))
-        return self._created(zone, active, "created", "it is ACTIVE")
+        active = self._operations.await_active(self._full_name(zone))
+        return self._finish_attempts(zone, active, "created", "it is ACTIVE")
 
     def _request_creation(self, zone: str, tries: int) -> None:
-        request, name = self._request, self._name(zone)
+        request, name = self._request, self._full_name(zone)
         self._progress(f"request: {request.instance} in {zone}")
         parent = name.partition("/instances/")[0]
         request_id = str(uuid5(_to_uuid(request.request), f"{zone}/{tries}"))
@@ -145,18 +144,24 @@ class _InstanceCreation:
 
     def _wait_until_visible(self, zone: str) -> RestResource:
         """Return an instance that the service reports as existing but does not list at once."""
-        name = self._name(zone)
+        name = self._full_name(zone)
         instance = poll_until(
             lambda: self._notebooks.get(name), self._policy, self._policy.visible_s
         )
         if instance is None:
-            raise CloudError(_not_visible(name, self._policy.visible_s))
+            hint = "run the same command again in a few minutes: it is looked for in every zone"
+            why = (
+                f"{name} exists already, says Google Cloud, and was not found in "
+                f"{self._policy.visible_s:.0f} seconds"
+            )
+            what = "an instance of this name exists that is not shown"
+            raise fatal_error("stuck", what, why, hint)
         self._require_own(zone, instance)
         return instance
 
     def _adopt(self, zone: str, instance: RestResource) -> CreatedInstance:
-        """Bring an existing instance of ours to what is requested now, and ACTIVE."""
-        name, state = self._name(zone), instance.get("state", "")
+        """Bring our existing instance to what is requested now, and ACTIVE."""
+        name, state = self._full_name(zone), instance.get("state", "")
         self._progress(f"adopt: {self._request.instance} is in {zone} already ({state})")
         if state != "ACTIVE" and (operation := latest_operation(self._notebooks, name)):
             # If its creation fails, it never ran and is an empty shell that can be deleted.
@@ -166,17 +171,23 @@ class _InstanceCreation:
                 self._operations.wait_for(operation)
         self._may_hold_work = True
         instance = self._notebooks.get(name) or instance
-        if _metadata(instance).get(_CREATION_KEY) != _metadata(self._request.body).get(
-            _CREATION_KEY
-        ):
-            raise CloudError(_created_differently(name))
+        requested = _metadata_of(self._request.body)
+        if _metadata_of(instance).get(_CREATION_KEY) != requested.get(_CREATION_KEY):
+            raise fatal_error(
+                "otherwise",
+                "the instance that is there was made from another spec",
+                f"{name} was made by an earlier run with another image, disk, account or network "
+                f"(its metadata key {_CREATION_KEY} says how)",
+                "run the same command again: the plan then compares it with the spec, and says "
+                "what is to be done",
+            )
         instance = self._rerun(name, instance)
-        return self._created(zone, instance, "adopted", "it is ours, from a run before")
+        return self._finish_attempts(zone, instance, "adopted", "it is ours, from a run before")
 
     def _rerun(self, name: str, instance: RestResource) -> RestResource:
         """Start the instance with the requested metadata: its program runs at each start."""
-        metadata = _metadata(self._request.body)
-        if metadata.get(_RUN_KEY) != _metadata(instance).get(_RUN_KEY):
+        metadata = _metadata_of(self._request.body)
+        if metadata.get(_RUN_KEY) != _metadata_of(instance).get(_RUN_KEY):
             if instance.get("state") != "STOPPED":
                 self._operations.start(name)
                 self._operations.stop(name)
@@ -196,38 +207,47 @@ class _InstanceCreation:
         """
         if self._may_hold_work or failure.kind in _UNCERTAIN_KINDS:
             stays = failure.kind not in ("foreign", "exists")
-            raise self._attempts.error(failure, left=self._name(zone) if stays else "")
+            raise self._attempts.error(failure, left=self._full_name(zone) if stays else "")
         try:
             self._remove(zone)
         except CloudError as error:
             why = f"{failure.why}\nand what it left could not be deleted: {error.what}"
-            raise self._attempts.error(replace(failure, why=why), left=self._name(zone)) from error
+            raise self._attempts.error(
+                replace(failure, why=why), left=self._full_name(zone)
+            ) from error
 
     def _remove(self, zone: str) -> None:
-        instance = self._notebooks.get(self._name(zone))
+        instance = self._notebooks.get(self._full_name(zone))
         if instance is not None and self._is_own(instance):
-            self._operations.delete(self._name(zone))
+            self._operations.delete(self._full_name(zone))
 
-    def _created(
+    def _finish_attempts(
         self, zone: str, instance: RestResource, outcome: str, why: str
     ) -> CreatedInstance:
         attempts = self._attempts.finish(zone, outcome, why)
-        return CreatedInstance(self._name(zone), zone, instance, attempts)
+        return CreatedInstance(self._full_name(zone), zone, instance, attempts)
 
     def _require_own(self, zone: str, instance: RestResource) -> None:
         if not self._is_own(instance):
-            raise CloudError(_foreign_instance(self._name(zone)))
+            name = self._full_name(zone)
+            raise fatal_error(
+                "foreign",
+                "an instance of this name exists that is not ours",
+                f"{name} does not carry the labels of this spec, target and state",
+                "it is not touched. Rename the spec file or the target, or delete it "
+                f"yourself:\n{gcloud_command('delete', name)}",
+            )
 
     def _is_own(self, instance: RestResource) -> bool:
         labels, own_labels = instance.get("labels", {}), self._request.body.get("labels", {})
         return all(key in labels and labels[key] == own_labels.get(key) for key in _OWNER_LABELS)
 
-    def _name(self, zone: str) -> str:
+    def _full_name(self, zone: str) -> str:
         request = self._request
         return f"projects/{request.project}/locations/{zone}/instances/{request.instance}"
 
 
-def _metadata(instance: RestResource) -> RestResource:
+def _metadata_of(instance: RestResource) -> RestResource:
     metadata: RestResource = instance.get("gceSetup", {}).get("metadata", {})
     return metadata
 
@@ -250,35 +270,3 @@ def _to_uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         return uuid5(NAMESPACE_URL, text)
-
-
-def _foreign_instance(name: str) -> CloudFailure:
-    hint = (
-        "it is not touched. Rename the spec file or the target, or delete it "
-        f"yourself:\n{gcloud_command('delete', name)}"
-    )
-    why = f"{name} does not carry the labels of this spec, target and state"
-    return CloudFailure(
-        FailureScope.FATAL, "foreign", "an instance of this name exists that is not ours", why, hint
-    )
-
-
-def _created_differently(name: str) -> CloudFailure:
-    hint = (
-        "run the same command again: the plan then compares it with the spec, and says what is "
-        "to be done"
-    )
-    why = (
-        f"{name} was made by an earlier run with another image, disk, account or network (its "
-        f"metadata key {_CREATION_KEY} says how)"
-    )
-    what = "the instance that is there was made from another spec"
-    return CloudFailure(FailureScope.FATAL, "otherwise", what, why, hint)
-
-
-def _not_visible(name: str, waited_s: float) -> CloudFailure:
-    hint = "run the same command again in a few minutes: it is looked for in every zone"
-    why = f"{name} exists already, says Google Cloud, and was not found in {waited_s:.0f} seconds"
-    return CloudFailure(
-        FailureScope.FATAL, "stuck", "an instance of this name exists that is not shown", why, hint
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, classify_error
+from provision.adapters.google.errors import CloudError, classify_error, fatal_error
 from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
 from provision.adapters.google.operations import running_operation, wait_for_operation
 from provision.adapters.google.retry import RetryPolicy, poll_until
@@ -66,14 +66,19 @@ class InstanceOperations:
             instance = self.notebooks.get(name)
             if instance is None:
                 if self.policy.clock() >= visible_until:
-                    raise CloudError(_missing_failure(name))
+                    raise _missing_error(name)
                 return None
             state = instance.get("state", "")
             if state != last_state:
                 last_state = state
                 self.progress(f"boot: {short_name} is {state or 'of an unknown state'}")
             if state in _ENDED_STATES:
-                raise CloudError(_ended_failure(name, state))
+                raise fatal_error(
+                    "ended",
+                    f"{short_name} is {state} instead of ACTIVE",
+                    "it was stopped or deleted while it booted",
+                    f"its log tells why: provision's own is in the bucket; {_inspect_hint(name)}",
+                )
             return instance if state == "ACTIVE" else None
 
         def heartbeat(waited: str) -> None:
@@ -81,7 +86,7 @@ class InstanceOperations:
 
         active = poll_until(get_active, self.policy, self.policy.boot_s, heartbeat)
         if active is None:
-            raise CloudError(_stuck_failure(name, last_state, self.console(name), self.policy))
+            raise _stuck_error(name, last_state, self.console(name), self.policy)
         return active
 
     def update(self, name: str, body: RestResource, mask: str) -> None:
@@ -127,22 +132,11 @@ class InstanceOperations:
             self.wait_for(self.notebooks.stop(name))
         elif operation := running_operation(self.notebooks, name):
             self.wait_for(operation)
-        stopped = poll_until(
-            lambda: self._get_existing(name).get("state") == "STOPPED" or None,
-            self.policy,
-            self.policy.boot_s,
-            lambda waited: self.progress(f"still stopping, {waited}"),
-        )
-        if stopped is None:
-            raise CloudError(
-                CloudFailure(
-                    FailureScope.FATAL,
-                    "stuck",
-                    f"{name} does not stop",
-                    f"asked for {self.policy.boot_s / 60:.0f} minutes",
-                    _inspect_hint(name),
-                )
-            )
+        if not self._wait_until(
+            lambda: self._get_existing(name).get("state") == "STOPPED", "stopping"
+        ):
+            why = f"asked for {self.policy.boot_s / 60:.0f} minutes"
+            raise fatal_error("stuck", f"{name} does not stop", why, _inspect_hint(name))
 
     def start(self, name: str) -> None:
         """Start an instance and wait until it is ACTIVE."""
@@ -158,7 +152,7 @@ class InstanceOperations:
         self.await_active(name)
 
     def delete(self, name: str, lineage: str | None = None) -> None:
-        """Delete an instance and wait until the service no longer knows it.
+        """Delete an instance and wait until the service no longer shows it.
 
         With a lineage, an instance that does not have its label is left alone.
         """
@@ -174,28 +168,24 @@ class InstanceOperations:
         operation = self.notebooks.delete(name, self.policy.new_uuid())
         if operation is not None:
             self.wait_for(operation)
-        deleted = poll_until(
-            lambda: self.notebooks.get(name) is None or None,
+        if not self._wait_until(lambda: self.notebooks.get(name) is None, "deleting"):
+            why = f"deleted, and asked for {self.policy.boot_s / 60:.0f} minutes"
+            hint = f"it may still cost money; delete it again:\n{gcloud_command('delete', name)}"
+            raise fatal_error("stuck", f"{name} is still there", why, hint)
+
+    def _wait_until(self, is_done: Callable[[], bool], action: str) -> bool:
+        done = poll_until(
+            lambda: is_done() or None,
             self.policy,
             self.policy.boot_s,
-            lambda waited: self.progress(f"still deleting, {waited}"),
+            lambda waited: self.progress(f"still {action}, {waited}"),
         )
-        if deleted is None:
-            command = gcloud_command("delete", name)
-            raise CloudError(
-                CloudFailure(
-                    FailureScope.FATAL,
-                    "stuck",
-                    f"{name} is still there",
-                    f"deleted, and asked for {self.policy.boot_s / 60:.0f} minutes",
-                    f"it may still cost money; delete it again:\n{command}",
-                )
-            )
+        return done is not None
 
     def _get_existing(self, name: str) -> RestResource:
         instance = self.notebooks.get(name)
         if instance is None:
-            raise CloudError(_missing_failure(name))
+            raise _missing_error(name)
         return instance
 
 
@@ -228,48 +218,34 @@ def _short_name(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-def _missing_failure(name: str) -> CloudFailure:
-    hint = (
-        "somebody deleted it, or it never came to be: run `provision plan` to see what would "
-        "be done"
-    )
-    return CloudFailure(
-        FailureScope.FATAL,
+def _missing_error(name: str) -> CloudError:
+    return fatal_error(
         "gone",
         f"there is no instance {_short_name(name)}",
         f"Google Cloud does not know {name}",
-        hint,
+        "somebody deleted it, or it never came to be: run `provision plan` to see what would "
+        "be done",
     )
 
 
-def _ended_failure(name: str, state: str) -> CloudFailure:
-    return CloudFailure(
-        FailureScope.FATAL,
-        "ended",
-        f"{_short_name(name)} is {state} instead of ACTIVE",
-        "it was stopped or deleted while it booted",
-        f"its log tells why: provision's own is in the bucket; {_inspect_hint(name)}",
-    )
-
-
-def _stuck_failure(name: str, state: str, console: str, policy: RetryPolicy) -> CloudFailure:
-    """Return the failure of an instance that stays inactive, with the cause on its console."""
+def _stuck_error(name: str, state: str, console: str, policy: RetryPolicy) -> CloudError:
+    """Return the error for an instance that stays inactive, with the cause on its console."""
     lines = [
         line.strip()[:300]
         for line in console.splitlines()
         if any(text in line for text in _CONSOLE_CAUSES)
-    ][-3:]
+    ]
     why = "the operation is done, yet the instance does not become ACTIVE"
     hint = _inspect_hint(name)
     if lines:
-        cause = classify_error(ServiceError(9, "\n".join(lines)))
-        shown = "\n".join(f"its console: {escape_line(redact(line))}" for line in lines)
-        why, hint = f"{cause.what}\n{shown}", f"{cause.hint}\n{hint}"
+        cause = classify_error(ServiceError(9, "\n".join(lines[-3:])))
+        shown = [f"its console: {escape_line(redact(line))}" for line in lines[-3:]]
+        why, hint = "\n".join([cause.what, *shown]), f"{cause.hint}\n{hint}"
     what = (
         f"{_short_name(name)} is still {state or 'not seen'} after "
         f"{policy.boot_s / 60:.0f} minutes, and it costs money"
     )
-    return CloudFailure(FailureScope.FATAL, "stuck", what, why, hint)
+    return fatal_error("stuck", what, why, hint)
 
 
 def _inspect_hint(name: str) -> str:

@@ -4,162 +4,144 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any
 
 from provision.adapters.google import credentials as identity
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError, classify_error
-from provision.adapters.google.notebooks import RestResource, UnsupportedByGrpc, to_snake_case
+from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
 from provision.adapters.google.optional_import import import_optional
-from provision.adapters.google.rest import project_from_name
+from provision.adapters.google.rest import RestClient, project_from_name
 from provision.adapters.google.retry import RetryPolicy, retry_call
 from provision.adapters.google.service_errors import ServiceError, parse_operation_error
 from provision.adapters.logs import log
 
-T = TypeVar("T")
+
+class UnsupportedByGrpc(Exception):
+    """The messages of the gRPC client lack a field or value."""
 
 
-def is_supported_by_grpc(body: RestResource) -> bool:
-    """Return whether the client's messages have every field and value of a body."""
-    try:
-        _to_message(body)
-    except import_optional("google.protobuf.json_format").ParseError:
-        return False
-    return True
+class GrpcNotebooks(NotebooksApi):
+    """Notebooks v2 over gRPC if its messages have every field, else over REST.
 
+    The gRPC client is behind the service: bodies that it cannot express and calls that it lacks go
+    over REST, and after it received something that it cannot name, reads do too. On loopback the
+    channel is plain, and no proxy is used.
+    """
 
-class GrpcNotebooks:
-    """Notebooks v2 over gRPC. On loopback the channel is plain, and no proxy is used."""
-
-    def __init__(self, credentials: Any, endpoints: Endpoints, policy: RetryPolicy) -> None:
-        self._credentials = credentials
+    def __init__(self, rest: RestClient, endpoints: Endpoints, policy: RetryPolicy) -> None:
+        super().__init__(rest, endpoints.notebooks_rest)
         self._policy = policy
-        self._v2 = import_optional("google.cloud.notebooks_v2")
+        self._is_outdated = False
+        options: dict[str, Any] = {
+            "credentials": rest.credentials,
+            "client_options": {"api_endpoint": endpoints.notebooks_grpc},
+        }
         if endpoints.is_loopback:
             channel = import_optional("grpc").insecure_channel(
                 endpoints.notebooks_grpc, options=[("grpc.enable_http_proxy", 0)]
             )
-            module = import_optional(
+            transports = import_optional(
                 "google.cloud.notebooks_v2.services.notebook_service.transports"
             )
-            self._client = self._v2.NotebookServiceClient(
-                transport=module.NotebookServiceGrpcTransport(channel=channel)
-            )
-        else:
-            self._client = self._v2.NotebookServiceClient(
-                credentials=credentials, client_options={"api_endpoint": endpoints.notebooks_grpc}
-            )
+            options = {"transport": transports.NotebookServiceGrpcTransport(channel=channel)}
+        v2 = import_optional("google.cloud.notebooks_v2")
+        self._client = v2.NotebookServiceClient(**options)
 
     def get(self, name: str) -> RestResource | None:
-        """See NotebooksApi; raises UnsupportedByGrpc too."""
-        message = self._call_or_none(
-            lambda: self._client.get_instance({"name": name}, timeout=self._policy.call_timeout_s),
-            name,
-        )
-        return None if message is None else to_rest_resource(message)
+        """See NotebooksApi."""
+        if not self._is_outdated:
+            try:
+                message = self._call_or_none(self._client.get_instance, name, {"name": name})
+                return None if message is None else to_rest_resource(message)
+            except UnsupportedByGrpc:
+                self._is_outdated = True
+        return super().get(name)
 
     def list(self, parent: str) -> tuple[tuple[RestResource, ...], tuple[str, ...]]:
-        """See NotebooksApi; raises UnsupportedByGrpc too."""
-        pages = self._call(
-            lambda: list(
-                self._client.list_instances(
-                    {"parent": parent}, timeout=self._policy.call_timeout_s
-                ).pages
-            ),
-            parent,
-        )
-        return tuple(to_rest_resource(item) for page in pages for item in page.instances), tuple(
-            sorted({zone for page in pages for zone in page.unreachable})
-        )
+        """See NotebooksApi."""
+
+        def list_pages(request: Any, timeout: float) -> Any:
+            return tuple(self._client.list_instances(request, timeout=timeout).pages)
+
+        if not self._is_outdated:
+            try:
+                pages = self._call(list_pages, parent, {"parent": parent})
+                instances = tuple(
+                    to_rest_resource(item) for page in pages for item in page.instances
+                )
+            except UnsupportedByGrpc:
+                self._is_outdated = True
+            else:
+                unreachable = {zone for page in pages for zone in page.unreachable}
+                return instances, tuple(sorted(unreachable))
+        return super().list(parent)
 
     def create(self, parent: str, instance: str, body: RestResource, request: str) -> RestResource:
         """See NotebooksApi."""
-        message = {
-            "parent": parent,
-            "instance_id": instance,
-            "instance": _to_message(body),
-            "request_id": request,
-        }
+        message = to_message(body)
+        if message is None:
+            return super().create(parent, instance, body, request)
+        fields = {"instance_id": instance, "instance": message, "request_id": request}
         return self._start_operation(
-            lambda: self._client.create_instance(message, timeout=self._policy.call_timeout_s),
-            parent,
+            self._client.create_instance, parent, {"parent": parent, **fields}
         )
 
     def update(self, name: str, body: RestResource, mask: str, request: str) -> RestResource:
         """See NotebooksApi."""
-        message = {
-            "instance": _to_message({**body, "name": name}),
-            "update_mask": {"paths": to_snake_case(mask).split(",")},
-            "request_id": request,
-        }
-        return self._start_operation(
-            lambda: self._client.update_instance(message, timeout=self._policy.call_timeout_s), name
-        )
+        message = to_message({**body, "name": name})
+        if message is None:
+            return super().update(name, body, mask, request)
+        paths = {"paths": to_snake_case(mask).split(",")}
+        fields = {"instance": message, "update_mask": paths, "request_id": request}
+        return self._start_operation(self._client.update_instance, name, fields)
 
     def delete(self, name: str, request: str) -> RestResource | None:
         """See NotebooksApi."""
-        message = self._call_or_none(
-            lambda: self._client.delete_instance(
-                {"name": name, "request_id": request}, timeout=self._policy.call_timeout_s
-            ),
-            name,
-        )
+        fields = {"name": name, "request_id": request}
+        message = self._call_or_none(self._client.delete_instance, name, fields)
         return None if message is None else _operation_to_rest(message.operation)
-
-    def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
-        """Raise UnsupportedByGrpc: this client lacks the call."""
-        raise UnsupportedByGrpc(f"resizeDisk of {disk} to {size_gb} GB: {name}")
 
     def stop(self, name: str) -> RestResource:
         """See NotebooksApi."""
-        return self._start_operation(
-            lambda: self._client.stop_instance({"name": name}, timeout=self._policy.call_timeout_s),
-            name,
-        )
+        return self._start_operation(self._client.stop_instance, name, {"name": name})
 
     def start(self, name: str) -> RestResource:
         """See NotebooksApi."""
-        return self._start_operation(
-            lambda: self._client.start_instance(
-                {"name": name}, timeout=self._policy.call_timeout_s
-            ),
-            name,
-        )
+        return self._start_operation(self._client.start_instance, name, {"name": name})
 
     def operation(self, name: str) -> RestResource | None:
         """See NotebooksApi."""
-        message = self._call_or_none(
-            lambda: self._client.get_operation({"name": name}, timeout=self._policy.call_timeout_s),
-            name,
-        )
+        message = self._call_or_none(self._client.get_operation, name, {"name": name})
         return None if message is None else _operation_to_rest(message)
 
     def operations(self, parent: str) -> tuple[RestResource, ...]:
         """See NotebooksApi; only the first page, which has the running operations."""
-        message = self._call(
-            lambda: self._client.list_operations(
-                {"name": parent}, timeout=self._policy.call_timeout_s
-            ),
-            parent,
-        )
+        message = self._call(self._client.list_operations, parent, {"name": parent})
         return tuple(_operation_to_rest(item) for item in message.operations)
 
-    def _start_operation(self, call: Callable[[], Any], name: str) -> RestResource:
-        return _operation_to_rest(self._call(call, name).operation)
+    def _start_operation(
+        self, call: Callable[..., Any], name: str, request: Mapping[str, Any]
+    ) -> RestResource:
+        return _operation_to_rest(self._call(call, name, request).operation)
 
-    def _call_or_none(self, call: Callable[[], T], name: str) -> T | None:
+    def _call_or_none(
+        self, call: Callable[..., Any], name: str, request: Mapping[str, Any]
+    ) -> Any | None:
         try:
-            return self._call(call, name)
+            return self._call(call, name, request)
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return None
             raise
 
-    def _call(self, call: Callable[[], T], name: str) -> T:
+    def _call(self, call: Callable[..., Any], name: str, request: Mapping[str, Any]) -> Any:
+        timeout_s = self._policy.call_timeout_s
         return retry_call(
-            lambda: _call_once(call, name),
+            lambda: _call_once(lambda: call(request, timeout=timeout_s), name),
             self._policy,
-            lambda: identity.refresh_token(self._credentials, self._policy.call_timeout_s),
+            lambda: identity.refresh_token(self._rest.credentials, timeout_s),
         )
 
 
@@ -169,8 +151,7 @@ def to_rest_resource(message: Any) -> RestResource:
     Raises:
         UnsupportedByGrpc: it has a value or field without a name in this client.
     """
-    raw = type(message).pb(message)
-    if _has_unknown_fields(raw):
+    if _has_unknown_fields(type(message).pb(message)):
         raise UnsupportedByGrpc
     return to_rest_resource_lenient(message)
 
@@ -186,10 +167,15 @@ def to_rest_resource_lenient(message: Any) -> RestResource:
     return document
 
 
-def _to_message(body: RestResource) -> Any:
+def to_message(body: RestResource) -> Any | None:
+    """Return a body as a message, None if the client's messages lack a field or value of it."""
     v2 = import_optional("google.cloud.notebooks_v2")
+    json_format = import_optional("google.protobuf.json_format")
     raw = v2.Instance.pb(v2.Instance())
-    import_optional("google.protobuf.json_format").ParseDict(dict(body), raw)
+    try:
+        json_format.ParseDict(dict(body), raw)
+    except json_format.ParseError:
+        return None
     return v2.Instance.wrap(raw)
 
 
@@ -198,15 +184,11 @@ def _has_unknown_fields(raw: Any) -> bool:
     if len(import_optional("google.protobuf.unknown_fields").UnknownFieldSet(raw)):
         return True
     for field, value in raw.ListFields():
-        each = _field_values(value)
-        if field.enum_type is not None and any(
-            number not in field.enum_type.values_by_number for number in each
-        ):
-            return True
-        if field.message_type is not None and any(
-            _has_unknown_fields(item) for item in each if hasattr(item, "ListFields")
-        ):
-            return True
+        for item in _field_values(value):
+            if field.enum_type is not None and item not in field.enum_type.values_by_number:
+                return True
+            if hasattr(item, "ListFields") and _has_unknown_fields(item):
+                return True
     return False
 
 
@@ -214,11 +196,8 @@ def _field_values(value: Any) -> list[Any]:
     """Return the values of a field: of a map, of a list, or the single one."""
     if isinstance(value, Mapping):
         return list(value.values())
-    return (
-        [value]
-        if isinstance(value, str | bytes | int | float) or hasattr(value, "ListFields")
-        else list(value)
-    )
+    is_single = isinstance(value, str | bytes | int | float) or hasattr(value, "ListFields")
+    return [value] if is_single else list(value)
 
 
 def _name_unknown_enums(document: Any, raw: Any) -> Any:
@@ -228,12 +207,9 @@ def _name_unknown_enums(document: Any, raw: Any) -> Any:
         if field.enum_type is not None and isinstance(written, int):
             document[field.json_name] = f"UNKNOWN_{written}"
         elif field.message_type is not None and not isinstance(value, Mapping):
-            for inner, item in zip(
-                written if isinstance(written, list) else [written],
-                _field_values(value),
-                strict=False,
-            ):
-                _name_unknown_enums(inner, item)
+            inner = written if isinstance(written, list) else [written]
+            for part, item in zip(inner, _field_values(value), strict=False):
+                _name_unknown_enums(part, item)
     return document
 
 
@@ -254,22 +230,20 @@ def _operation_to_rest(raw: Any) -> RestResource:
     return operation
 
 
-def _call_once(call: Callable[[], T], name: str) -> T:
-    exceptions, auth = (
-        import_optional("google.api_core.exceptions"),
-        import_optional("google.auth.exceptions"),
-    )
+def _call_once(call: Callable[[], Any], name: str) -> Any:
+    exceptions = import_optional("google.api_core.exceptions")
+    auth = import_optional("google.auth.exceptions")
     log.info("gRPC call on %s", name)
     try:
         return call()
     except exceptions.GoogleAPICallError as error:
-        raise CloudError(classify_error(_service_error(error), project_from_name(name))) from error
+        failure = classify_error(_service_error(error), project_from_name(name))
+        raise CloudError(failure) from error
     except auth.RefreshError as error:
         raise identity.expired_credentials(error) from error
     except (auth.TransportError, exceptions.RetryError) as error:
-        raise CloudError(
-            classify_error(ServiceError(14, str(error)), project_from_name(name))
-        ) from error
+        failure = classify_error(ServiceError(14, str(error)), project_from_name(name))
+        raise CloudError(failure) from error
 
 
 def _service_error(error: Any) -> ServiceError:
@@ -278,14 +252,12 @@ def _service_error(error: Any) -> ServiceError:
     parsed = parse_operation_error(
         {"code": status.value[0] if status else 14, "message": error.message, "details": details}
     )
-    return ServiceError(
-        parsed.code,
-        parsed.message,
-        error.reason or parsed.reason,
-        error.domain or parsed.domain,
-        error.metadata or parsed.metadata,
-        0,
-        parsed.retry_after_s,
+    return replace(
+        parsed,
+        reason=error.reason or parsed.reason,
+        domain=error.domain or parsed.domain,
+        metadata=error.metadata or parsed.metadata,
+        operation=False,
     )
 
 

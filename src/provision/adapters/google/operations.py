@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, classify_error
+from provision.adapters.google.errors import CloudError, classify_error, fatal_error
 from provision.adapters.google.notebooks import NotebooksApi, RestResource
 from provision.adapters.google.rest import project_from_name
 from provision.adapters.google.retry import RetryPolicy, poll_until
@@ -22,7 +22,8 @@ def wait_for_operation(
         CloudError: the operation failed, or (kind "slow") is not done after `operation_s`; it
             then continues at the service.
     """
-    name, verb = operation["name"], _verb(operation)
+    name = operation["name"]
+    verb = operation.get("metadata", {}).get("verb") or "the operation"
     zone = name.split("/")[3]
 
     def get_done() -> RestResource | None:
@@ -40,7 +41,16 @@ def wait_for_operation(
         lambda waited: progress(f"still waiting for {verb} in {zone}, {waited}"),
     )
     if done is None:
-        raise CloudError(_timeout_failure(operation, policy))
+        instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
+        command = f"describe {instance}" if instance else "list"
+        raise fatal_error(
+            "slow",
+            f"{verb} is not done after {policy.operation_s / 60:.0f} minutes",
+            f"operation {name}",
+            "it goes on at Google Cloud: run the same command again to wait for it\n"
+            f"see it: gcloud workbench instances {command} "
+            f"--project={project_from_name(name)} --location={zone}",
+        )
     if "error" in done:
         error = parse_operation_error(done["error"])
         raise CloudError(classify_error(error, project_from_name(done["name"])))
@@ -55,38 +65,13 @@ def latest_operation(notebooks: NotebooksApi, name: str) -> RestResource | None:
         listed = notebooks.operations(name.partition("/instances/")[0])
     except CloudError:
         return None
-    return max(
-        (
-            operation
-            for operation in listed
-            if operation.get("metadata", {}).get("target", "").endswith(name)
-        ),
-        key=lambda operation: (
-            not operation.get("done"),
-            operation["metadata"].get("createTime", ""),
-        ),
-        default=None,
-    )
+    own = [row for row in listed if row.get("metadata", {}).get("target", "").endswith(name)]
+    # A running operation comes first.
+    own.sort(key=lambda row: (not row.get("done"), row["metadata"].get("createTime", "")))
+    return own[-1] if own else None
 
 
 def running_operation(notebooks: NotebooksApi, name: str) -> RestResource | None:
     """Return the operation that is running on an instance, None if there is none."""
     operation = latest_operation(notebooks, name)
     return None if operation is None or operation.get("done") else operation
-
-
-def _verb(operation: RestResource) -> str:
-    return operation.get("metadata", {}).get("verb") or "the operation"
-
-
-def _timeout_failure(operation: RestResource, policy: RetryPolicy) -> CloudFailure:
-    name = operation["name"]
-    what = f"{_verb(operation)} is not done after {policy.operation_s / 60:.0f} minutes"
-    instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
-    command = f"describe {instance}" if instance else "list"
-    hint = (
-        "it goes on at Google Cloud: run the same command again to wait for it\n"
-        f"see it: gcloud workbench instances {command} "
-        f"--project={project_from_name(name)} --location={name.split('/')[3]}"
-    )
-    return CloudFailure(FailureScope.FATAL, "slow", what, f"operation {name}", hint)

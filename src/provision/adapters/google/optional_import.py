@@ -18,7 +18,7 @@ def import_optional(module: str) -> Any:
     """
     try:
         return import_module(module)
-    except ImportError as error:  # google-auth makes one of its own of a missing requests
+    except ImportError as error:  # google-auth raises its own for a missing requests
         missing = error.name or getattr(error.__cause__, "name", None) or "google"
         if missing.split(".")[0] not in _EXTRA:
             raise

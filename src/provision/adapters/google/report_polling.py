@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from provision.adapters.durations import format_duration, format_time
 from provision.adapters.google.log_tail import last_console_line, read_log_tail
+from provision.adapters.google.retry import format_duration, format_time
 from provision.effects.google import AwaitReport, CloudReader
 from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
@@ -18,13 +18,11 @@ from provision.sanitize import escape_control, escape_line, redact
 
 GUEST_NAMESPACE = "provision"
 MAX_REPORT_BYTES = 8 * 2**20
-_MAX_STATUS_BYTES = 64 * 2**10
+MAX_STATUS_BYTES = 64 * 2**10
 _ENDED_STATES = ("STOPPED", "STOPPING", "SUSPENDED", "DELETED", "ORPHANED")
 _NO_STATUS_YET = "boot: no word from the device yet"
 _CONSOLE_FAILURE_PREFIX = "ended in phase"
-"""What the program says on the console when it failed before it could tell
-(templates/workbench-startup.sh).
-"""
+"""The program's console text for a failure before its first status (workbench-startup.sh)."""
 _VERIFY_PHASES = ("verify", "report")
 _PHASES = {
     "start": "boot: the instance runs its program",
@@ -139,35 +137,37 @@ class _ReportPoller:
                 "the bucket, at the end"
             )
         self._readable = attributes is not None
-        result = _parse_own_message((attributes or {}).get("result", ""), effect.nonce)
-        status = _parse_own_message(
-            (attributes or {}).get("status", ""), effect.nonce
-        ) or _parse_own_message(
-            cloud.object(f"{effect.bucket_uri}status.json", _MAX_STATUS_BYTES) or b"", effect.nonce
-        )
+        result = self._parse_own((attributes or {}).get("result"))
+        status = self._parse_own((attributes or {}).get("status"))
+        if not status:
+            uri = f"{effect.bucket_uri}status.json"
+            status = self._parse_own(cloud.object(uri, MAX_STATUS_BYTES))
         if status:
             self._show_status(status)
-        if result is not None or (status or {}).get("s") == "done":
+        if result or status.get("s") == "done":
             report = cloud.object(f"{effect.bucket_uri}report.json", MAX_REPORT_BYTES)
             if report is not None:
                 return _validate_report(report, effect, result)
-        if (status or {}).get("s") == "error":
-            raise self._error(DeviceFailed, _device_error_text(status or {}))
-        if (
-            attributes == {}
-            and (why := (cloud.guest_attributes(effect.name, "sandbox") or {}).get("unbooted"))
-            is not None
-        ):
-            raise ReportUnavailable(
-                "the startup program was not run: no machine can be isolated here",
-                why=escape_control(why),
-                hint="the rest of the sandbox works as it is",
-            )
-        if (
-            state := str((cloud.instance(effect.name) or {"state": "DELETED"}).get("state", ""))
-        ) in _ENDED_STATES:
+        if status.get("s") == "error":
+            raise self._error(DeviceFailed, _device_error_text(status))
+        if attributes == {}:
+            why = (cloud.guest_attributes(effect.name, "sandbox") or {}).get("unbooted")
+            if why is not None:
+                raise ReportUnavailable(
+                    "the startup program was not run: no machine can be isolated here",
+                    why=escape_control(why),
+                    hint="the rest of the sandbox works as it is",
+                )
+        instance = cloud.instance(effect.name) or {"state": "DELETED"}
+        state = str(instance.get("state", ""))
+        if state in _ENDED_STATES:
             raise self._error(ReportUnavailable, f"the instance is {state}, and it sent no report")
         return None
+
+    def _parse_own(self, content: str | bytes | None) -> Mapping[str, Any]:
+        """Return a message of the device, {} if it is not of our run."""
+        message = parse_message(content)
+        return message if message.get("n") == self._effect.nonce else {}
 
     def _show_status(self, status: Mapping[str, Any]) -> None:
         phase, text = str(status.get("p", "")), _phase_text(status)
@@ -200,7 +200,7 @@ class _ReportPoller:
         return (until, why) if until < end else (end, whole)
 
     def _is_running_by_console(self) -> bool:
-        """Return whether the console shows that the program of a silent device runs.
+        """Return whether the console shows that the program of a device without a status runs.
 
         It cannot write guest attributes then, and its result comes at the end.
         """
@@ -248,41 +248,33 @@ class _ReportPoller:
         return kind(f"{instance} was not verified", why="\n".join(facts))
 
 
-def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, Any] | None) -> bytes:
-    if result is not None and result.get("sha256") != hashlib.sha256(report).hexdigest():
-        hint = (
-            "someone else can write to the bucket, or the run was repeated: look at who may, "
-            "then have it verify itself again"
-        )
+def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, Any]) -> bytes:
+    advice = "look at who may, then have it verify itself again"
+    if result and result.get("sha256") != hashlib.sha256(report).hexdigest():
         raise ReportUnavailable(
             "the report in the bucket is not the one that the device told of",
             why="its sha256 differs",
-            hint=hint,
+            hint=f"someone else can write to the bucket, or the run was repeated: {advice}",
         )
-    try:
-        nonce = json.loads(report)["subject"]["nonce"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        nonce = None
-    if nonce != effect.nonce:
-        hint = (
-            "someone else can write to the bucket: look at who may, then have it verify itself "
-            "again"
-        )
+    subject = parse_message(report, len(report)).get("subject")
+    if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:
         raise ReportUnavailable(
             "the report in the bucket answers another run",
             why="its nonce is not the one that was sent",
-            hint=hint,
+            hint=f"someone else can write to the bucket: {advice}",
         )
     return report
 
 
-def _parse_own_message(text: str | bytes, nonce: str) -> dict[str, Any] | None:
-    """Return a message of the device, None if it is not of our run."""
+def parse_message(content: str | bytes | None, limit: int = MAX_STATUS_BYTES) -> dict[str, Any]:
+    """Return the JSON object that a device wrote, {} if it is malformed or too long."""
+    if not content or len(content) > limit:
+        return {}
     try:
-        message = json.loads(text) if text and len(text) <= _MAX_STATUS_BYTES else None
+        message = json.loads(content)
     except (ValueError, RecursionError):
-        return None
-    return message if isinstance(message, dict) and message.get("n") == nonce else None
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _phase_text(status: Mapping[str, Any]) -> str:
@@ -294,7 +286,6 @@ def _phase_text(status: Mapping[str, Any]) -> str:
 
 
 def _device_error_text(status: Mapping[str, Any]) -> str:
-    reason = escape_line(
-        redact(str(status.get("e") or f"exit code {status.get('exit')}, line {status.get('line')}"))
-    )[:600]
+    text = status.get("e") or f"exit code {status.get('exit')}, line {status.get('line')}"
+    reason = escape_line(redact(str(text)))[:600]
     return f"in phase {escape_line(str(status.get('p', '')))[:40]}: {reason}"

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from provision.adapters.google import credentials as identity
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, classify_error
+from provision.adapters.google.errors import (
+    CloudError,
+    CloudFailure,
+    FailureScope,
+    classify_error,
+    fatal_error,
+)
 from provision.adapters.google.http_adapter import timeout_adapter
 from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.retry import RetryPolicy, retry_call
@@ -37,7 +43,7 @@ class RestClient:
     """Sends authorized requests; on loopback it uses no proxy of the environment."""
 
     def __init__(self, credentials: Any, policy: RetryPolicy, *, loopback: bool) -> None:
-        self._credentials = credentials
+        self.credentials = credentials
         self._policy = policy
         self._adapter = timeout_adapter(policy.call_timeout_s)
         # It never refreshes a token by itself: that is done in one place, for REST and gRPC alike.
@@ -61,7 +67,13 @@ class RestClient:
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
-            raise CloudError(_not_json(url, response.body))
+            text = escape_control(response.body[:200].decode("utf-8", "replace"))
+            raise fatal_error(
+                "nonsense",
+                "an answer of Google Cloud is no JSON",
+                f"{_without_query(url)} answered: {text}",
+                "look whether a proxy answers in its place",
+            )
         return document
 
     def get_or_none(
@@ -110,7 +122,7 @@ class RestClient:
         return retry_call(
             lambda: self._send_once(method, url, request, limit),
             self._policy,
-            lambda: identity.refresh_token(self._credentials, self._policy.call_timeout_s),
+            lambda: identity.refresh_token(self.credentials, self._policy.call_timeout_s),
         )
 
     def _send_once(
@@ -135,9 +147,7 @@ class RestClient:
         except exceptions.RefreshError as error:
             raise identity.expired_credentials(error) from error
         except (requests.RequestException, exceptions.TransportError) as error:
-            call = self._adapter.call
-            failure = _too_slow(url, call) if call.timed_out else _unreachable(url, error)
-            raise CloudError(failure) from error
+            raise _unreachable_error(url, error, self._adapter.call) from error
         finally:
             seconds = monotonic() - start
             log.info("%s %s: %s in %.2f s", method, _without_query(url), status, seconds)
@@ -175,59 +185,31 @@ def _read_bounded(response: Any, url: str, limit: int) -> bytes:
     for part in response.iter_content(2**16):
         content += part
         if len(content) > limit:
-            hint = "look at what lies there: it was not written by us"
-            raise CloudError(
-                CloudFailure(
-                    FailureScope.FATAL,
-                    "too-long",
-                    f"the answer is longer than {limit} bytes",
-                    f"asked of {_without_query(url)}",
-                    hint,
-                )
+            raise fatal_error(
+                "too-long",
+                f"the answer is longer than {limit} bytes",
+                f"asked of {_without_query(url)}",
+                "look at what lies there: it was not written by us",
             )
     return bytes(content)
 
 
-def _unreachable(url: str, error: Exception) -> CloudFailure:
-    host = urlsplit(url).hostname or url
+def _unreachable_error(url: str, error: Exception, call: TimedCall) -> CloudError:
+    what = f"{urlsplit(url).hostname or url} cannot be reached"
+    why = redact(escape_control(str(error)))[:300]
     hint = (
         "look at the network, the proxy (https_proxy, no_proxy) and the certificates "
         "(REQUESTS_CA_BUNDLE) of this machine, then run it again"
     )
-    return CloudFailure(
-        FailureScope.RETRY,
-        "unreachable",
-        f"{host} cannot be reached",
-        redact(escape_control(str(error)))[:300],
-        hint,
-        max_retries=None,
-    )
-
-
-def _too_slow(url: str, call: TimedCall) -> CloudFailure:
-    hint = (
-        "look at the network and the proxy (https_proxy, no_proxy) of this machine, then run "
-        "it again"
-    )
-    return CloudFailure(
-        FailureScope.RETRY,
-        "unreachable",
-        f"{_without_query(url)} answers too slowly",
-        str(call.make_timeout_error()),
-        hint,
-        max_retries=None,
-    )
-
-
-def _not_json(url: str, body: bytes) -> CloudFailure:
-    why = f"{_without_query(url)} answered: {escape_control(body[:200].decode('utf-8', 'replace'))}"
-    return CloudFailure(
-        FailureScope.FATAL,
-        "nonsense",
-        "an answer of Google Cloud is no JSON",
-        why,
-        "look whether a proxy answers in its place",
-    )
+    if call.timed_out:
+        what = f"{_without_query(url)} answers too slowly"
+        why = str(call.make_timeout_error())
+        hint = (
+            "look at the network and the proxy (https_proxy, no_proxy) of this machine, then run "
+            "it again"
+        )
+    failure = CloudFailure(FailureScope.RETRY, "unreachable", what, why, hint, max_retries=None)
+    return CloudError(failure)
 
 
 def _without_query(url: str) -> str:

@@ -1,15 +1,14 @@
-"""Repeats calls and waits for results: which failures, the pauses between, the limits."""
+"""Repeats calls and waits for results, with pauses and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import random
-from time import monotonic, sleep
+from time import gmtime, monotonic, sleep, strftime
 from typing import TypeVar
 from uuid import uuid4
 
-from provision.adapters.durations import format_duration
 from provision.adapters.google.errors import CloudError, FailureScope
 from provision.adapters.logs import log
 
@@ -106,3 +105,15 @@ def poll_until(
             heartbeat(f"for {waited}, at most {format_duration(limit_s)}")
         policy.sleep(pause)
         pause = min(pause * 1.6, policy.max_poll_s)
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration as "90 s" or "5 minutes"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes"
+
+
+def format_time(seconds: float) -> str:
+    """Return the UTC time of day of a POSIX timestamp, as 18:05."""
+    return strftime("%H:%M", gmtime(seconds))

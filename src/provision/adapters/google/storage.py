@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope
+from provision.adapters.google.errors import CloudError, CloudFailure, fatal_error
 from provision.adapters.google.rest import RestClient
 from provision.errors import ExternalError
 
 
-class StoredObject(NamedTuple):
+class BucketObject(NamedTuple):
     """An object with its generation, which each write changes, its size in bytes and its MD5.
 
     The MD5 is base64, and "" for composed objects.
@@ -48,62 +48,42 @@ class Storage:
                 return None
             raise _with_address(error, uri) from error
 
-    def stat(self, uri: str) -> StoredObject | None:
+    def stat(self, uri: str) -> BucketObject | None:
         """Return the description of an object, None if it does not exist."""
         try:
             document = self._rest.get_or_none(self._object(uri))
         except CloudError as error:
             raise _with_address(error, uri) from error
-        return None if document is None else _to_stored_object(uri, document)
+        return None if document is None else _to_object(uri, document)
 
-    def put(
-        self,
-        uri: str,
-        content: bytes,
-        if_generation: int | None = None,
-        content_type: str = "application/octet-stream",
-    ) -> StoredObject:
+    def put(self, uri: str, content: bytes) -> BucketObject:
         """Write an object and return its description.
 
-        With `if_generation`, only over that generation (0: only if it does not exist). A write
-        whose answer was lost is repeated: its condition then fails, which is fine if our own
-        content is there.
-
         Raises:
-            CloudError: kind "changed" if the generation is another, "broken" if the MD5 differs.
+            CloudError: kind "broken" if the MD5 of what arrived differs.
         """
         bucket, name = _split_uri(uri)
-        query = {
-            "uploadType": "media",
-            "name": name,
-            **({} if if_generation is None else {"ifGenerationMatch": str(if_generation)}),
-        }
+        query = {"uploadType": "media", "name": name}
         url = f"{self._address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
-        digest = _md5(content)
         try:
-            document = _to_stored_object(
-                uri, _json(self._rest.send("POST", url, query, content, content_type).body)
-            )
+            response = self._rest.send("POST", url, query, content, "application/octet-stream")
         except CloudError as error:
-            if if_generation is None or error.failure.kind != "changed":
-                raise _with_address(error, uri) from error
-            current = self.stat(uri)
-            if current is None or current.md5 != digest or current.generation == if_generation:
-                raise CloudError(_changed(uri)) from error
-            return current
-        if document.md5 and document.md5 != digest:
-            raise CloudError(
-                CloudFailure(
-                    FailureScope.FATAL,
-                    "broken",
-                    f"{uri} did not arrive as it was sent",
-                    "its MD5 is another",
-                    "run the same command again",
-                )
+            raise _with_address(error, uri) from error
+        try:
+            document = json.loads(response.body)
+        except ValueError:
+            document = {}
+        written = _to_object(uri, document if isinstance(document, dict) else {})
+        if written.md5 and written.md5 != _md5(content):
+            raise fatal_error(
+                "broken",
+                f"{uri} did not arrive as it was sent",
+                "its MD5 is another",
+                "run the same command again",
             )
-        return document
+        return written
 
-    def list(self, prefix: str) -> tuple[StoredObject, ...]:
+    def list(self, prefix: str) -> tuple[BucketObject, ...]:
         """Return the objects whose address begins with `prefix`, sorted by it."""
         bucket, name = _split_uri(prefix, folder=True)
         url = f"{self._address}/storage/v1/b/{quote(bucket, safe='')}/o"
@@ -112,28 +92,19 @@ class Storage:
         except CloudError as error:
             raise _with_address(error, prefix) from error
         return tuple(
-            _to_stored_object(f"gs://{bucket}/{item['name']}", item)
+            _to_object(f"gs://{bucket}/{item['name']}", item)
             for page in pages
             for item in page.get("items", ())
         )
 
-    def delete(self, uri: str, if_generation: int | None = None) -> bool:
-        """Delete an object, and return whether it existed.
-
-        Raises:
-            CloudError: kind "changed" if its generation is not `if_generation`.
-        """
-        query = {} if if_generation is None else {"ifGenerationMatch": str(if_generation)}
+    def delete(self, uri: str) -> bool:
+        """Delete an object, and return whether it existed."""
         try:
-            self._rest.send("DELETE", self._object(uri), query)
+            self._rest.send("DELETE", self._object(uri))
         except CloudError as error:
             if error.failure.kind == "not-found":
                 return False
-            raise (
-                CloudError(_changed(uri))
-                if error.failure.kind == "changed"
-                else _with_address(error, uri)
-            ) from error
+            raise _with_address(error, uri) from error
         return True
 
     def upload(self, objects: tuple[tuple[str, bytes], ...]) -> tuple[str, ...]:
@@ -162,45 +133,24 @@ class Storage:
 
 
 def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
-    document = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
-    if document is None or not (document[2] or folder) or len((document[2] or "").encode()) > 1024:
+    match = re.fullmatch(r"gs://([a-z0-9][a-z0-9._-]{1,220})(?:/([^\r\n]*))?", uri)
+    bucket, name = match.group(1, 2) if match else ("", None)
+    if not bucket or not (name or folder) or len((name or "").encode()) > 1024:
         raise ExternalError(
             f"{uri} is no address of Cloud Storage",
             why="it is written gs://BUCKET/NAME",
             hint="look at `bucket:` of the target",
         )
-    return document[1], document[2] or ""
+    return bucket, name or ""
 
 
-def _to_stored_object(uri: str, document: Mapping[str, Any]) -> StoredObject:
-    return StoredObject(
-        uri,
-        int(document.get("generation", 0)),
-        int(document.get("size", 0)),
-        str(document.get("md5Hash", "")),
-    )
-
-
-def _json(body: bytes) -> Mapping[str, Any]:
-    try:
-        document = json.loads(body)
-    except ValueError:
-        document = {}
-    return document if isinstance(document, dict) else {}
+def _to_object(uri: str, document: Mapping[str, Any]) -> BucketObject:
+    generation, size = (int(document.get(field, 0)) for field in ("generation", "size"))
+    return BucketObject(uri, generation, size, str(document.get("md5Hash", "")))
 
 
 def _md5(content: bytes) -> str:
     return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
-
-
-def _changed(uri: str) -> CloudFailure:
-    return CloudFailure(
-        FailureScope.FATAL,
-        "changed",
-        f"{uri} was changed by somebody else",
-        "its generation is another",
-        "run the same command again",
-    )
 
 
 def _with_address(error: CloudError, uri: str) -> CloudError:
@@ -211,13 +161,7 @@ def _with_address(error: CloudError, uri: str) -> CloudError:
             f"make it in the region of the zones: gcloud storage buckets create gs://{bucket} "
             "--location=REGION --uniform-bucket-level-access"
         )
-        return CloudError(
-            CloudFailure(failure.scope, "bucket", f"there is no bucket {bucket}", failure.why, hint)
-        )
-    return CloudError(
-        _with_hint(failure, uri, failure.hint.replace("gs://BUCKET", f"gs://{bucket}"))
-    )
-
-
-def _with_hint(failure: CloudFailure, uri: str, hint: str) -> CloudFailure:
-    return replace(failure, what=f"{failure.what} ({uri})", hint=hint)
+        what = f"there is no bucket {bucket}"
+        return CloudError(CloudFailure(failure.scope, "bucket", what, failure.why, hint))
+    hint = failure.hint.replace("gs://BUCKET", f"gs://{bucket}")
+    return CloudError(replace(failure, what=f"{failure.what} ({uri})", hint=hint))

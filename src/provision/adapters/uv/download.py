@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from provision.adapters.logs import log
-from provision.adapters.uv.pip_config import home_folder
+from provision.adapters.uv.sources import home_folder
 from provision.agent.core.timed_http import (
     DEFAULT_LIMITS,
     TimedCall,
@@ -32,6 +32,8 @@ from provision.errors import ExternalError, LockError, NetworkError
 from provision.sanitize import redact
 
 _MAX_BYTES = 512 * 2**20
+REFUSED_CODES = (401, 403, 407)
+"""HTTP status codes of missing or wrong credentials."""
 
 
 def download_file(
@@ -82,19 +84,19 @@ def _write_response(file: SourceDistribution, response: Any, path: Path) -> str:
 
 
 def _download_error(file: SourceDistribution, error: Exception) -> ExternalError:
-    why = f"{redact(file.url)}: {getattr(error, 'reason', error)}"
-    hint = "check network, proxy and certificates"
+    reason = getattr(error, "reason", error)
+    why, hint = str(reason), "check network, proxy and certificates"
     if isinstance(error, urllib.error.HTTPError):
-        why = f"{redact(file.url)}: {error.code} {error.reason}"
-        hint = "try again later"
-        if error.code in (401, 403, 407):
+        why, hint = f"{error.code} {error.reason}", "try again later"
+        if error.code in REFUSED_CODES:
             hint = "check user name and password in pip's index-url or ~/.netrc"
     elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "free some space and run the command again"
         return ExternalError("the disk is full", why=str(error), hint=hint)
-    elif isinstance(error, TooSlow) or isinstance(getattr(error, "reason", None), TooSlow):
+    elif isinstance(error, TooSlow) or isinstance(reason, TooSlow):
         hint = "try again later, or name a mirror of the index"
-    return NetworkError(f"{file.name} could not be fetched", why=why, hint=hint)
+    what = f"{file.name} could not be fetched"
+    return NetworkError(what, why=f"{redact(file.url)}: {why}", hint=hint)
 
 
 def _refused_error(file: SourceDistribution, why: str) -> LockError:
@@ -145,11 +147,9 @@ def _proxies(host: str, environment: Mapping[str, str]) -> dict[str, str]:
     }
     if urllib.request.proxy_bypass_environment(host, {"no": variables.get("no_proxy", "")}):  # type: ignore[attr-defined]  # public, and in no stub
         return {}
-    return {
-        scheme: proxy
-        for scheme in ("http", "https")
-        if (proxy := variables.get(f"{scheme}_proxy", variables.get("all_proxy", "")))
-    }
+    default = variables.get("all_proxy", "")
+    proxies = {scheme: variables.get(f"{scheme}_proxy", default) for scheme in ("http", "https")}
+    return {scheme: proxy for scheme, proxy in proxies.items() if proxy}
 
 
 def _find_credentials(
@@ -160,21 +160,17 @@ def _find_credentials(
     They come from the URL, from the index if it has the same host, or from ~/.netrc.
     """
     parts, index_parts = urlsplit(url), urlsplit(index.url)
-    same = index_parts.netloc.rpartition("@")[2] == parts.netloc.rpartition("@")[2]
-    for candidate in (parts, *([index_parts] if same else [])):
+    is_index_host = index_parts.netloc.rpartition("@")[2] == parts.netloc.rpartition("@")[2]
+    for candidate in (parts, index_parts) if is_index_host else (parts,):
         if candidate.username or candidate.password:
             return unquote(candidate.username or ""), unquote(candidate.password or "")
     name = "UV_INDEX_" + re.sub(r"[^A-Z0-9]", "_", index.name.upper())
-    if same and f"{name}_PASSWORD" in environment:
+    if is_index_host and f"{name}_PASSWORD" in environment:
         return environment.get(f"{name}_USERNAME", ""), environment[f"{name}_PASSWORD"]
-    return _netrc_credentials(parts.hostname or "", environment)
-
-
-def _netrc_credentials(host: str, environment: Mapping[str, str]) -> tuple[str, str] | None:
     home = home_folder(environment)
-    path = environment.get("NETRC") or (str(home / ".netrc") if home else "")
+    path = environment.get("NETRC") or (home and str(home / ".netrc"))
     try:
-        sha256 = netrc.netrc(path).authenticators(host) if path else None
+        login = netrc.netrc(path).authenticators(parts.hostname or "") if path else None
     except (OSError, netrc.NetrcParseError):
         return None
-    return (sha256[0], sha256[2] or "") if sha256 else None
+    return (login[0], login[2] or "") if login else None

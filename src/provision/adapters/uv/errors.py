@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from provision.adapters.uv.mirrors import index_override_variable
+from provision.adapters.uv.sources import index_override_variable
 from provision.agent.install.uv_messages import HASH_MISMATCH, NETWORK_DISABLED
 from provision.effects.packages import PackageSources, PythonSearchResult, UvProject
 from provision.errors import ExternalError, LockError, NetworkError, ProvisionError, Unsatisfiable
@@ -45,16 +46,23 @@ _MARKERS = re.compile(r"(?<=[\w\]])\{[^{}]*\}")
 _IRRELEVANT_HINT = re.compile(r"\n[ \t]*\n[ \t]*hint: While the active Python version is [^\n]*")
 
 
+class _Failure(NamedTuple):
+    """A failure of uv by the text of its output; `{}` in `what` is the verb or the first group."""
+
+    pattern: re.Pattern[str]
+    error: type[ProvisionError]
+    what: str
+    hint: str | Callable[[str, PackageSources | None], str]
+
+
 def error_from_output(
     verb: str, output: str, code: int, project: UvProject | None, sources: PackageSources | None
 ) -> ProvisionError:
-    """Return the error for a failed call of uv, whose redacted output is `said`."""
+    """Return the error for a failed call of uv with this redacted output."""
     output = _without_scratch_names(output)
     line = " ".join(output.split())  # uv breaks lines anywhere
-    error = (
-        _machine_error(verb, line)
-        or _index_error(verb, line, sources)
-        or _package_error(verb, line, code, project, sources)
+    error = _error_by_pattern(verb, line, sources) or _package_error(
+        verb, line, code, project, sources
     )
     error.why = output
     return error
@@ -70,89 +78,35 @@ def python_not_found_error(search: PythonSearchResult) -> ExternalError:
 
 
 def python_install_error(minor: str, output: str) -> ProvisionError:
-    """Return the error for a Python that uv could not install, whose redacted output is `said`."""
-    what, line, otherwise = (
-        f"uv could not install Python {minor}",
-        " ".join(output.split()),
-        f"install Python {minor} yourself, or change `python` in the spec",
-    )
+    """Return the error for a Python that uv could not install, from its redacted output."""
+    what, line = f"uv could not install Python {minor}", " ".join(output.split())
+    otherwise = f"install Python {minor} yourself, or change `python` in the spec"
+    kind, hint = ExternalError, otherwise
     if _NO_SPACE.search(line):
-        return ExternalError(what, why=output, hint="free some space and run the command again")
-    if _UNREACHABLE.search(line) or _UNAUTHORIZED.search(line) or NETWORK_DISABLED.search(line):
-        mirror_hint = (
-            "check network and proxy, or name a mirror of uv's downloads in "
-            "UV_PYTHON_INSTALL_MIRROR"
-        )
-        return NetworkError(what, why=output, hint=f"{mirror_hint}\nor {otherwise}")
-    if _DENIED.search(line) or "failed to create directory" in line:
-        return ExternalError(
-            what,
-            why=output,
-            hint=f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}",
-        )
-    return ExternalError(what, why=output, hint=otherwise)
-
-
-def _machine_error(verb: str, output: str) -> ProvisionError | None:
-    if built := _BUILD_FAILED.search(
-        output
-    ):  # first, since what a build writes may read like anything
+        hint = "free some space and run the command again"
+    elif _UNREACHABLE.search(line) or _UNAUTHORIZED.search(line) or NETWORK_DISABLED.search(line):
+        kind = NetworkError
         hint = (
-            "what the build lacks is named above: a Python package goes to `packages`, a "
-            "compiler is for the machine to have"
+            "check network and proxy, or name a mirror of uv's downloads in "
+            f"UV_PYTHON_INSTALL_MIRROR\nor {otherwise}"
         )
-        return ExternalError(f"{built[1]} could not be built from source", hint=hint)
-    if _NO_SPACE.search(output):
-        return ExternalError(
-            "the disk is full",
-            hint="free some space (the environment and uv's cache need a few GB) and run the "
-            "command again",
-        )
-    if _DENIED.search(output):
-        return ExternalError(
-            f"uv {verb} may not write where it has to",
-            hint="check the owner and mode of the path it names",
-        )
-    return None
+    elif _DENIED.search(line) or "failed to create directory" in line:
+        hint = f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}"
+    return kind(what, why=output, hint=hint)
 
 
-def _index_error(verb: str, output: str, sources: PackageSources | None) -> ProvisionError | None:
-    if HASH_MISMATCH.search(output):
-        return LockError(
-            "a file on the index is not the one that was locked", hint=_CHANGED_FILE_HINT
-        )
-    if NETWORK_DISABLED.search(output):
-        return NetworkError(
-            "something is needed that is not in uv's cache, and the network is switched off",
-            hint="run once with network",
-        )
-    if _UNAUTHORIZED.search(output):
-        return NetworkError(
-            "a package index refused the credentials, or asks for some",
-            hint=_credentials_hint(sources),
-        )
-    if verb != "lock" and _DAMAGED.search(output):
-        return NetworkError(
-            "a wheel came damaged",
-            hint="run the command again; when it stays so, a mirror or a proxy has cut the file "
-            "short: ask another one",
-        )
-    if _NO_SOLUTION in output:  # a derivation names packages, and those may be called anything
-        return None
-    if _CERTIFICATE.search(output):
-        return NetworkError(
-            "the certificate of a package index is not trusted", hint=_CERTIFICATE_HINT
-        )
-    if _UNREACHABLE.search(output):
-        return NetworkError(
-            "a package index could not be reached", hint=_network_hint(output, sources)
-        )
-    if _NO_INDEX.search(output):
-        return NetworkError(
-            "a package index gave an answer that cannot be read",
-            hint="check the address, and whether a proxy answers in its "
-            f"place{_mirror_hint(output, sources)}",
-        )
+def _error_by_pattern(
+    verb: str, output: str, sources: PackageSources | None
+) -> ProvisionError | None:
+    failures = _FAILURES
+    if _NO_SOLUTION not in output:  # a derivation names packages, and those may be called anything
+        failures += _CONNECTION_FAILURES
+    for pattern, kind, what, hint in failures:
+        match = pattern.search(output)
+        if match and not (verb == "lock" and pattern is _DAMAGED):
+            subject = match[1] if pattern is _BUILD_FAILED else verb
+            advice = hint if isinstance(hint, str) else hint(output, sources)
+            return kind(what.format(subject), hint=advice)
     return None
 
 
@@ -163,31 +117,15 @@ def _package_error(
         hints = list(_solution_hints(output, project, sources)) or [
             "loosen one of the requirements named above"
         ]
-        return Unsatisfiable(
-            "no set of versions satisfies the spec",
-            hint="\n".join(hints) + _local_wheels_hint(sources),
-        )
+        what = "no set of versions satisfies the spec"
+        return Unsatisfiable(what, hint="\n".join(hints) + _local_wheels_hint(sources))
     if verb == "pip" and _NO_SOLUTION in output:
-        return LockError(
-            "a version of the lock cannot be had from its index",
-            hint=_MISSING_VERSION_HINT + _mirror_hint(output, sources),
+        hint = (
+            "it was withdrawn, or this mirror lacks it: lock again with `provision lock --upgrade`,"
+            f" or ask another index{_mirror_hint(output, sources)}"
         )
+        return LockError("a version of the lock cannot be had from its index", hint=hint)
     return ExternalError(f"uv {verb} failed (exit code {code})")
-
-
-_CHANGED_FILE_HINT = (
-    "a mirror or a proxy may have changed it: ask another one\nif the change is meant, lock "
-    "again with `provision lock --upgrade`"
-)
-_CERTIFICATE_HINT = (
-    "a proxy or a mirror may bring a certificate of its own: name the file of its "
-    "authority in SSL_CERT_FILE or as `cert` in pip's configuration\n"
-    "UV_SYSTEM_CERTS=1 trusts what the operating system trusts"
-)
-_MISSING_VERSION_HINT = (
-    "it was withdrawn, or this mirror lacks it: lock again with `provision lock --upgrade`, or "
-    "ask another index"
-)
 
 
 def _solution_hints(
@@ -226,14 +164,12 @@ def _solution_hints(
 
 
 def _index_label(name: str, project: UvProject, sources: PackageSources | None) -> str:
-    bound = {binding.package: binding.index_name for binding in project.bindings}.get(name)
-    if bound:
-        return f"index {bound}"
-    return (
-        f"the default index ({redact(sources.default.url)})"
-        if sources and sources.default.url
-        else "PyPI"
-    )
+    for binding in reversed(project.bindings):
+        if binding.package == name:
+            return f"index {binding.index_name}"
+    if sources and sources.default.url:
+        return f"the default index ({redact(sources.default.url)})"
+    return "PyPI"
 
 
 def _without_scratch_names(output: str) -> str:
@@ -246,23 +182,14 @@ def _without_scratch_names(output: str) -> str:
     )
 
 
-def _credentials_hint(sources: PackageSources | None) -> str:
-    names = (
-        [
-            source.name.upper().replace("-", "_")
-            for source in sources.named
-            if not source.url.startswith("file:")
-        ]
-        if sources
-        else []
-    )
-    index_hint = (
-        "; for an index of the spec set "
-        f"{', '.join(f'UV_INDEX_{name}_USERNAME and UV_INDEX_{name}_PASSWORD' for name in names)}"
-        if names
-        else ""
-    )
-    return f"check user name and password in pip's index-url or ~/.netrc{index_hint}"
+def _credentials_hint(_: str, sources: PackageSources | None) -> str:
+    variables = []
+    for source in sources.named if sources else ():
+        if not source.url.startswith("file:"):
+            prefix = f"UV_INDEX_{source.name.upper().replace('-', '_')}"
+            variables.append(f"{prefix}_USERNAME and {prefix}_PASSWORD")
+    hint = "check user name and password in pip's index-url or ~/.netrc"
+    return f"{hint}; for an index of the spec set {', '.join(variables)}" if variables else hint
 
 
 def _local_wheels_hint(sources: PackageSources | None) -> str:
@@ -281,6 +208,11 @@ def _network_hint(output: str, sources: PackageSources | None) -> str:
     )
 
 
+def _answer_hint(output: str, sources: PackageSources | None) -> str:
+    hint = "check the address, and whether a proxy answers in its place"
+    return hint + _mirror_hint(output, sources)
+
+
 def _mirror_hint(output: str, sources: PackageSources | None) -> str:
     """Return the variable that names a mirror of the index in uv's output, else of each index."""
     if sources is None:
@@ -290,11 +222,10 @@ def _mirror_hint(output: str, sources: PackageSources | None) -> str:
         for source in sources.named
         if source.url and not source.url.startswith("file:") and not source.wheels
     ]
-    if mentioned := [source.name for source in remote if redact(source.url) in output]:
-        return (
-            f"; a mirror of index {mentioned[0]} is named by the variable "
-            f"{index_override_variable(mentioned[0])}"
-        )
+    for source in remote:
+        if redact(source.url) in output:
+            variable = index_override_variable(source.name)
+            return f"; a mirror of index {source.name} is named by the variable {variable}"
     variables = "".join(
         f", {index_override_variable(source.name)} (index {source.name})" for source in remote
     )
@@ -302,3 +233,69 @@ def _mirror_hint(output: str, sources: PackageSources | None) -> str:
         "; a mirror is named by pip's index-url\nor by a variable: "
         f"{index_override_variable(sources.default.name)} (default index){variables}"
     )
+
+
+_FAILURES: tuple[_Failure, ...] = (
+    _Failure(  # first, since a build may write anything
+        _BUILD_FAILED,
+        ExternalError,
+        "{} could not be built from source",
+        "what the build lacks is named above: a Python package goes to `packages`, a "
+        "compiler is for the machine to have",
+    ),
+    _Failure(
+        _NO_SPACE,
+        ExternalError,
+        "the disk is full",
+        "free some space (the environment and uv's cache need a few GB) and run the command again",
+    ),
+    _Failure(
+        _DENIED,
+        ExternalError,
+        "uv {} may not write where it has to",
+        "check the owner and mode of the path it names",
+    ),
+    _Failure(
+        HASH_MISMATCH,
+        LockError,
+        "a file on the index is not the one that was locked",
+        "a mirror or a proxy may have changed it: ask another one\nif the change is meant, lock "
+        "again with `provision lock --upgrade`",
+    ),
+    _Failure(
+        NETWORK_DISABLED,
+        NetworkError,
+        "something is needed that is not in uv's cache, and the network is switched off",
+        "run once with network",
+    ),
+    _Failure(
+        _UNAUTHORIZED,
+        NetworkError,
+        "a package index refused the credentials, or asks for some",
+        _credentials_hint,
+    ),
+    _Failure(
+        _DAMAGED,
+        NetworkError,
+        "a wheel came damaged",
+        "run the command again; when it stays so, a mirror or a proxy has cut the file "
+        "short: ask another one",
+    ),
+)
+_CONNECTION_FAILURES = (
+    _Failure(
+        _CERTIFICATE,
+        NetworkError,
+        "the certificate of a package index is not trusted",
+        "a proxy or a mirror may bring a certificate of its own: name the file of its "
+        "authority in SSL_CERT_FILE or as `cert` in pip's configuration\n"
+        "UV_SYSTEM_CERTS=1 trusts what the operating system trusts",
+    ),
+    _Failure(_UNREACHABLE, NetworkError, "a package index could not be reached", _network_hint),
+    _Failure(
+        _NO_INDEX,
+        NetworkError,
+        "a package index gave an answer that cannot be read",
+        _answer_hint,
+    ),
+)

@@ -10,16 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from packaging.utils import canonicalize_name
-
+from provision.adapters import files
+from provision.adapters.uv.sources import package_of_wheel
 from provision.effects.packages import IndexSource
 
 
 def index_url(source: IndexSource, environment: Mapping[str, str]) -> str:
     """Return the address of an index on this machine; local wheels are laid out as an index.
 
-    Such an index keeps its address as long as its wheels do not change: uv knows a wheel that it
-    has unpacked by the address of its index, and would hash and unpack a torch wheel again at
+    Such an index keeps its address as long as its wheels do not change: uv identifies an
+    unpacked wheel by the address of its index, and would hash and unpack a torch wheel again at
     every call for another address, and keep each in its cache.
     """
     if not source.wheels:
@@ -34,7 +34,7 @@ def index_url(source: IndexSource, environment: Mapping[str, str]) -> str:
 
 def create_once(name: str, environment: Mapping[str, str], write: Callable[[Path], None]) -> str:
     """Return the address of a cached index, which `write` creates in a new folder if missing."""
-    folder = _cache_folder(environment) / name
+    folder = files.user_cache_folder(environment) / "stand-ins" / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(prefix="making-", dir=folder.parent) as scratch:
@@ -61,19 +61,12 @@ def write_index_page(folder: Path, wheels: list[Path]) -> None:
     (folder / "index.html").write_text(page, encoding="utf-8")
 
 
-def _cache_folder(environment: Mapping[str, str]) -> Path:
-    root = environment.get("XDG_CACHE_HOME")
-    if not root:
-        root = str(Path(environment.get("HOME") or Path.home()) / ".cache")
-    return Path(root) / "provision" / "stand-ins"
-
-
 def _write_index(folder: Path, wheels: tuple[Path, ...]) -> None:
     by_package: dict[str, list[Path]] = {}
     for wheel in wheels:
-        by_package.setdefault(canonicalize_name(wheel.name.split("-")[0]), []).append(wheel)
-    for package, files in by_package.items():
+        by_package.setdefault(package_of_wheel(wheel), []).append(wheel)
+    for package, own in by_package.items():
         (folder / package).mkdir(parents=True)
-        for file in files:
+        for file in own:
             (folder / package / file.name).symlink_to(file.resolve())
-        write_index_page(folder / package, files)
+        write_index_page(folder / package, own)

@@ -95,7 +95,9 @@ def _render_metadata(release: Release, file: SourceDistribution, files: _SdistFi
     """
     metadata, _ = parse_email(files.metadata)
     if canonicalize_name(metadata.get("name", "")) != release.package:
-        raise _unreadable(file, f"its PKG-INFO is that of {metadata.get('name') or 'no package'}")
+        raise _unreadable_error(
+            file, f"its PKG-INFO is that of {metadata.get('name') or 'no package'}"
+        )
     extras = list(metadata.get("provides_extra", []))
     required = list(metadata.get("requires_dist", []))
     if not required and files.requires:  # setuptools before 68 left them out of PKG-INFO
@@ -114,7 +116,7 @@ def _render_metadata(release: Release, file: SourceDistribution, files: _SdistFi
             else []
         )
     except (InvalidRequirement, InvalidSpecifier, TypeError, *_READ_ERRORS) as error:
-        raise _unreadable(file, str(error)) from None
+        raise _unreadable_error(file, str(error)) from None
     head = ["Metadata-Version: 2.1", f"Name: {release.package}", f"Version: {release.version}"]
     return "\n".join(
         [
@@ -161,12 +163,12 @@ def _read_sdist(file: SourceDistribution, path: Path) -> _SdistFiles:
     try:
         texts = dict(_read_zip(path) if file.name.endswith(".zip") else _read_tar(path))
     except _READ_ERRORS as error:
-        raise _unreadable(file, str(error)) from None
+        raise _unreadable_error(file, str(error)) from None
     files = _SdistFiles(
         texts.get("PKG-INFO", ""), texts.get("pyproject.toml", ""), texts.get("requires.txt", "")
     )
     if not files.metadata:
-        raise _unreadable(file, "it holds no PKG-INFO, which says what a package needs")
+        raise _unreadable_error(file, "it holds no PKG-INFO, which says what a package needs")
     return files
 
 
@@ -213,7 +215,7 @@ def _metadata_file_name(member: str) -> str:
     )
 
 
-def _unreadable(file: SourceDistribution, why: str) -> LockError:
+def _unreadable_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
         f"{file.name} cannot be locked as source",
         why=why,

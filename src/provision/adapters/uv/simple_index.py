@@ -9,16 +9,14 @@ import re
 import threading
 import urllib.error
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from packaging.utils import canonicalize_name
-
-from provision.adapters.uv.download import open_url
+from provision.adapters.uv.download import REFUSED_CODES, open_url
 from provision.adapters.uv.local_index import hash_file
 from provision.adapters.uv.resolution import default_index_url
+from provision.adapters.uv.sources import package_of_wheel
 from provision.agent.core.timed_http import TimedCall, TimeLimits
 from provision.effects.packages import IndexSource, ListedFile
 from provision.errors import NetworkError
@@ -47,17 +45,14 @@ def list_files_of_packages(
     """
     waiting: queue.SimpleQueue[tuple[str, IndexSource]] = queue.SimpleQueue()
     results: queue.SimpleQueue[_Result] = queue.SimpleQueue()
-    default = (
-        default_index_url(environment)
-        if any(not source.url and not source.wheels for _, source in questions)
-        else ""
-    )
+    default = ""
+    if any(not source.url and not source.wheels for _, source in questions):
+        default = default_index_url(environment)
     for package, source in questions:
         waiting.put((package, source._replace(url=source.url or default)))
+    arguments = (waiting, results, environment)
     for _ in range(min(_CONCURRENT_PAGES, len(questions))):
-        threading.Thread(
-            target=_run_worker, args=(waiting, results, environment), daemon=True
-        ).start()
+        threading.Thread(target=_run_worker, args=arguments, daemon=True).start()
     files: dict[tuple[str, str], FileList] = {}
     for _ in questions:
         key, response = results.get()
@@ -72,30 +67,14 @@ def _run_worker(
     results: queue.SimpleQueue[_Result],
     environment: Mapping[str, str],
 ) -> None:
-    while True:
-        try:
+    while not waiting.empty():
+        with suppress(queue.Empty):  # another worker was faster
             package, source = waiting.get_nowait()
-        except queue.Empty:
-            return
-        key = (package, source.name)
-        try:
-            results.put(
-                (
-                    key,
-                    _files_on_disk(package, source.wheels)
-                    if source.wheels
-                    else list_package_files(package, source, environment),
-                )
-            )
-        except BaseException as error:  # noqa: BLE001
-            results.put((key, error))
-
-
-def _files_on_disk(package: str, wheels: tuple[Path, ...]) -> tuple[ListedFile, ...]:
-    of_package = [
-        wheel for wheel in wheels if canonicalize_name(wheel.name.partition("-")[0]) == package
-    ]
-    return tuple(ListedFile(wheel.name, hash_file(wheel)) for wheel in of_package)
+            try:
+                files = list_package_files(package, source, environment)
+                results.put(((package, source.name), files))
+            except BaseException as error:  # noqa: BLE001
+                results.put(((package, source.name), error))
 
 
 def list_package_files(
@@ -109,44 +88,39 @@ def list_package_files(
         NetworkError: the index cannot be reached, refuses, is too slow, or its answer is
         unreadable.
     """
-    url = _address(package, index)
-    attempts = 1 + _retries(environment)
-    for attempt in range(1, attempts + 1):
+    if index.wheels:
+        own = (wheel for wheel in index.wheels if package_of_wheel(wheel) == package)
+        return tuple(ListedFile(wheel.name, hash_file(wheel)) for wheel in own)
+    url = f"{index.url.rstrip('/')}/{package}/"
+    if urlsplit(url).scheme == "file":
+        url += "index.html"
+    retries = environment.get("UV_HTTP_RETRIES", "")
+    remaining = int(retries) if re.fullmatch(r"[0-9]{1,2}", retries) else _RETRIES
+    while True:
         try:
-            files = _fetch_page(url, index, environment)
+            return _fetch_page(url, index, environment)
         except (OSError, http.client.HTTPException) as error:
             if _is_absent(error):
                 return None
-            if attempt == attempts or (
-                isinstance(error, urllib.error.HTTPError) and error.code < 500
-            ):
-                raise _unreachable(url, index, error) from None
-        else:
-            return files
-    raise AssertionError
-
-
-def _address(package: str, index: IndexSource) -> str:
-    url = f"{index.url.rstrip('/')}/{package}/"
-    return f"{url}index.html" if urlsplit(url).scheme == "file" else url
+            is_refusal = isinstance(error, urllib.error.HTTPError) and error.code < 500
+            if is_refusal or not remaining:
+                raise _unreachable_error(url, index, error) from None
+            remaining -= 1
 
 
 def _fetch_page(
     url: str, index: IndexSource, environment: Mapping[str, str]
 ) -> tuple[ListedFile, ...]:
-    with open_url(
-        url,
-        index,
-        environment,
-        TimedCall(TimeLimits(_page_timeout_s(environment))),
-        {"Accept": _ACCEPT},
-    ) as response:
+    timeout = environment.get("UV_HTTP_TIMEOUT", "")
+    limit_s = float(timeout) if re.fullmatch(r"[1-9][0-9]{0,4}", timeout) else _TIMEOUT_S
+    call = TimedCall(TimeLimits(limit_s))
+    with open_url(url, index, environment, call, {"Accept": _ACCEPT}) as response:
         parts, length = [], 0
         while chunk := response.read(2**16):
             parts.append(chunk)
             length += len(chunk)
             if length > _LIMIT:
-                raise _unreadable(url, index, f"its page is longer than {_LIMIT >> 20} MiB")
+                raise _unreadable_error(url, index, f"its page is longer than {_LIMIT >> 20} MiB")
         expected = response.headers.get("Content-Length")
         if expected is not None and expected.isdigit() and length < int(expected):
             raise OSError(f"the answer ended after {length} of {expected} bytes")
@@ -155,7 +129,7 @@ def _fetch_page(
     try:
         return tuple(_parse_json_page(text) if kind.endswith("json") else _parse_html_page(text))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _unreadable(url, index, f"its page is not a list of files: {error}") from None
+        raise _unreadable_error(url, index, f"its page is not a list of files: {error}") from None
 
 
 def _parse_json_page(text: str) -> Iterator[ListedFile]:
@@ -195,51 +169,33 @@ class _LinkParser(HTMLParser):
 
 
 def _is_absent(error: Exception) -> bool:
-    reason: Any = getattr(error, "reason", error)
-    return (isinstance(error, urllib.error.HTTPError) and error.code in (404, 410)) or (
-        isinstance(error, urllib.error.URLError)
-        and isinstance(reason, FileNotFoundError | NotADirectoryError)
-    )
-
-
-def _page_timeout_s(environment: Mapping[str, str]) -> float:
-    text = environment.get("UV_HTTP_TIMEOUT", "")
-    return float(text) if re.fullmatch(r"[1-9][0-9]{0,4}", text) else _TIMEOUT_S
-
-
-def _retries(environment: Mapping[str, str]) -> int:
-    text = environment.get("UV_HTTP_RETRIES", "")
-    return int(text) if re.fullmatch(r"[0-9]{1,2}", text) else _RETRIES
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code in (404, 410)
+    reason = getattr(error, "reason", None)  # of a URLError
+    return isinstance(reason, FileNotFoundError | NotADirectoryError)
 
 
 def _index_label(index: IndexSource) -> str:
     return "the default index" if index.name == "pypi" else f"index {index.name}"
 
 
-def _unreachable(url: str, index: IndexSource, error: Exception) -> NetworkError:
+def _unreachable_error(url: str, index: IndexSource, error: Exception) -> NetworkError:
     hint = "check network, proxy and certificates, or try again later: nothing is verified"
+    reason = getattr(error, "reason", error)
+    problem, why = "could not be reached", redact(str(reason))
     if isinstance(error, urllib.error.HTTPError):
-        if error.code in (401, 403, 407):
+        problem, why = "refused the question", f"{error.code} {error.reason}"
+        if error.code in REFUSED_CODES:
             hint = (
                 "check user name and password of the index, in pip's index-url, "
                 "UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or ~/.netrc"
             )
-        return NetworkError(
-            f"{_index_label(index)} refused the question",
-            why=f"{redact(url)}: {error.code} {error.reason}",
-            hint=hint,
-        )
-    reason = getattr(error, "reason", error)
-    late = isinstance(reason, TimeoutError)
-    what = (
-        f"{_index_label(index)} did not answer in time"
-        if late
-        else f"{_index_label(index)} could not be reached"
-    )
-    return NetworkError(what, why=f"{redact(url)}: {redact(str(reason))}", hint=hint)
+    elif isinstance(reason, TimeoutError):
+        problem = "did not answer in time"
+    return NetworkError(f"{_index_label(index)} {problem}", why=f"{redact(url)}: {why}", hint=hint)
 
 
-def _unreadable(url: str, index: IndexSource, why: str) -> NetworkError:
+def _unreadable_error(url: str, index: IndexSource, why: str) -> NetworkError:
     return NetworkError(
         f"{_index_label(index)} gave an answer that cannot be read",
         why=f"{redact(url)}: {why}",

@@ -1,25 +1,40 @@
-"""uv as it is set up on this machine: its environment, its interpreters and package sources."""
+"""uv as it is set up on this machine: running it, its interpreters and its environments."""
 
 from __future__ import annotations
 
+import json
 import platform
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from provision.adapters.uv import mirrors, pythons
-from provision.adapters.uv.errors import python_not_found_error
+from provision.adapters.process import capture
+from provision.adapters.uv.errors import (
+    error_from_output,
+    python_install_error,
+    python_not_found_error,
+)
 from provision.adapters.uv.local_index import index_url
-from provision.adapters.uv.pip_config import read_pip_config
-from provision.adapters.uv.program import isolated_environment
+from provision.adapters.uv.sources import link_wheels, locate_sources, read_pip_config
+from provision.agent.core.process import ProcessResult
+from provision.agent.install.uv_inputs import scrub_environment
+from provision.effects.local import CreateVenv, InstallPackages, InstallPython
 from provision.effects.packages import (
-    Index,
     IndexAddresses,
+    NamedIndex,
     PackageSources,
     PythonInstallation,
     PythonSearchResult,
+    UvProject,
 )
-from provision.errors import ExternalError
+from provision.errors import ExternalError, LockError
+from provision.sanitize import escape_control, redact
+
+_VERSION_PROGRAM = "import platform; print(platform.python_version())"
+_ALLOW_DOWNLOADS = {"UV_PYTHON_DOWNLOADS": "manual"}
 
 
 class UvToolchain:
@@ -33,20 +48,20 @@ class UvToolchain:
     def environment(self) -> dict[str, str]:
         """Return the variables for uv: nothing of the caller's configuration decides a result."""
         pip = read_pip_config(self._caller_environment)
-        variables = isolated_environment(self._caller_environment, pip)
+        variables = scrub_environment(self._caller_environment, pip.proxy, pip.cert)
         if self._offline:
             variables["UV_OFFLINE"] = "1"
         return variables
 
-    def package_sources(self, indexes: tuple[Index, ...], minor: str) -> PackageSources:
+    def package_sources(self, indexes: tuple[NamedIndex, ...], minor: str) -> PackageSources:
         """See Reader.find_package_sources."""
         pip = read_pip_config(self._caller_environment)
-        return mirrors.locate_sources(pip, self._caller_environment, indexes, minor)
+        return locate_sources(pip, self._caller_environment, indexes, minor)
 
-    def index_addresses(self, indexes: tuple[Index, ...], minor: str) -> IndexAddresses:
+    def index_addresses(self, indexes: tuple[NamedIndex, ...], minor: str) -> IndexAddresses:
         """See Reader.find_index_addresses."""
         sources = self.package_sources(indexes, minor)
-        urls = {} if not sources.default.url else {"pypi": sources.default.url}
+        urls = {"pypi": sources.default.url} if sources.default.url else {}
         for source in sources.named:
             urls[source.name] = index_url(source, self._caller_environment)
         folders = dict.fromkeys(str(wheel.parent) for wheel in sources.wheels)
@@ -58,8 +73,13 @@ class UvToolchain:
             return PythonSearchResult(minor, selected, (selected,), is_downloadable=False)
         environment = self.environment()
         downloads = self._caller_environment.get("UV_PYTHON_DOWNLOADS", "")
-        why_not = pythons.why_not_downloadable(minor, environment, downloads)
-        installed = pythons.list_pythons(environment)
+        why_not = why_not_downloadable(minor, environment, downloads)
+        rows = json.loads(_list_pythons("--only-installed", environment=environment).stdout or "[]")
+        installed = tuple(
+            PythonInstallation(row["version"], Path(row["path"]))
+            for row in rows
+            if row["implementation"] == "cpython" and row["path"]
+        )
         return PythonSearchResult(minor, None, installed, not why_not, why_not)
 
     def interpreter(self, minor: str) -> PythonInstallation | None:
@@ -74,33 +94,160 @@ class UvToolchain:
             self._interpreters[minor] = interpreter
         return self._interpreters[minor]
 
-    def interpreter_path(self, minor: str) -> Path:
-        """Return the path of the interpreter to use.
+    def any_interpreter(self, minor: str) -> PythonInstallation:
+        """Return the interpreter for a minor version, else the one that runs us."""
+        return self.interpreter(minor) or _running_interpreter()
+
+    def create_venv(self, effect: CreateVenv) -> None:
+        """Create an empty virtual environment in place of anything at its path.
 
         Raises:
             ExternalError: there is no interpreter of this version.
         """
-        if interpreter := self.interpreter(minor):
-            return interpreter.path
-        error: ExternalError = python_not_found_error(self.find_pythons(minor))
-        raise error
+        interpreter = self.interpreter(effect.minor)
+        if interpreter is None:
+            raise python_not_found_error(self.find_pythons(effect.minor))
+        options = ["--quiet", "--clear", "--python", str(interpreter.path)]
+        run_uv(["venv", *options, str(effect.path)], self.environment())
 
-    def any_interpreter(self, minor: str) -> PythonInstallation:
-        """Return the interpreter for a minor version, else the one that runs us."""
-        return self.interpreter(minor) or running_interpreter()
+    def install_packages(self, effect: InstallPackages) -> dict[str, Any]:
+        """Make an environment contain exactly the pins, or at least these if it is shared.
+
+        Returns:
+            The provenance of each package (see provision.agent.install.installer).
+
+        Raises:
+            LockError: a version is not available, or a file is not the locked one.
+            NetworkError: an index cannot be reached.
+            ExternalError: the environment cannot be changed.
+        """
+        from provision.agent.install import installer
+        from provision.agent.install.document import (
+            DEFAULT_INDEX,
+            InstallError,
+            InstallMode,
+            InstallRequest,
+        )
+
+        sources = self.package_sources(effect.indexes, effect.minor)
+        environment = self.environment()
+        indexes = {source.name: index_url(source, environment) for source in sources.named}
+        with tempfile.TemporaryDirectory(prefix="provision-") as folder:
+            request = InstallRequest(
+                InstallMode.SHARED if effect.shared else InstallMode.OWN,
+                str(effect.environment / "bin/python"),
+                effect.minor,
+                effect.pins,
+                {DEFAULT_INDEX: sources.default.url, **indexes},
+                link_wheels(sources, Path(folder)),
+                reinstall=frozenset(effect.reinstall),
+            )
+            try:
+                return installer.install_packages(
+                    request, _uv_program(), environment, capture, Path(folder)
+                )
+            except installer.UvFailed as error:
+                output = _clean_output(error.output)
+                raise error_from_output("pip", output, error.code, None, sources) from None
+            except InstallError as error:
+                kind = LockError if error.exit_code == 1 else ExternalError
+                raise kind(error.what, why=escape_control(error.why), hint=error.hint) from None
 
     def _find_interpreter(self, minor: str) -> PythonInstallation | None:
-        own = running_interpreter()
+        own = _running_interpreter()
         if own.minor == minor and own.path.exists():
             return own
-        path = pythons.find_python(minor, self.environment())
-        if path is None:
+        result = _query_uv(["python", "find", "--system", minor], self.environment())
+        if result.code != 0:
             return None
-        version = pythons.python_version(path, self._caller_environment)
+        path = Path(result.stdout.strip())
+        version = _python_version(path, self._caller_environment)
         return PythonInstallation(version or f"{minor}.0", path)
 
 
-def running_interpreter() -> PythonInstallation:
+def run_uv(
+    arguments: list[str],
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    project: UvProject | None = None,
+    sources: PackageSources | None = None,
+) -> str:
+    """Run uv and return its standard output. May block for minutes.
+
+    `project` and `sources` are for the hints of its error.
+
+    Raises:
+        LockError: no set of versions fits, or a file changed.
+        NetworkError: an index cannot be reached, or refuses.
+        ExternalError: uv failed for another reason.
+    """
+    result = _query_uv(arguments, environment, folder)
+    if result.code != 0:
+        output = _clean_output(result.stderr)
+        raise error_from_output(arguments[0], output, result.code, project, sources)
+    return result.stdout
+
+
+def install_python(effect: InstallPython, environment: Mapping[str, str]) -> None:
+    """Download a managed CPython: the only call that may download an interpreter."""
+    # Not --quiet, which leaves out why it failed.
+    arguments = ["python", "install", "--no-progress", effect.minor]
+    result = _query_uv(arguments, {**environment, **_ALLOW_DOWNLOADS})
+    if result.code != 0:
+        raise python_install_error(effect.minor, _clean_output(result.stderr))
+
+
+def why_not_downloadable(minor: str, environment: Mapping[str, str], downloads: str = "") -> str:
+    """Return why uv cannot download this minor version, "" if it can. Needs no network.
+
+    `downloads` is the caller's UV_PYTHON_DOWNLOADS.
+    """
+    if downloads.lower() == "never":
+        return "UV_PYTHON_DOWNLOADS=never keeps uv from fetching one"
+    if environment.get("UV_OFFLINE"):
+        return "--offline keeps uv from fetching one"
+    variables = {**environment, **_ALLOW_DOWNLOADS}
+    result = _list_pythons(minor, "--only-downloads", environment=variables)
+    if result.code != 0:
+        return f"uv cannot list its downloads: {' '.join(_clean_output(result.stderr).split())}"
+    if json.loads(result.stdout or "[]"):
+        return ""
+    return "uv has no download of it for this machine"
+
+
+def _list_pythons(*options: str, environment: Mapping[str, str]) -> ProcessResult:
+    return _query_uv(["python", "list", *options, "--output-format", "json"], environment)
+
+
+def _query_uv(
+    arguments: list[str], environment: Mapping[str, str], folder: Path | None = None
+) -> ProcessResult:
+    return capture([_uv_program(), *arguments], environment, folder)
+
+
+def _uv_program() -> str:
+    """Return the path of the uv that is installed with provision."""
+    import uv  # imported here: commands that only read a spec start without it
+
+    return uv.find_uv_bin()
+
+
+def _clean_output(output: str) -> str:
+    """Return the output of uv without secrets and control characters."""
+    return redact(escape_control(output.strip()))
+
+
+def _running_interpreter() -> PythonInstallation:
     """Return the interpreter that runs us, outside any virtual environment."""
     path = getattr(sys, "_base_executable", sys.executable)
     return PythonInstallation(platform.python_version(), Path(path))
+
+
+def _python_version(python: Path, environment: Mapping[str, str]) -> str | None:
+    """Return the full version of an interpreter, None if it does not answer within 20 s."""
+    argv = [str(python), "-I", "-S", "-c", _VERSION_PROGRAM]
+    try:
+        result = capture(argv, environment, timeout_s=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.code == 0 else None

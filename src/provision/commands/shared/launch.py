@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.lock import Lock
-from provision.lock.target_view import target_environments
 from provision.spec import Spec
 
 
@@ -15,8 +14,7 @@ def build_launch(there: Spec, target: str, lock: Lock) -> Launch:
     """Return how training is started at a target, as its verification does."""
     gpus = 0 if there.gpu.is_none or there.gpu.type == "mps" else there.gpu.count
     held = any(
-        "accelerate" in lock.versions(environment)
-        for environment in target_environments(lock, target)
+        "accelerate" in lock.versions(environment) for environment in lock.environments_of(target)
     )
     training = there.training
     return Launch(

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 from provision.commands.shared.load import LoadedSpec
-from provision.effects.packages import Index
+from provision.effects.packages import NamedIndex
 from provision.effects.system import Reader
 from provision.errors import UsageError
 from provision.kinds import Gpu, Requires, TargetModel
@@ -60,7 +60,7 @@ def with_package_sources(
     packages = lock.packages_in(environment)
     flavours = {f"pytorch-{environment.flavour}": environment.flavour}
     indexes = tuple(
-        Index(
+        NamedIndex(
             name,
             lock.indexes[name],
             flavours.get(name),

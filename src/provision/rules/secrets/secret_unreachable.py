@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.kinds.base import SecretSource
-from provision.refusals import find_target_refusals
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.target_facts import find_target_refusals
 
 
 def _check(context: LintContext) -> Findings:

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.kinds.base import Refusal
-from provision.refusals import find_target_refusals, find_unlockable
 from provision.rules.rule import Example, Findings, LintContext, Rule
+from provision.target_facts import find_target_refusals, find_unlockable
 
 
 def _check(context: LintContext) -> Findings:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from provision.facts import Facts
 from provision.kinds.base import Refusal
-from provision.refusals import find_target_refusals
+from provision.target_facts import find_target_refusals
 from provision.targets.context import TargetContext
 
 

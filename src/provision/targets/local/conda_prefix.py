@@ -9,7 +9,7 @@ from typing import Any
 from provision.effects.conda import CondaChannel, CondaProgram, CreateCondaPrefix
 from provision.effects.system import Reader
 from provision.kinds.base import Refusal
-from provision.lock.conda_names import requested_conda_names, to_index_name
+from provision.lock.conda_request import requested_conda_names, to_index_name
 from provision.spec import LocalTarget
 from provision.targets.context import TargetContext
 

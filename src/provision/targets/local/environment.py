@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from provision.agent.install.document import PackageToInstall
 from provision.effects.local import (
     CreateVenv,
     InstallPackages,
@@ -16,7 +17,7 @@ from provision.effects.local import (
     ReplaceSymlink,
     WriteFile,
 )
-from provision.effects.packages import Index, Pin
+from provision.effects.packages import NamedIndex
 from provision.effects.system import Effect
 from provision.lock import LockedPackage
 from provision.plan import Action, Intent, Operation
@@ -190,18 +191,18 @@ def _install_effect(
     )
 
 
-def _pin(package: LockedPackage) -> Pin:
+def _pin(package: LockedPackage) -> PackageToInstall:
     index = None if package.index == "pypi" else package.index
     digests = tuple(file.sha256 for file in package.files)
-    return Pin(package.name, package.version, index, digests, package.built)
+    return PackageToInstall(package.name, package.version, index, digests, package.built)
 
 
-def _indexes(context: TargetContext, packages: tuple[LockedPackage, ...]) -> tuple[Index, ...]:
+def _indexes(context: TargetContext, packages: tuple[LockedPackage, ...]) -> tuple[NamedIndex, ...]:
     flavour = context.environment.flavour
     flavours = {f"pytorch-{flavour}": flavour}
     names = sorted({package.index for package in packages} - {"pypi"})
     return tuple(
-        Index(
+        NamedIndex(
             name,
             context.lock.indexes[name],
             flavours.get(name),

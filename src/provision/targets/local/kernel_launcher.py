@@ -21,7 +21,7 @@ except (ImportError, OSError):
 python = os.path.join(real, "bin", "python")
 os.execv(python, [python, "-m", "ipykernel_launcher", *sys.argv[1:]])
 """  # noqa: E501
-"""Holds what provision.adapters.environment_usage reads. Nothing but the standard library: it runs
+"""Holds what provision.adapters.process reads. Nothing but the standard library: it runs
 in the environment.
 """
 

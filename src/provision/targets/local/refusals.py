@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from provision.facts import load_facts
 from provision.kinds.base import Refusal
-from provision.refusals import find_target_refusals
 from provision.spec import Spec
+from provision.target_facts import find_target_refusals
 from provision.targets.context import TargetContext
 from provision.targets.local.conda_prefix import list_python_names, uses_conda
 from provision.targets.local.environment import describe_changes

@@ -8,7 +8,7 @@ from typing import Any
 from provision.facts import Facts
 from provision.kinds import WorkbenchTarget
 from provision.kinds.base import Refusal
-from provision.refusals import find_target_refusals
+from provision.target_facts import find_target_refusals
 from provision.targets.context import TargetContext
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.image import ImageChoice

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
 from provision.effects.conda import CondaRecord
-from provision.lock.conda_names import to_index_name
+from provision.lock.conda_request import to_index_name
 from provision.lock.model import LockedPackage
 from provision.lock.target_view import TargetView, ViewedPackage
 from provision.views.exports import MADE_BY
