@@ -10,7 +10,11 @@ from typing import ClassVar
 class ServiceEffect:
     """A change at a service; performing it twice is safe.
 
-    `service` is the key under which `provision.adapters.services` finds the adapter.
+    Attributes:
+        service: The key under which `provision.adapters.services` finds the adapter.
+        is_billable: Something that costs money may appear from the request on, even if its answer
+            is lost; the journal notes when it was requested.
     """
 
     service: ClassVar[str]
+    is_billable: ClassVar[bool] = False

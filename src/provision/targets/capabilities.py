@@ -222,19 +222,17 @@ class AcceptsReports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """An instance that no state tracks, with the spec and target that its labels name."""
+    """A resource that no state tracks, with the spec and target that its labels name.
+
+    `delete` is the command line that deletes it.
+    """
 
     name: str
     state: str
     created: str
     spec: str
     target: str
-
-    @property
-    def delete(self) -> str:
-        """The command line that deletes it."""
-        _, project, _, zone, _, instance = self.name.split("/")
-        return f"gcloud workbench instances delete {instance} --project={project} --location={zone}"
+    delete: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from provision.effects.google import CreateInstance
+from provision.effects.service import ServiceEffect
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, ProvisionError
 from provision.kinds import Registry
@@ -80,7 +80,7 @@ class Executor:
         intent = self._begin(action)
         try:
             for effect in action.effects:
-                if isinstance(effect, CreateInstance):  # from here on an instance may appear
+                if isinstance(effect, ServiceEffect) and effect.is_billable:
                     requested = {**intent.details, REQUESTED_AT: self.system.now()}
                     intent = replace(intent, details=requested)
                     self._store.open_intent(intent)

@@ -74,4 +74,6 @@ def _to_orphan(instance: Mapping[str, Any]) -> Orphan:
     labels = instance.get("labels", {})
     name, state, created = (str(instance.get(key, "")) for key in ("name", "state", "createTime"))
     spec, target = (str(labels.get(f"provision-{key}", "")) for key in ("spec", "target"))
-    return Orphan(name, state, created, spec, target)
+    _, project, _, zone, _, short_name = name.split("/")
+    delete = f"gcloud workbench instances delete {short_name} --project={project} --location={zone}"
+    return Orphan(name, state, created, spec, target, delete)
