@@ -104,6 +104,14 @@ class ProbeEvidence:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Actions that follow a verdict, and what becomes of the target by them ("": nothing)."""
+
+    note: str = ""
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """A verification that goes on without us: its report is fetched or imported later."""
 
@@ -146,8 +154,8 @@ class Driver(ABC, Generic[ObservationT]):
     """One kind of target. Drivers have no state; they are registered in `provision.targets`.
 
     `observe`, `condition` and the checks look through a `Reader` and change nothing. `plan` and
-    `destroy` map values to values. `verify`, `after_verdict` and `recover` change things, through
-    the `Journal` alone.
+    `destroy` map values to values. `verify` and `recover` change things, through the `Journal`
+    alone.
     """
 
     platform: str | None = None
@@ -156,6 +164,8 @@ class Driver(ABC, Generic[ObservationT]):
     """Files in the state folder that go with its last target."""
     own_folders: tuple[str, ...] = ()
     """Folders in the state folder that go with its last target, if they are empty."""
+    sandbox_note: str = ""
+    """The service that a sandbox simulates for it; "" if this kind cannot be emulated."""
     destroys_from_elsewhere: bool = False
     """A state that was written on another machine may be destroyed here: its resources are not on
     that machine."""
@@ -328,9 +338,15 @@ class Driver(ABC, Generic[ObservationT]):
             ExternalError: the probe did not run, or no acceptable report came.
         """
 
-    def after_verdict(self, context: TargetContext, report: Report, journal: Journal) -> str:  # noqa: ARG002
-        """Do what follows a stored verdict, and return what became of the target ("": nothing)."""
-        return ""
+    def after_verdict(
+        self,
+        context: TargetContext,  # noqa: ARG002
+        report: Report,  # noqa: ARG002
+        state: State,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+    ) -> FollowUp:
+        """Return what follows a stored verdict, such as the stop of an instance."""
+        return FollowUp()
 
     # Describe
 

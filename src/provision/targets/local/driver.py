@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.effects.local import InstallPackages, RemoveTree
-from provision.effects.system import Effect, Reader
+from provision.effects.local import InstallPackages, MonitorRequest, RemoveTree
+from provision.effects.system import Effect, Reader, System
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation
@@ -42,6 +43,24 @@ from provision.targets.recorded_paths import (
     refuse_foreign_removals,
     resolve_own_folder,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProgram:
+    """A program that has the caller's terminal for as long as it is followed."""
+
+    system: System
+    argv: tuple[str, ...]
+    variables: Mapping[str, str]
+    monitor: MonitorRequest | None
+    prefix: Path
+
+    def follow(self) -> int:
+        """Run the program to its end; without a monitor this process becomes the program."""
+        return self.system.run(self.argv, self.variables, self.monitor, prefix=self.prefix)
+
+    def stop(self) -> None:
+        """Do nothing: the program ends with the process that follows it."""
 
 
 class LocalDriver(Driver[LocalObservation]):
@@ -166,25 +185,30 @@ class LocalDriver(Driver[LocalObservation]):
         }
         return run_probe_locally(context, interpreter, variables, journal, options.only)
 
-    def require_runnable(self, context: TargetContext, ledger: Ledger, reader: Reader) -> None:
-        """Check that the environment is complete."""
-        if not self.observe(context, ledger, reader).is_complete:
+    def start(
+        self,
+        context: TargetContext,
+        argv: tuple[str, ...],
+        journal: Journal,
+        monitor: MonitorRequest | None,
+    ) -> LocalProgram:
+        """Return a program of the activated environment; it runs while it is followed."""
+        system, prefix = journal.system, self.get_interpreter(context).prefix
+        if not self.observe(context, journal.ledger, system).is_complete:
             raise Refused(
                 f"there is no whole environment for {context.address}",
-                why=f"looked in {self.get_interpreter(context).prefix}",
+                why=f"looked in {prefix}",
                 hint=f"make it with `{context.command('apply')}`",
             )
-
-    def get_program_variables(
-        self, context: TargetContext, caller: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Return the variables of a program in the activated environment."""
-        inherited = {name: value for name, value in caller.items() if name != "PYTHONHOME"}
-        return {
+        inherited = {
+            name: value for name, value in system.environment().items() if name != "PYTHONHOME"
+        }
+        variables = {
             **inherited,
             **self.get_environment_variables(context, inherited),
-            **activation_variables(self.get_interpreter(context).prefix, inherited),
+            **activation_variables(prefix, inherited),
         }
+        return LocalProgram(system, argv, variables, monitor, prefix)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the environment, with its packages and files compared."""

@@ -18,6 +18,7 @@ from provision.state import Ledger, State
 from provision.targets.base import (
     VERIFICATION_PART,
     Driver,
+    FollowUp,
     Journal,
     Pending,
     ProbeEvidence,
@@ -65,7 +66,7 @@ from provision.targets.workbench.recovery import (
     refuse_pending_creation,
 )
 from provision.targets.workbench.refusals import find_refusals
-from provision.targets.workbench.verification import await_report, settle_verdict
+from provision.targets.workbench.verification import await_report, plan_after_verdict
 from provision.verification import Report
 
 
@@ -266,7 +267,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
             self._request_run(context, journal)
         if options.detach:
             return Pending()
-        return await_report(context, journal)
+        return await_report(self, context, journal)
 
     def _request_run(self, context: TargetContext, journal: Journal) -> None:
         observed = self.observe(context, Ledger(journal.state), journal.system)
@@ -278,13 +279,15 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         action = plan_rerun(context, observed, journal.system.token())
         journal.perform(self, action)
 
-    def after_verdict(self, context: TargetContext, report: Report, journal: Journal) -> str:
-        """Stop, delete or keep an instance that is not verified, as `on_failure` says."""
-        return settle_verdict(context, report, journal)
+    def after_verdict(
+        self, context: TargetContext, report: Report, state: State, reader: Reader
+    ) -> FollowUp:
+        """Return how an instance that is not verified is stopped, deleted or kept."""
+        return plan_after_verdict(context, report, state, reader)
 
     def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
         """Wait for the report of the recorded run."""
-        return await_report(context, journal)
+        return await_report(self, context, journal)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the recorded instance; one that was only begun is half-made."""

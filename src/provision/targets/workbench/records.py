@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,11 +84,12 @@ def get_run_location(record: Record) -> tuple[str, str]:
     return str(record["nonce"]), f"{record['bucket']}{record['nonce']}/"
 
 
-def mark_run_ended(record: Record, reason: str, next_nonce: str) -> dict[str, Any]:
+def mark_run_ended(record: Record, reason: str) -> dict[str, Any]:
     """Return the record of an instance whose run ended without a lasting verdict.
 
-    Its report is not read again: the next apply begins a new run.
+    Its report is not read again: under another nonce the next apply begins a new run.
     """
+    next_nonce = hashlib.sha256(f"after {record['nonce']}".encode()).hexdigest()[:32]
     return {**record, "nonce": next_nonce, "ended": {"nonce": record["nonce"], "why": reason}}
 
 
