@@ -88,11 +88,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Decision whether the probe runs after the actions, with its reason and tier."""
+    """Decision whether the probe runs after the actions, with its reason, tier and location."""
 
     needed: bool
     tier: str
     reason: str
+    location: str
     earlier_probe: bool = False
     """The stored verdict, which still counts, is of another version's probe."""
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from typing import Any
 
-from provision.adapters import RealSystem
 from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.cli import notebook_output, report_output
 from provision.cli.console import print_json, print_row, print_text
@@ -18,6 +16,7 @@ from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
+from provision.targets.base import InstanceSummary, NotebookSummary
 
 _DEVICE_LIFETIME_NOTE = (
     "its device lives as long as the command that runs the sandbox, and attach boots it again; "
@@ -25,7 +24,7 @@ _DEVICE_LIFETIME_NOTE = (
 )
 
 
-def print_as_json(applied: ApplyResult, loaded: LoadedSpec, system: RealSystem) -> None:
+def print_as_json(applied: ApplyResult, loaded: LoadedSpec) -> None:
     """Write the results for programs."""
     print_errors(applied.failed)
     print_json(
@@ -33,7 +32,7 @@ def print_as_json(applied: ApplyResult, loaded: LoadedSpec, system: RealSystem) 
             "version": 1,
             "sandbox": loaded.sandbox_sources is not None,
             "results": [_result_document(result, loaded) for result in applied.results],
-            "waiting": [_pending_document(pending, loaded, system) for pending in applied.pending],
+            "waiting": [_pending_document(pending) for pending in applied.pending],
             "failed": errors_to_json(applied.failed),
         }
     )
@@ -48,7 +47,7 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
         "packages_fresh": result.installed,
     }
     if result.summary.notebook is not None:
-        document["notebook"] = notebook_output.notebook_name(result.summary.notebook)
+        document["notebook"] = result.summary.notebook.file
         if result.summary.session:
             document["session"] = result.summary.session
         comparison = compare_with_facts(loaded, result.context, result.report.document)
@@ -57,44 +56,41 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
         return {**document, "compared": result.summary.file_comparison or None}
     return {
         **document,
-        "instance": result.summary.instance["instance"],
-        "zone": result.summary.instance["zone"],
+        "instance": result.summary.instance.name,
+        "zone": result.summary.instance.zone,
         "on_failure": result.on_failure_note or None,
     }
 
 
-def _pending_document(
-    pending: PendingTarget, loaded: LoadedSpec, system: RealSystem
-) -> dict[str, Any]:
+def _pending_document(pending: PendingTarget) -> dict[str, Any]:
     document: dict[str, Any] = {"target": pending.context.target}
     if pending.summary.instance is not None:
         instance = pending.summary.instance
-        return {**document, "instance": instance["instance"], "zone": instance["zone"]}
-    record = pending.summary.notebook or {}
+        return {**document, "instance": instance.name, "zone": instance.zone}
+    notebook = pending.summary.notebook
+    if notebook is None:
+        return document
     return {
         **document,
-        "notebook": notebook_output.notebook_name(record),
-        "nonce": record.get("nonce"),
+        "notebook": notebook.file,
+        "nonce": notebook.nonce,
         "because": pending.reason,
-        "link": notebook_output.recorded_notebook_link(loaded, record, system),
+        "link": notebook.link,
     }
 
 
-def print_as_text(
-    applied: ApplyResult, loaded: LoadedSpec, system: RealSystem, *, verbose: bool
-) -> None:
+def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) -> None:
     """Write the results for people."""
     print_errors(applied.failed)
     for result in applied.results:
         _print_result(result, loaded, verbose=verbose)
     for pending in applied.pending:
+        target, notebook = pending.context.target, pending.summary.notebook
         if pending.summary.instance is not None:
-            _print_pending_instance(pending.summary.instance, pending.context.target, loaded)
-        else:
-            record = pending.summary.notebook or {}
-            link = notebook_output.recorded_notebook_link(loaded, record, system)
+            _print_pending_instance(pending.summary.instance, target, loaded)
+        if notebook is not None:
             notebook_output.print_pending_notebook(
-                loaded, pending.context.target, record, pending.reason, link
+                loaded, target, notebook.file, pending.reason, notebook.link
             )
 
 
@@ -106,8 +102,8 @@ def _command_arguments(loaded: LoadedSpec, target: str) -> str:
     return arguments
 
 
-def _print_pending_instance(record: Mapping[str, Any], target: str, loaded: LoadedSpec) -> None:
-    print_row("instance", f"{record['instance']} in {record['zone']}: it makes its environment now")
+def _print_pending_instance(instance: InstanceSummary, target: str, loaded: LoadedSpec) -> None:
+    print_row("instance", f"{instance.name} in {instance.zone}: it makes its environment now")
     attach = f"provision attach {_command_arguments(loaded, target)}"
     if loaded.sandbox_sources is None:
         print_row("wait for it", attach)
@@ -127,18 +123,20 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
         print_text(f"No changes: this is the stored verdict of {created}; {again}.")
     arguments = _command_arguments(loaded, result.context.target)
     if result.summary.notebook is not None:
-        _print_notebook(result, loaded, arguments)
+        _print_notebook(result, result.summary.notebook, loaded, arguments)
     elif result.summary.instance is not None:
-        _print_instance(result, arguments)
+        _print_instance(result, result.summary.instance, arguments)
     else:
         _print_environment(result, arguments)
     print_row("page", os.path.relpath(result.html_path))
 
 
-def _print_notebook(result: TargetResult, loaded: LoadedSpec, arguments: str) -> None:
+def _print_notebook(
+    result: TargetResult, summary: NotebookSummary, loaded: LoadedSpec, arguments: str
+) -> None:
     comparison = compare_with_facts(loaded, result.context, result.report.document)
     notebook_output.print_facts_comparison(comparison, loaded)
-    notebook = notebook_output.notebook_path(loaded, result.summary.notebook or {})
+    notebook = notebook_output.notebook_path(loaded, summary.file)
     print_text("")
     print_row("notebook", os.path.relpath(notebook))
     if result.summary.session:
@@ -185,9 +183,9 @@ def _activation(result: TargetResult, stable: str) -> str:
     return f"{activate}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
-def _print_instance(result: TargetResult, arguments: str) -> None:
-    record, context = result.summary.instance or {}, result.context
-    instance = f"{record['instance']} in {record['zone']}"
+def _print_instance(result: TargetResult, summary: InstanceSummary, arguments: str) -> None:
+    context = result.context
+    instance = f"{summary.name} in {summary.zone}"
     if context.sandbox_sources is not None:
         arguments += " --sandbox"
         instance += ", SANDBOX: not a real one"

@@ -19,14 +19,14 @@ from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation, Verification
 from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext
-from provision.targets.stored_verdict import Validity, assess_validity
+from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
 from provision.verification import (
     Report,
     digest_of_expectations,
     expectations_of,
 )
 
-VERIFICATION_PART = "verification"
+VERIFICATION_PART = VerificationRecord.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,26 @@ class TargetCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceSummary:
+    """An instance that a target has: its name and zone."""
+
+    name: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookSummary:
+    """A notebook that a target has: its file next to the spec, and its nonce.
+
+    `link` opens it once it is pushed; None if that is unknown.
+    """
+
+    file: str
+    nonce: str
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class TargetSummary:
     """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
 
@@ -52,16 +72,14 @@ class TargetSummary:
         kernel: Name of its Jupyter kernel.
         activation: The command by which the user's conda activates it.
         file_comparison: With what this run compared its files.
-        instance: The record of its instance.
-        notebook: The record of its notebook.
         session: A session that keeps running and costs money.
     """
 
     kernel: str | None = None
     activation: str = ""
     file_comparison: str = ""
-    instance: Mapping[str, Any] | None = None
-    notebook: Mapping[str, Any] | None = None
+    instance: InstanceSummary | None = None
+    notebook: NotebookSummary | None = None
     session: str = ""
 
 
@@ -254,18 +272,22 @@ class Driver(ABC, Generic[ObservationT]):
         requested: bool = False,
     ) -> Verification:
         """Return whether the target is to be verified after some actions, and why."""
-        tier = context.spec.verify.tier
+        tier, where = context.spec.verify.tier, self.verification_location(context)
         if requested:
-            return Verification(True, tier, "asked for with --verify")
+            return Verification(True, tier, "asked for with --verify", where)
+        stored = VerificationRecord.find(state, context.address)
         changed = any(self.voids_verdict(action, state) for action in actions)
         reason = self.reason_to_verify(context, state, reader, changed=changed)
-        if reason:
-            return Verification(True, tier, reason)
-        stored = state.resource(context.address, VERIFICATION_PART) or {}
+        if stored is None or reason:
+            return Verification(True, tier, reason, where)
         earlier = self._validity(context, stored, reader) is Validity.EARLIER_PROBE
-        verdict = f"{stored['verdict']} (earlier probe)" if earlier else stored["verdict"]
-        reason = f"{verdict} on {stored['at'][:10]}, and the same is promised since"
-        return Verification(False, tier, reason, earlier_probe=earlier)
+        verdict = f"{stored.verdict} (earlier probe)" if earlier else stored.verdict
+        reason = f"{verdict} on {stored.at[:10]}, and the same is promised since"
+        return Verification(False, tier, reason, where, earlier_probe=earlier)
+
+    def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
+        """Return where the probe runs, for plans."""
+        return "on this device"
 
     def reason_to_verify(
         self, context: TargetContext, state: State, reader: Reader, *, changed: bool
@@ -277,8 +299,8 @@ class Driver(ABC, Generic[ObservationT]):
         """
         if changed:
             return "the environment changes"
-        stored = state.resource(context.address, VERIFICATION_PART)
-        if stored is None or not stored["verdict"]:
+        stored = VerificationRecord.find(state, context.address)
+        if stored is None or not stored.verdict:
             return "it was not verified yet"
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
@@ -289,7 +311,7 @@ class Driver(ABC, Generic[ObservationT]):
     def reason_for_missing_report(
         self,
         context: TargetContext,  # noqa: ARG002
-        stored: Mapping[str, Any],  # noqa: ARG002
+        stored: VerificationRecord,  # noqa: ARG002
         state: State,  # noqa: ARG002
         reader: Reader,  # noqa: ARG002
     ) -> str:
@@ -297,7 +319,7 @@ class Driver(ABC, Generic[ObservationT]):
         return ""
 
     def _validity(
-        self, context: TargetContext, stored: Mapping[str, Any], reader: Reader
+        self, context: TargetContext, stored: VerificationRecord, reader: Reader
     ) -> Validity:
         def digest_with(probe: str) -> str:
             return self.expectations_digest(context, probe)
@@ -360,7 +382,7 @@ class Driver(ABC, Generic[ObservationT]):
 
     @abstractmethod
     def summarize(
-        self, context: TargetContext, state: State, actions: Sequence[Action]
+        self, context: TargetContext, state: State, reader: Reader, actions: Sequence[Action]
     ) -> TargetSummary:
         """Return the facts about a target after the actions of its plan."""
 

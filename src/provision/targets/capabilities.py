@@ -97,6 +97,11 @@ class Openable(Protocol):
         """
 
 
+def describe_edited_copy(cell: str) -> str:
+    """Return the note that an edited copy of a rendered cell stays in its notebook."""
+    return f"the edited copy of the cell {cell} stays, as a cell of its own"
+
+
 class RenderedContent(Protocol):
     """Content of rendered files, so far as commands show it."""
 

@@ -17,9 +17,6 @@ _VERB_STYLES = {
     Operation.KEEP: Style.FAINT,
 }
 
-_REMOTE_LOCATIONS = {"instance": "on the instance", "notebook": "in the notebook"}
-"""Where a verification runs, by the part of a target that is not on this machine."""
-
 
 def render_text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
     """Return the plan for a terminal.
@@ -69,11 +66,9 @@ def _lines(plan: Plan, lock_line: str, pen: Styler, failed: Mapping[str, str]) -
         yield from (_action(action, pen) for action in plan.actions if action.address == address)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
-            where = _where([action for action in plan.actions if action.address == address])
-            (
-                yield f"  {'then' if check.needed else pen('=   ', Style.FAINT)} {check.tier} "
-                f"verification {where}: {escape_line(check.reason)}"
-            )
+            symbol = "then" if check.needed else pen("=   ", Style.FAINT)
+            reason = escape_line(check.reason)
+            yield f"  {symbol} {check.tier} verification {check.location}: {reason}"
     for address, what in failed.items():
         (
             yield f"{pen(escape_line(address), Style.STRONG)}\n  "
@@ -84,20 +79,6 @@ def _lines(plan: Plan, lock_line: str, pen: Styler, failed: Mapping[str, str]) -
         yield f"Plan: {plan.summary()}."
     elif not failed:
         yield "No changes. Everything is as declared."
-
-
-def _where(actions: list[Action]) -> str:
-    """Return where the verification of a target with these actions runs."""
-    if any((action.record or {}).get("via") == "colab-cli" for action in actions):
-        return "on a Colab machine"
-    return next(
-        (
-            where
-            for part, where in _REMOTE_LOCATIONS.items()
-            if any(action.part == part for action in actions)
-        ),
-        "on this device",
-    )
 
 
 def _action(action: Action, pen: Styler) -> str:

@@ -15,9 +15,9 @@ from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State
 from provision.targets.base import (
-    VERIFICATION_PART,
     Driver,
     Journal,
+    NotebookSummary,
     Pending,
     ProbeEvidence,
     TargetCondition,
@@ -27,17 +27,16 @@ from provision.targets.base import (
 from provision.targets.capabilities import FactsComparison, Rendering, ReportRequest, RunRules
 from provision.targets.colab.agent_config import build_agent_config
 from provision.targets.colab.facts_comparison import compare_runtime_with_facts
-from provision.targets.colab.file_names import (
-    NOTEBOOK_SUFFIX,
-    get_colab_target,
-)
+from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.github_link import build_colab_link
 from provision.targets.colab.observation import ColabObservation, observe_folder
 from provision.targets.colab.planning import plan_file_removals, plan_files
-from provision.targets.colab.sessions import NOTEBOOK_PART, SESSION_PART, plan_session_stops
+from provision.targets.colab.records import NotebookRecord, SessionRecord
+from provision.targets.colab.sessions import plan_session_stops
 from provision.targets.colab.verification import stop_interrupted_session, verify_on_colab
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.single_checks import refuse_single_checks
+from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.workbench.programs import read_pinned_uv
 from provision.verification import expectations_of
 
@@ -59,7 +58,7 @@ class ColabDriver(Driver[ColabObservation]):
 
     def owns(self, part: str) -> bool:
         """Return whether a part is a notebook or a session."""
-        return part in (NOTEBOOK_PART, SESSION_PART)
+        return part in (NotebookRecord.part, SessionRecord.part)
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
         """Return the files that exist next to the spec; Colab itself is not asked."""
@@ -89,36 +88,41 @@ class ColabDriver(Driver[ColabObservation]):
         still_running: tuple[str, ...] = (),  # noqa: ARG002
     ) -> None:
         """Release the session that an interrupted run may have acquired."""
-        if intent.part == SESSION_PART:
+        if intent.part == SessionRecord.part:
             stop_interrupted_session(intent, journal)
         else:
             journal.close_intent(intent)
 
     def release_interrupted(self, intent: Intent, journal: Journal) -> None:
         """Release the session of an interrupted verification."""
-        if intent.part == SESSION_PART:
+        if intent.part == SessionRecord.part:
             stop_interrupted_session(intent, journal)
 
     def voids_verdict(self, action: Action, state: State) -> bool:
         """Return whether an action changes the request that the stored verdict answers."""
-        stored = state.resource(action.address, VERIFICATION_PART) or {}
-        answered = stored.get("nonce") and (action.record or {}).get("nonce") == stored["nonce"]
-        return action.operation is not Operation.KEEP and not answered
+        stored = VerificationRecord.find(state, action.address)
+        nonce = stored.nonce if stored is not None else ""
+        is_answered = nonce and (action.record or {}).get("nonce") == nonce
+        return action.operation is not Operation.KEEP and not is_answered
 
     def reason_to_verify(
         self, context: TargetContext, state: State, reader: Reader, *, changed: bool
     ) -> str:
         """Return why the stored verdict does not apply; one of an earlier notebook never does."""
-        stored = state.resource(context.address, VERIFICATION_PART)
-        if stored is None or not stored["verdict"]:
+        stored = VerificationRecord.find(state, context.address)
+        if stored is None or not stored.verdict:
             if self.is_run_by_user(context):
                 return "its report has not come home yet"
             return "it was not verified yet"
-        notebook = state.resource(context.address, NOTEBOOK_PART) or {}
-        if changed or stored.get("nonce") != notebook.get("nonce"):
-            verdict = f"the verdict of {stored['at'][:10]} ({stored['verdict']})"
+        notebook = NotebookRecord.find(state, context.address)
+        if changed or notebook is None or stored.nonce != notebook.nonce:
+            verdict = f"the verdict of {stored.at[:10]} ({stored.verdict})"
             return f"{verdict} is of an earlier notebook, and is void"
         return super().reason_to_verify(context, state, reader, changed=changed)
+
+    def verification_location(self, context: TargetContext) -> str:
+        """Return that a fresh machine or the user's notebook runs the probe."""
+        return "in the notebook" if self.is_run_by_user(context) else "on a Colab machine"
 
     def require_verifiable(
         self,
@@ -150,7 +154,7 @@ class ColabDriver(Driver[ColabObservation]):
         """Return the condition of the files: "rendered" if spec and lock make the same."""
         location = self.location(context.address, context.folder, ledger.state) or ""
         intent = ledger.find_interrupted(context.address)
-        if intent is not None and intent.part == SESSION_PART:
+        if intent is not None and intent.part == SessionRecord.part:
             session = intent.details["session"]
             text = f"{session} may be running at Colab, and cost; apply or destroy gives it back"
             return TargetCondition(f"half-made: {text}", location)
@@ -165,25 +169,27 @@ class ColabDriver(Driver[ColabObservation]):
 
     def location(self, address: str, folder: Path, state: State) -> str | None:
         """Return the path of the recorded notebook."""
-        record = state.resource(address, NOTEBOOK_PART)
+        record = NotebookRecord.find(state, address)
         if record is None:
             return None
-        for name in record.get("files", ()):
-            if str(name).endswith(NOTEBOOK_SUFFIX):
-                return str(folder.parent / name)
-        return ""
+        return str(folder.parent / record.notebook) if record.notebook else ""
 
     def summarize(
         self,
         context: TargetContext,
         state: State,
+        reader: Reader,
         actions: Sequence[Action],  # noqa: ARG002
     ) -> TargetSummary:
-        """Return the record of the notebook, and the session that was kept running."""
-        session = state.resource(context.address, SESSION_PART) or {}
+        """Return the notebook, and the session that was kept running."""
+        record = NotebookRecord.find(state, context.address)
+        session = SessionRecord.find(state, context.address)
+        summary = None
+        if record is not None:
+            link = build_colab_link(context.folder.parent / record.notebook, reader)
+            summary = NotebookSummary(record.notebook, record.nonce, link)
         return TargetSummary(
-            notebook=state.resource(context.address, NOTEBOOK_PART),
-            session=str(session.get("session", "")),
+            notebook=summary, session=session.session if session is not None else ""
         )
 
     def refuse_program(self, context: TargetContext) -> Refusal:
@@ -223,11 +229,11 @@ class ColabDriver(Driver[ColabObservation]):
 
     def report_request(self, address: str, state: State) -> ReportRequest | None:
         """Return what the recorded notebook asks."""
-        record = state.resource(address, NOTEBOOK_PART)
+        record = NotebookRecord.find(state, address)
         if record is None:
             return None
-        nonce, lock, digest = (str(record[key]) for key in ("nonce", "lock", "digest"))
-        return ReportRequest(nonce, lock, digest, is_manual=record.get("via") == "browser")
+        is_manual = record.via == "browser"
+        return ReportRequest(record.nonce, record.lock, record.digest, is_manual)
 
     def current_nonce(self, context: TargetContext, facts: Facts) -> str:
         """Return the nonce of the notebook as spec and lock make it now."""

@@ -16,7 +16,11 @@ from provision.kinds import WorkbenchTarget
 from provision.lock import LockedPackage, digest_of
 from provision.lock.target_view import DEFAULT_INDEX_URL
 from provision.targets.context import TargetContext
-from provision.targets.workbench.resource_names import ResourceNames, build_instance_kernel_name
+from provision.targets.workbench.resource_names import (
+    ResourceNames,
+    build_instance_kernel_name,
+    get_workbench_target,
+)
 from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.workbench/1"
@@ -86,8 +90,7 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
 
 
 def _build_declaration(context: TargetContext) -> dict[str, Any]:
-    spec, target = context.spec, context.spec.targets[context.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
+    spec, target = context.spec, get_workbench_target(context)
     return {
         "digest": context.environment.digest,
         "python": context.lock.python,

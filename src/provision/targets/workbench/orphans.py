@@ -11,15 +11,15 @@ from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
-from provision.targets.workbench.records import build_resource_name, expand_zones
+from provision.targets.workbench.records import InstanceRecord
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 
 
 def list_orphan_instances(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader) -> OrphanList:
     """Return the instances with our labels that none of the ledgers records or began.
 
-    All projects are asked that a spec, a state or a journal names, or that a state ever named. A
-    project that cannot be read does not hide the orphans of the others.
+    All projects are listed that a spec, a state or a journal names, or that a state ever named.
+    A project that cannot be read does not hide the orphans of the others.
 
     Raises:
         UsageError: none of them names a project.
@@ -49,22 +49,20 @@ def list_orphan_instances(ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
         except ProvisionError as error:
             failed[project] = error
             continue
-        managed = (one for one in instances if one.get("labels", {}).get(MANAGED_LABEL) == "1")
-        orphans += [_to_orphan(one) for one in managed if _name_and_lineage(one) not in known]
+        for instance in instances:
+            labels = instance.get("labels", {})
+            identity = (str(instance.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+            if labels.get(MANAGED_LABEL) == "1" and identity not in known:
+                orphans.append(_to_orphan(instance))
     return OrphanList(tuple(orphans), failed)
-
-
-def _name_and_lineage(instance: Mapping[str, Any]) -> tuple[str, str]:
-    lineage = instance.get("labels", {}).get(LINEAGE_LABEL, "")
-    return str(instance.get("name", "")), str(lineage)
 
 
 def _recorded_instances(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """Yield name and lineage of every instance that is recorded or may have been begun."""
     for record in ledger.state.resources.values():
         if record.get("instance"):
-            for possible in expand_zones(record):
-                yield build_resource_name(possible), str(record.get("lineage", ""))
+            for candidate in InstanceRecord.from_json(record).candidates:
+                yield candidate.resource_name, candidate.lineage
     for intent in ledger.intents:
         for name in intent.names:
             yield name, intent.details.get("lineage", "")

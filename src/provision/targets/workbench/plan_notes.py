@@ -20,49 +20,49 @@ _NAMED = 3
 
 def explain_update(
     observed: WorkbenchObservation,
-    found: tuple[FieldChange, ...],
+    changes: tuple[FieldChange, ...],
     digest: str,
     *,
-    again: bool,
+    is_new_run: bool,
     restart: bool,
 ) -> str:
     """Return why an instance changes and what that costs; `digest` is the desired environment."""
+    recorded, names = observed.recorded, name_changes(changes, observed)
+    ended = recorded.ended if recorded is not None else None
     reasons = []
     if is_adopted(observed):
         reasons.append("it is taken over from another state (--adopt)")
-    elif observed.recorded is None:
+    elif recorded is None:
         reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
-    words, ended = name_changes(found, observed), (observed.recorded or {}).get("ended")
     if ended:
         reasons.append(
-            f"its last run ended without a proof ({escape_line(str(ended['why']))[:200]}): "
-            "it runs again"
+            f"its last run ended without a proof ({escape_line(ended['why'])[:200]}): it runs again"
         )
-    if again and observed.recorded is not None and observed.recorded.get("digest") != digest:
+    if is_new_run and recorded is not None and recorded.digest != digest:
         reasons.append("the environment changed")
-    elif again and not words and not ended and not is_adopted(observed):
+    elif is_new_run and not names and not ended and not is_adopted(observed):
         reasons.append("what is declared for the device changed")
-    if words:
-        reasons.append(f"{words} changed")
+    if names:
+        reasons.append(f"{names} changed")
     if observed.is_stopped:
         reasons.append("it is stopped: it is started, and verifies itself anew")
     elif restart:
         reasons.append(RESTART_NOTE)
-    elif found:
+    elif changes:
         reasons.append("it runs on")
     return "; ".join(reasons or ["an earlier run was cut short"])
 
 
-def list_changes(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
+def list_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
     """Yield a line for each field of the spec that changes."""
-    yield from (f"{field}: {words}" for field, words in describe_changes(found, observed.facts))
+    yield from (f"{field}: {words}" for field, words in describe_changes(changes, observed.facts))
 
 
-def name_changes(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
+def name_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
     """Return the names of the first fields that change, and the number of the others."""
     words = [
         field
-        for field, _ in describe_changes(found, observed.facts)
+        for field, _ in describe_changes(changes, observed.facts)
         if not field.startswith(f"labels.{MANAGED_LABEL}-")
     ]
     more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
@@ -94,9 +94,9 @@ def unknown_creation_notes(observed: WorkbenchObservation) -> Iterator[str]:
         )
 
 
-def growth_notes(found: tuple[FieldChange, ...]) -> Iterator[str]:
+def growth_notes(changes: tuple[FieldChange, ...]) -> Iterator[str]:
     """Yield that a disk that grew never shrinks."""
-    if any(change.method is ChangeMethod.GROW for change in found):
+    if any(change.method is ChangeMethod.GROW for change in changes):
         (
             yield "a disk that grew never shrinks again in place; if df shows the old size then: "
             "sudo resize2fs DEVICE on the instance"

@@ -11,7 +11,11 @@ from provision.facts import Card, Facts
 from provision.field_types import parse_duration, parse_size
 from provision.kinds import Disk, WorkbenchTarget
 from provision.targets.context import TargetContext
-from provision.targets.workbench.resource_names import ResourceNames, build_labels
+from provision.targets.workbench.resource_names import (
+    ResourceNames,
+    build_labels,
+    get_workbench_target,
+)
 
 STARTUP_BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
@@ -94,7 +98,7 @@ def build_body(
 
     Keys are camelCase, enums are words, int64 are texts.
     """
-    target = _target(context)
+    target = get_workbench_target(context)
     body: dict[str, Any] = {
         "labels": {**target.labels, **build_labels(context, names)},
         "gceSetup": _setup(target, names, choices, run, facts),
@@ -212,9 +216,3 @@ def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:
             else f"projects/{names.project}/regions/{region}/subnetworks/{target.subnet}"
         )
     return interface
-
-
-def _target(context: TargetContext) -> WorkbenchTarget:
-    target = context.spec.targets[context.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
-    return target

@@ -40,14 +40,20 @@ class ResourceNames(NamedTuple):
         return f"{self.folder}{nonce}/"
 
 
+def get_workbench_target(context: TargetContext) -> WorkbenchTarget:
+    """Return the target of a context; the registry selects drivers by kind."""
+    target = context.spec.targets[context.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101
+    return target
+
+
 def build_resource_names(context: TargetContext, lineage: str) -> ResourceNames:
     """Return the names of a target's instance and objects; without a bucket the folder is "".
 
     The name is the same for everyone, so that a second instance is noticed. The lineage of the
     state, in a label and in the folder, distinguishes owners.
     """
-    target = context.spec.targets[context.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
+    target = get_workbench_target(context)
     instance = build_instance_name(target.project, context.stem, context.target)
     bucket = (
         f"{target.bucket.rstrip('/')}/{instance}/{to_label_value(lineage)}/"
