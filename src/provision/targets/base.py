@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from provision.effects.system import ProgressCallback, Reader, System
+from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation, Verification
 from provision.state import Ledger, State
-from provision.targets.context import Interpreter, TargetContext
+from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
 from provision.verification import (
     Report,
@@ -340,13 +341,24 @@ class Driver(ABC, Generic[ObservationT]):
         return digest_of_expectations(expectations, probe)
 
     def require_verifiable(
-        self, context: TargetContext, ledger: Ledger, reader: Reader, only: tuple[str, ...]
+        self,
+        context: TargetContext,
+        ledger: Ledger,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+        only: tuple[str, ...],
     ) -> None:
         """Check that the target exists and that `verify` can run its checks.
 
         Raises:
-            Refused: it is not whole, is verified elsewhere, or cannot run single checks.
+            Refused: it is not whole, is verified elsewhere, or cannot run single checks, as kinds
+                by default.
         """
+        if only:
+            raise Refused(
+                "single checks are repeated on this machine only",
+                why=f"{context.address} verifies itself as a whole",
+                hint="leave --only out",
+            )
 
     @abstractmethod
     def verify(
@@ -398,15 +410,19 @@ class Driver(ABC, Generic[ObservationT]):
     def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs of this target run once it exists."""
 
-    @abstractmethod
     def get_environment_variables(
-        self, context: TargetContext, caller: Mapping[str, str], *, partial: bool = False
+        self,
+        context: TargetContext,
+        caller: Mapping[str, str],  # noqa: ARG002
+        *,
+        partial: bool = False,  # noqa: ARG002
     ) -> dict[str, str]:
-        """Return the variables of its programs.
+        """Return the variables of its programs: the declared ones, if secrets are fetched there.
 
         Raises:
             Refused: the source of a secret is not set; with `partial` it is left out instead.
         """
+        return declared_variables(context.spec)
 
 
 AnyDriver = Driver[Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -34,8 +35,7 @@ from provision.targets.colab.planning import plan_file_removals, plan_files
 from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.sessions import plan_session_stops
 from provision.targets.colab.verification import stop_interrupted_session, verify_on_colab
-from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.single_checks import refuse_single_checks
+from provision.targets.context import Interpreter, TargetContext
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.workbench.programs import read_pinned_uv
 from provision.verification import expectations_of
@@ -46,15 +46,15 @@ made from before `env`.
 """
 
 
+@dataclass(frozen=True)
 class ColabDriver(Driver[ColabObservation]):
     """Runtimes of Google Colab: files are written here, and only their notebook can do the rest."""
+
+    facts: Callable[[], Facts] = load_facts
 
     platform = "linux-x86_64"
     own_files = ("colab/sessions.json", "colab/sessions.json.lock")
     own_folders = ("colab",)
-
-    def __init__(self, facts: Callable[[], Facts] = load_facts) -> None:
-        self.facts = facts
 
     def owns(self, part: str) -> bool:
         """Return whether a part is a notebook or a session."""
@@ -127,8 +127,8 @@ class ColabDriver(Driver[ColabObservation]):
     def require_verifiable(
         self,
         context: TargetContext,
-        ledger: Ledger,  # noqa: ARG002
-        reader: Reader,  # noqa: ARG002
+        ledger: Ledger,
+        reader: Reader,
         only: tuple[str, ...],
     ) -> None:
         """Check that provision itself can run the cell, with all of its checks."""
@@ -139,7 +139,7 @@ class ColabDriver(Driver[ColabObservation]):
                 hint=f"open the notebook (`provision apply {context.cli_arguments}` says how), "
                 "run all of it, and file what it offers: provision report add FILE",
             )
-        refuse_single_checks(context, only)
+        super().require_verifiable(context, ledger, reader, only)
 
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
@@ -266,13 +266,3 @@ class ColabDriver(Driver[ColabObservation]):
         if get_colab_target(context).isolation == "venv":
             return Interpreter(_VENV / "bin/python", _VENV, _VENV)
         return Interpreter(_SYSTEM / "bin/python3", _SYSTEM, _SYSTEM)
-
-    def get_environment_variables(
-        self,
-        context: TargetContext,
-        caller: Mapping[str, str],  # noqa: ARG002
-        *,
-        partial: bool = False,  # noqa: ARG002
-    ) -> dict[str, str]:
-        """Return the declared variables; secrets are read on the runtime."""
-        return declared_variables(context.spec)

@@ -27,8 +27,7 @@ from provision.targets.base import (
     VerifyOptions,
 )
 from provision.targets.capabilities import InstanceAccess, OrphanList
-from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.single_checks import refuse_single_checks
+from provision.targets.context import Interpreter, TargetContext
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.workbench.access import describe_instance_access
 from provision.targets.workbench.agent_config import (
@@ -247,16 +246,6 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return that the instance runs the probe."""
         return "on the instance"
 
-    def require_verifiable(
-        self,
-        context: TargetContext,
-        ledger: Ledger,  # noqa: ARG002
-        reader: Reader,  # noqa: ARG002
-        only: tuple[str, ...],
-    ) -> None:
-        """Check that no single checks are requested: an instance runs all of them."""
-        refuse_single_checks(context, only)
-
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
@@ -347,16 +336,6 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return where programs run on the instance; the paths are the device's."""
         prefix = Path(get_prefix(context))
         return Interpreter(prefix / "bin/python", prefix, Path(STABLE_PREFIX))
-
-    def get_environment_variables(
-        self,
-        context: TargetContext,
-        caller: Mapping[str, str],  # noqa: ARG002
-        *,
-        partial: bool = False,  # noqa: ARG002
-    ) -> dict[str, str]:
-        """Return the declared variables; secrets are fetched on the instance."""
-        return declared_variables(context.spec)
 
 
 def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
