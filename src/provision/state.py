@@ -142,8 +142,8 @@ class State:
 class Ledger:
     """The state, and the intents that earlier runs did not close, oldest first.
 
-    `foreign_reason` says why the state was written elsewhere; "" if it was written here. The paths
-    in a foreign state are not on this machine.
+    `foreign_reason` is why the state counts as written elsewhere; "" if it was written here. The
+    paths in a foreign state are not on this machine.
     """
 
     state: State

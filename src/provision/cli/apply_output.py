@@ -16,7 +16,7 @@ from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
-from provision.targets.base import InstanceSummary, NotebookSummary
+from provision.targets.summary import InstanceSummary, NotebookSummary
 
 _DEVICE_LIFETIME_NOTE = (
     "its device lives as long as the command that runs the sandbox, and attach boots it again; "

@@ -33,10 +33,10 @@ from provision.targets import TargetContext, get_driver
 from provision.targets.base import (
     VERIFICATION_PART,
     Pending,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.context import Interpreter
+from provision.targets.summary import TargetSummary
 from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

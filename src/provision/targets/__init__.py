@@ -63,7 +63,7 @@ def get_driver_of_parts(parts: Iterable[str], registry: Registry) -> AnyDriver:
 
 
 def get_recorded_driver(address: str, ledger: Ledger, registry: Registry) -> AnyDriver:
-    """Return the driver of what is recorded or was begun at an address, whatever the spec says."""
+    """Return the driver of what is recorded or was begun at an address, not of the spec's kind."""
     intents = ledger.find_all_interrupted(address)
     parts = (*ledger.state.parts(address), *(intent.part for intent in intents))
     return get_driver_of_parts(parts, registry)

@@ -1,4 +1,4 @@
-"""The interface between commands and the kinds of target: commands never ask for a target's kind.
+"""The interface between commands and the kinds of target: commands never compare kinds.
 
 A driver is everything that makes one kind differ in time: who runs the probe, when the report
 comes, what costs money meanwhile, and how an interrupted action is found again. `Driver` is what
@@ -21,67 +21,10 @@ from provision.plan import Action, Intent, Operation, Verification
 from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
-from provision.verification import (
-    Report,
-    digest_of_expectations,
-    expectations_of,
-)
+from provision.targets.summary import TargetCondition, TargetSummary
+from provision.verification import Report, digest_of_expectations, expectations_of
 
 VERIFICATION_PART = VerificationRecord.part
-
-
-@dataclass(frozen=True, slots=True)
-class TargetCondition:
-    """Condition of a target for `status`.
-
-    Attributes:
-        condition: One of the words of `status`, such as "current", "half-made" or "outdated".
-        location: A path, or "INSTANCE in ZONE"; "" for nothing.
-        drift: Why the stored verdict does not apply to what was observed; "" when it does.
-    """
-
-    condition: str
-    location: str
-    drift: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceSummary:
-    """An instance that a target has: its name and zone."""
-
-    name: str
-    zone: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotebookSummary:
-    """A notebook that a target has: its file next to the spec, and its nonce.
-
-    `link` opens it once it is pushed; None if that is unknown.
-    """
-
-    file: str
-    nonce: str
-    link: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSummary:
-    """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
-
-    Attributes:
-        kernel: Name of its Jupyter kernel.
-        activation: The command by which the user's conda activates it.
-        file_comparison: With what this run compared its files.
-        session: A session that keeps running and costs money.
-    """
-
-    kernel: str | None = None
-    activation: str = ""
-    file_comparison: str = ""
-    instance: InstanceSummary | None = None
-    notebook: NotebookSummary | None = None
-    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +171,7 @@ class Driver(ABC, Generic[ObservationT]):
     # Perform
 
     def state_after(self, action: Action, state: State, reader: Reader) -> State:  # noqa: ARG002
-        """Return the state once an action is done, with what only the outside knows by then."""
+        """Return the state once an action is done, with what can be read only by then."""
         return state.after_action(action)
 
     def state_after_failure(self, action: Action, state: State) -> State:  # noqa: ARG002

@@ -115,7 +115,7 @@ class RenderedContent(Protocol):
 
     @property
     def payload_name(self) -> str:
-        """File name of the payload, if it has a file of its own."""
+        """File name of the payload, if it has its own file."""
 
     @property
     def nonce(self) -> str:
@@ -131,7 +131,7 @@ class RenderedContent(Protocol):
 
     @property
     def url(self) -> str:
-        """Where the cell fetches the payload; "" if the cell contains it."""
+        """The URL from which the cell fetches the payload; "" if the cell contains it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def build_install_request(
 
     Args:
         context: the target with its lock.
-        mode: "own" for an environment that holds nothing else, "shared" if other packages stay.
+        mode: "own" for an environment with nothing else in it, "shared" if other packages stay.
         mirrors: addresses that the device reaches, by index.
         usable_files_only: leave out the files of other platforms.
     """

@@ -97,9 +97,8 @@ def _build_declaration(
 
 
 def _runtime(runtime: ColabRuntime, context: TargetContext, facts: Facts) -> dict[str, Any]:
-    cpu = (
-        context.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
-    )  # machines without a GPU have an image of their own since 2025-12
+    # Machines without a GPU have their own image since 2025-12.
+    cpu = context.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
     return {
         "version": runtime.runtime,
         "as_of": runtime.evidence.as_of,

@@ -18,11 +18,8 @@ from provision.state import Ledger, State
 from provision.targets.base import (
     Driver,
     Journal,
-    NotebookSummary,
     Pending,
     ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.capabilities import FactsComparison, Rendering, ReportRequest, RunRules
@@ -37,13 +34,12 @@ from provision.targets.colab.sessions import plan_session_stops
 from provision.targets.colab.verification import stop_interrupted_session, verify_on_colab
 from provision.targets.context import Interpreter, TargetContext
 from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import NotebookSummary, TargetCondition, TargetSummary
 from provision.targets.workbench.programs import read_pinned_uv
 from provision.verification import expectations_of
 
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
-"""Where programs run there, so far as it is known here: the cell puts the digest of what it was
-made from before `env`.
-"""
+"""Prefixes on a runtime; the cell puts the digest of its environment before `env`."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class ColabDriver(Driver[ColabObservation]):
         return part in (NotebookRecord.part, SessionRecord.part)
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
-        """Return the files that exist next to the spec; Colab itself is not asked."""
+        """Return the files that exist next to the spec; nothing is requested from Colab."""
         return observe_folder(context.folder.parent, context, self.facts(), ledger, reader)
 
     def refusals(self, context: TargetContext, observed: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
@@ -144,7 +140,7 @@ class ColabDriver(Driver[ColabObservation]):
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
-        """Run the cell on a machine of its own; in a browser only a person can run it."""
+        """Run the cell on a fresh machine; in a browser only a person can run it."""
         if self.is_run_by_user(context):
             journal.system.perform(MakeFolder(context.reports_folder, 0o700), journal.progress)
             return Pending()
@@ -228,7 +224,7 @@ class ColabDriver(Driver[ColabObservation]):
         return get_colab_target(context).via == "browser"
 
     def report_request(self, address: str, state: State) -> ReportRequest | None:
-        """Return what the recorded notebook asks."""
+        """Return the request of the recorded notebook."""
         record = NotebookRecord.find(state, address)
         if record is None:
             return None
@@ -240,7 +236,7 @@ class ColabDriver(Driver[ColabObservation]):
         return str(build_agent_config(context, facts, read_pinned_uv())["nonce"])
 
     def report_expectations(self, context: TargetContext) -> dict[str, Any]:
-        """Return the expectations of the cell, without the prefix that only the runtime knows."""
+        """Return the expectations of the cell, without the prefix, which the runtime chooses."""
         expectations = expectations_of(
             context.effective_spec,
             context.target,

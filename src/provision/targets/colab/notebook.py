@@ -33,18 +33,18 @@ _USER_CELL_TEXT_VENV = (
 )
 
 
-def build_metadata(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata that requests a machine of Colab; `asked` is its row in the facts.
+def build_metadata(target: ColabTarget, machine: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata that requests a machine of Colab; `machine` is its metadata.
 
     Colab may open the notebook on another machine nevertheless.
     """
     colab: dict[str, Any] = {
         "provenance": [],
-        **{key: asked[key] for key in ("gpuType", "machine_shape") if key in asked},
+        **{key: machine[key] for key in ("gpuType", "machine_shape") if key in machine},
     }
     if target.runtime != "latest":
         colab["runtime_attributes"] = {"runtime_version": target.runtime}
-    accelerator = {"accelerator": asked["accelerator"]} if "accelerator" in asked else {}
+    accelerator = {"accelerator": machine["accelerator"]} if "accelerator" in machine else {}
     return {
         **accelerator,
         "colab": colab,
@@ -116,7 +116,7 @@ def update_notebook(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[s
         if _name(cell) not in left
     ]
     minor = there.get("nbformat_minor", 5)
-    if minor < 5:  # such cells have no id of their own
+    if minor < 5:  # such cells have no id
         cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
     return {
         **there,
@@ -205,7 +205,7 @@ def _update_metadata(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[
 
 def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
     # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a
-    # reader and what the cell says.
+    # reader and the text of the cell.
     metadata: dict[str, Any] = {
         "id": name,
         **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {}),

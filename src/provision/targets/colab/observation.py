@@ -45,7 +45,7 @@ def observe_folder(
     *,
     url: str = "",
 ) -> ColabObservation:
-    """Return the files that exist in a folder; with `url` the payload is a file of its own."""
+    """Return the files that exist in a folder; with `url` the payload has its own file."""
     contents = {
         name: reader.read(folder / name, _MAX_FILE_BYTES)
         for name in list_file_names(context, url)

@@ -112,7 +112,7 @@ def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFil
     """Yield the removals of recorded files.
 
     Raises:
-        Refused: a name is not one of ours.
+        Refused: provision does not make files of such a name.
     """
     suffixes = (CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)
     for name, sha256 in files.items():

@@ -34,5 +34,5 @@ def read_verify_template() -> str:
 
 
 def read_run_template() -> str:
-    """Return the program of the cell that runs a script in the environment of its own."""
+    """Return the program of the cell that runs a script in the isolated environment."""
     return find_asset(_RUN).read_text(encoding="utf-8")

@@ -48,7 +48,7 @@ class RenderedFiles:
 
     @property
     def payload_name(self) -> str:
-        """The name of the payload's file, if it is one of its own."""
+        """The name of the payload's file, if it has its own file."""
         return self.name + PAYLOAD_SUFFIX
 
     def merge_files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -113,7 +113,7 @@ def build_about(
     sha256: str,
     url: str = "",
 ) -> dict[str, Any]:
-    """Return what a cell says of itself, for people."""
+    """Return the description of a cell for people."""
     return {
         "what": f"environment {context.spec.name}: {', '.join(_contents(context, document))}",
         "for": ", ".join(_machine(context, facts, document)),

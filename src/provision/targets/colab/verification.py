@@ -55,7 +55,7 @@ def verify_on_colab(
     request = _session_request(context, facts, session, nonce, path, keep=keep)
     journal.perform(driver, _session_action(context.address, session, request), announce=False)
     content = journal.system.read(path, MAX_REPORT_BYTES)
-    # The verdict is valid for what the notebook asks, whose nonce is another than that of the run.
+    # The verdict answers the notebook, whose nonce differs from that of the run.
     notebook = NotebookRecord.find(journal.state, context.address)
     return ProbeEvidence(
         read_report(content, str(path), nonce=nonce),

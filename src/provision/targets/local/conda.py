@@ -157,7 +157,7 @@ def find_conda_link(
         return None
 
     def is_ours(path: Path) -> bool:
-        """Return whether a link leads to the environment, or to where it was before a move."""
+        """Return whether a link leads to the environment, or to its path before a move."""
         end = reader.read_link(path)
         if end is None or end == str(stable):
             return end is not None
@@ -278,13 +278,3 @@ def build_activation_command(recorded: CondaLinkRecord | None) -> str:
     if recorded is None or not recorded.link:
         return ""
     return f"{recorded.program} activate {shlex.quote(recorded.name)}"
-
-
-def plan_link_removal(recorded: CondaLinkRecord) -> tuple[RemoveSymlink, ...]:
-    """Return the removal of a recorded name once its environment is gone.
-
-    A link that still leads to an environment, as that of a copied folder, is another's.
-    """
-    if not recorded.link or not recorded.end:
-        return ()
-    return (RemoveSymlink(Path(recorded.link), recorded.end, only_if_dangling=True),)

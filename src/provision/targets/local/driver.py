@@ -26,8 +26,6 @@ from provision.targets.base import (
     Driver,
     Journal,
     ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.context import Interpreter, TargetContext, declared_variables
@@ -58,6 +56,7 @@ from provision.targets.local.records import (
     stable_path,
 )
 from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import TargetCondition, TargetSummary
 from provision.verification import expectations_of, probe_zipapp, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 

@@ -22,7 +22,7 @@ from provision.kinds.base import Refusal
 from provision.refusals import find_target_refusals
 from provision.spec import Spec
 from provision.state import Ledger, build_kernel_name, resolve_own_folder
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, refuse_gpu_without_torch
 from provision.targets.local.conda import (
     INSTALL_RECORD,
     CondaLink,
@@ -282,20 +282,9 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
             f"the folder {context.folder} has a {os.pathsep!r} in its name, which PATH cannot hold",
             "put the spec in another folder",
         )
-    if not context.spec.gpu.is_none and "torch" not in {
-        *context.lock.versions(context.environment),
-        *list_python_names(context),
-    }:
-        yield Refusal(
-            ("gpu",),
-            f"gpu: {context.spec.gpu} cannot be shown to compute without torch",
-            "add torch to `packages`, or write gpu: none",
-        )
-    if (
-        observed.running_programs
-        and observed.exists
-        and (observed.differences or not observed.is_complete)
-    ):
+    yield from refuse_gpu_without_torch(context, list_python_names(context))
+    is_repaired = observed.exists and (observed.differences or not observed.is_complete)
+    if observed.running_programs and is_repaired:
         what = describe_changes(observed) if observed.is_complete else observed.problem
         why = (
             f"the environment has to be repaired ({what}) and is in use: "

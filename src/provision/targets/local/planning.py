@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from provision.effects.local import (
     InstallPackages,
     InstallPython,
     MakeFolder,
+    RemoveSymlink,
     RemoveTree,
     ReplaceSymlink,
     WriteFile,
@@ -31,7 +32,7 @@ from provision.state import (
     to_folder_name,
 )
 from provision.targets.context import TargetContext, declared_variables
-from provision.targets.local.conda import build_prefix_effect, plan_link_removal, uses_conda
+from provision.targets.local.conda import build_prefix_effect, uses_conda
 from provision.targets.local.observation import LocalObservation, describe_changes
 from provision.targets.local.records import (
     MARKER_FILE,
@@ -236,7 +237,7 @@ def plan_kernel(context: TargetContext, observed: LocalObservation) -> Action | 
     address, part, recorded = context.address, KernelRecord.part, observed.recorded_kernel
     name = build_kernel_name(address, context.folder)
     title = f"Jupyter kernel {name}"
-    removals = plan_kernel_removal(recorded, address) if recorded is not None else ()
+    removals = plan_kernel_removal(recorded.outside if recorded is not None else (), address)
     target = context.spec.targets[context.target]
     if not isinstance(target, LocalTarget) or not target.kernel:
         if recorded is None:
@@ -259,13 +260,13 @@ def plan_kernel(context: TargetContext, observed: LocalObservation) -> Action | 
     return Action(operation, address, part, title, reason, effects, record.to_json())
 
 
-def plan_kernel_removal(recorded: KernelRecord, address: str) -> tuple[RemoveTree, ...]:
-    """Return the removals of the kernels in a record, outside our folder.
+def plan_kernel_removal(folders: Iterable[str], address: str) -> tuple[RemoveTree, ...]:
+    """Return the removals of recorded folders of kernels, outside our folder.
 
     Raises:
         Refused: they are not kernels of this address.
     """
-    paths = [Path(path) for path in recorded.outside]
+    paths = [Path(folder) for folder in folders]
     own_name = rf"{re.escape(build_kernel_prefix(address))}-[0-9a-f]{{8}}"
     for path in paths:
         is_own = path.parent.name == "kernels" and re.fullmatch(own_name, path.name)
@@ -286,13 +287,11 @@ def plan_removal(
     paths = [*record.get("paths", ()), *earlier]
     if with_reports:
         paths.append(f"reports/{to_folder_name(address)}")
-    effects: list[Effect] = [
-        RemoveTree(resolve_own_folder(folder, path, address)) for path in paths
-    ]
-    if part == KernelRecord.part:
-        effects += plan_kernel_removal(KernelRecord.from_json(record), address)
-    elif part == CondaLinkRecord.part:
-        effects += plan_link_removal(CondaLinkRecord.from_json(record))
+    effects: list[Effect] = [*plan_kernel_removal(record.get("outside", ()), address)]
+    effects += (RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
+    if part == CondaLinkRecord.part and record.get("link") and record.get("end"):
+        # A link that still leads to an environment, as that of a copied folder, is another's.
+        effects.append(RemoveSymlink(Path(record["link"]), record["end"], only_if_dangling=True))
     title = str(record.get("title", part))
     for path in earlier:
         title += f", and {Path(path).name} of an earlier lock"

@@ -58,7 +58,7 @@ class EnvironmentRecord(Record):
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord(Record):
-    """A Jupyter kernel: its name, and its folder outside of ours."""
+    """A Jupyter kernel: its name, and its folder outside the state folder."""
 
     part: ClassVar[str] = "kernel"
 

@@ -76,7 +76,7 @@ def build_agent_config(
 
 
 def compute_declared_digest(context: TargetContext) -> str:
-    """Return the digest of what a document declares, whichever run and version of ours.
+    """Return the digest of what a document declares, without the run and our version.
 
     A different digest means that the device has something to do.
     """

@@ -17,7 +17,7 @@ _HIDDEN_PATHS = (
     "labels/provision-lock",
     f"labels/{LINEAGE_LABEL}",
 )
-"""Values that change with every run, or with the state: notes of their own describe them."""
+"""Values that change with every run, or with the state: other notes describe them."""
 _FIELDS = {
     "gceSetup/machineType": "machine_type",
     "gceSetup/acceleratorConfigs": "gpu",

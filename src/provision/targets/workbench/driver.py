@@ -18,17 +18,15 @@ from provision.state import Ledger, State, resolve_own_folder
 from provision.targets.base import (
     Driver,
     FollowUp,
-    InstanceSummary,
     Journal,
     Pending,
     ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.capabilities import InstanceAccess, OrphanList
 from provision.targets.context import Interpreter, TargetContext
 from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import InstanceSummary, TargetCondition, TargetSummary
 from provision.targets.workbench.access import describe_instance_access
 from provision.targets.workbench.agent_config import (
     STABLE_PREFIX,

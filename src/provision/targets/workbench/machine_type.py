@@ -1,4 +1,4 @@
-"""Which machine type an instance gets, and what it costs an hour by the tables."""
+"""Choice of the machine type of an instance, and its price by the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 
 _LEAST_RAM_GB = 8.0
-"""Memory of a machine without a card where the spec asks for none: Jupyter, torch and a small
+"""Memory of a machine without a card if the spec requires none: for Jupyter, torch and a small
 model. Our choice.
 """
 

@@ -39,7 +39,7 @@ def find_instances(
     counts as ours, whichever state made it.
     """
     asked = tuple(dict.fromkeys((*first, *names.zones)))
-    # A list may be late with a new instance, and a zone of the list may not be among those asked.
+    # A list may be late with a new instance, and may have zones that the spec does not name.
     there = {
         zone: real
         for zone in asked

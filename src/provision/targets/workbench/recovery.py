@@ -30,7 +30,7 @@ def recover_instance(
     """Record the instance that an intent began and close the intent.
 
     If nothing is shown, the intent is closed only once nothing can appear any more. With
-    `planned`, the target's instance has been made as the spec says now: the one found is to go.
+    `planned`, the target has the instance that the spec declares: the one shown is deleted later.
     """
     record = find_interrupted_instance(intent, journal.system)
     if record is not None:

@@ -9,7 +9,7 @@ from provision.facts import Facts
 from provision.kinds import WorkbenchTarget
 from provision.kinds.base import Refusal
 from provision.refusals import find_target_refusals
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, refuse_gpu_without_torch
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.image import ImageChoice
 from provision.targets.workbench.machine_type import MachineChoice
@@ -91,13 +91,6 @@ def _lock_refusals(
                     f"the index {name} lies on this machine, out of the instance's reach",
                     "name a mirror with an http address",
                 )
-    gpu = context.spec.gpu
-    card = facts.card(gpu.type)
-    if card is None or not card.workbench:  # refused already
-        return
-    if "torch" not in context.lock.versions(context.environment):
-        yield Refusal(
-            ("gpu",),
-            f"gpu: {gpu} cannot be shown to compute without torch",
-            "add torch to `packages`, or write gpu: none",
-        )
+    card = facts.card(context.spec.gpu.type)
+    if card is not None and card.workbench:  # the others are refused already
+        yield from refuse_gpu_without_torch(context)

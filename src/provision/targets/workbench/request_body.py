@@ -21,8 +21,8 @@ STARTUP_BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
 _ENCRYPTION = {True: "CMEK", False: "GMEK"}
 CREATION_METADATA_KEY = "provision-made"
-"""The metadata key in which an instance says how it was made, as far as that never changes: the
-service itself does not tell it faithfully.
+"""The metadata key with the part of the creation body that never changes: the service does not
+report it faithfully.
 """
 IMMUTABLE_SETUP_FIELDS = (
     "vmImage",
@@ -61,7 +61,7 @@ class AgentRun(NamedTuple):
 
 
 def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
-    """Return the run that an instance was given last; None if it has none of ours."""
+    """Return the run that an instance was given last; None if it has no run."""
     text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
     try:
         told = json.loads(text)
@@ -112,7 +112,7 @@ def build_body(
 
 
 def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun) -> dict[str, str]:
-    """Return our metadata and the author's; the service wants texts as values."""
+    """Return our metadata and the author's; the service accepts only strings as values."""
     idle = parse_duration(target.idle_shutdown) if target.idle_shutdown else None
     document = {
         "nonce": run.nonce,

@@ -10,9 +10,9 @@ from provision.kinds import WorkbenchTarget
 from provision.targets.context import TargetContext
 
 MANAGED_LABEL = "provision"
-"""The label (value "1") that every instance of ours carries."""
+"""The label (value "1") that each of our instances has."""
 LINEAGE_LABEL = "provision-lineage"
-"""The label that tells which state made an instance: only what bears ours is taken for ours."""
+"""The label that identifies the state which made an instance; others are not ours."""
 _MOST = 63
 """Characters of a name and of a label's value (Compute Engine documentation, Naming resources;
 Labels).

@@ -30,10 +30,9 @@ its report then. Our choice."""
 
 
 def await_report(driver: AnyDriver, context: TargetContext, journal: Journal) -> ProbeEvidence:
-    """Wait for the report of the recorded run; without one, do what `on_failure` says.
+    """Wait for the report of the recorded run; without one, apply `on_failure`.
 
-    Whatever else ends the wait (the network, Ctrl-C) proves nothing about the device: it runs on,
-    and the error says so.
+    Whatever else ends the wait (the network, Ctrl-C) proves nothing about the device: it runs on.
     """
     recorded = InstanceRecord.find(journal.state, context.address)
     if recorded is None or not recorded.zone:
@@ -118,7 +117,7 @@ def _missing_report_error(
     record: InstanceRecord,
     journal: Journal,
 ) -> ReportUnavailable:
-    """Fetch the log, do what `on_failure` says, and return the error with both in its hint."""
+    """Fetch the log, apply `on_failure`, and return the error with both in its hint."""
     system = journal.system
     log = context.reports_folder / "log.txt"
     text = read_run_log(record.run_folder, system.cloud())
