@@ -34,12 +34,13 @@ class MachineChoice(NamedTuple):
     @property
     def price(self) -> str:
         """The price in words, with the day it was read on."""
-        if self.offer is None:
-            return "price not known"
-        return (
-            f"${self.offer.dollars:.2f} an hour in {self.offer.region} "
-            f"({self.offer.evidence.as_of}), without disks and traffic"
-        )
+        return "price not known" if self.offer is None else format_price(self.offer)
+
+
+def format_price(offer: MachineOffer) -> str:
+    """Return the hourly price of a machine, with the day it was read on."""
+    read = offer.evidence.as_of
+    return f"${offer.dollars:.2f} an hour in {offer.region} ({read}), without disks and traffic"
 
 
 def choose_machine(

@@ -11,6 +11,7 @@ from provision.facts import Facts, load_facts
 from provision.facts.machines import cheapest_offer, list_offers, region_of
 from provision.state import Ledger
 from provision.targets.context import TargetContext
+from provision.targets.workbench.machine_type import format_price
 from provision.targets.workbench.records import InstanceRecord, zone_of
 
 
@@ -28,10 +29,7 @@ def hourly_price(record: InstanceRecord, facts: Facts) -> str:
             return ""
     region = region_of(record.possible_zones[0])
     offer = cheapest_offer(list_offers((machine,), card, count), region)
-    if offer is None:
-        return ""
-    read = offer.evidence.as_of
-    return f"${offer.dollars:.2f} an hour in {region} ({read}), without disks and traffic"
+    return format_price(offer) if offer is not None else ""
 
 
 def running_notice(context: TargetContext, record: InstanceRecord) -> str:

@@ -9,8 +9,8 @@ from provision.targets.context import TargetContext
 from provision.targets.workbench.change_text import describe_changes
 from provision.targets.workbench.diff import ChangeMethod, FieldChange
 from provision.targets.workbench.observation import WorkbenchObservation, is_adopted
-from provision.targets.workbench.ownership import describe_duplicates
-from provision.targets.workbench.request_body import read_creation_body
+from provision.targets.workbench.ownership import describe_owner
+from provision.targets.workbench.request_body import read_creation_body, read_metadata
 from provision.targets.workbench.resource_names import MANAGED_LABEL
 
 RESTART_NOTE = "it is stopped and started: running kernels end"
@@ -60,82 +60,66 @@ def list_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservatio
 
 def name_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
     """Return the names of the first fields that change, and the number of the others."""
-    words = [
+    fields = [
         field
         for field, _ in describe_changes(changes, observed.facts)
         if not field.startswith(f"labels.{MANAGED_LABEL}-")
     ]
-    more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
-    return ", ".join(words[:_NAMED]) + more
+    more = f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+    return ", ".join(fields[:_NAMED]) + more
 
 
-def adoption_notes(observed: WorkbenchObservation) -> Iterator[str]:
-    """Yield where the reports of the previous owner stay."""
-    folder = str(
-        (observed.instance or {})
-        .get("gceSetup", {})
-        .get("metadata", {})
-        .get("post-startup-script", "")
-    ).rpartition("/")[0]
+def update_notes(
+    context: TargetContext, observed: WorkbenchObservation, changes: tuple[FieldChange, ...]
+) -> Iterator[str]:
+    """Yield the notes of a change: fields, the previous owner's reports, and how disks change."""
+    yield from list_changes(changes, observed)
+    instance = observed.instance or {}
+    folder = read_metadata(instance, "post-startup-script").rpartition("/")[0]
     if is_adopted(observed) and folder:
         yield f"reports and logs of the state before stay in {folder}/"
-
-
-def unknown_creation_notes(observed: WorkbenchObservation) -> Iterator[str]:
-    """Yield what cannot be compared if the instance does not say how it was created."""
-    if (
-        observed.instance is not None
-        and observed.recorded is None
-        and not read_creation_body(observed.instance)
-    ):
-        (
-            yield "it does not say how it was made: disks, service account, network and owner are "
+    if observed.recorded is None and not read_creation_body(instance):
+        yield (
+            "it does not say how it was made: disks, service account, network and owner are "
             "not compared, its image only where the service tells it"
         )
-
-
-def growth_notes(changes: tuple[FieldChange, ...]) -> Iterator[str]:
-    """Yield that a disk that grew never shrinks."""
     if any(change.method is ChangeMethod.GROW for change in changes):
-        (
-            yield "a disk that grew never shrinks again in place; if df shows the old size then: "
+        yield (
+            "a disk that grew never shrinks again in place; if df shows the old size then: "
             "sudo resize2fs DEVICE on the instance"
         )
+    yield from machine_notes(context, observed)
 
 
-def shrink_notes(never: tuple[FieldChange, ...]) -> Iterator[str]:
-    """Yield how disks can change."""
-    disks = [
-        change for change in never if change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks")
-    ]
-    if disks:
-        (
-            yield "disks: size can grow in place, but never shrink; type and key are those that "
-            "the "
+def replacement_notes(
+    context: TargetContext, observed: WorkbenchObservation, immutable: tuple[FieldChange, ...]
+) -> Iterator[str]:
+    """Yield the notes of a replacement that follow its order: how disks change, and the machine."""
+    if any(change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks") for change in immutable):
+        yield (
+            "disks: size can grow in place, but never shrink; type and key are those that the "
             "disk was made with"
         )
+    yield from machine_notes(context, observed)
 
 
 def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Iterator[str]:
     """Yield machine, zone, price, image and capacity."""
     gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
-    tried = ", ".join(observed.names.zones)
+    image, zones = observed.image_choice, ", ".join(observed.names.zones)
+    is_new = observed.instance is None
     yield f"machine: {observed.machine_choice.machine_type}{gpu}"
-    if observed.instance is None or observed.needs_replacement:
-        ordered = f"{tried}, in this order" if len(observed.names.zones) > 1 else tried
-        yield (
-            f"zone: it is in {observed.zone}; the new one is tried in {ordered}"
-            if observed.zone
-            else f"zones, in this order: {tried}"
-        )
-    else:
+    if not is_new and not observed.needs_replacement:
         yield f"zone: {observed.zone}"
+    elif observed.zone:
+        order = ", in this order" if len(observed.names.zones) > 1 else ""
+        yield f"zone: it is in {observed.zone}; the new one is tried in {zones}{order}"
+    else:
+        yield f"zones, in this order: {zones}"
     yield f"cost: {observed.machine_choice.price}"
-    if observed.image_choice.family:
-        yield (
-            f"image: {observed.image_choice.name}, the newest of {observed.image_choice.family}"
-            if observed.recorded is None and observed.instance is None
-            else f"image: {observed.image_choice.name}"
-        )
+    if image.family:
+        is_newest = is_new and observed.recorded is None
+        yield f"image: {image.name}" + (f", the newest of {image.family}" if is_newest else "")
     yield from observed.capacity.notes
-    yield from describe_duplicates(observed.others)
+    for other in observed.others:
+        yield f"another instance bears this name, and costs: {describe_owner(other)}"

@@ -30,14 +30,12 @@ from provision.targets.workbench.observation import (
     select_run,
 )
 from provision.targets.workbench.plan_notes import (
-    adoption_notes,
     explain_update,
-    growth_notes,
     list_changes,
     machine_notes,
     name_changes,
-    shrink_notes,
-    unknown_creation_notes,
+    replacement_notes,
+    update_notes,
 )
 from provision.targets.workbench.records import InstanceRecord, build_intent, find_replaced
 from provision.targets.workbench.request_body import STARTUP_PROGRAM, AgentRun
@@ -83,8 +81,7 @@ def plan_replace(
         *list_changes(changes, observed),
         f"lost: /home/jupyter and all else on the disks of {names.instance} in {zone}",
         order,
-        *shrink_notes(immutable),
-        *machine_notes(context, observed),
+        *replacement_notes(context, observed, immutable),
     )
     return _action(Operation.REPLACE, context, observed, reason, effects, record, notes)
 
@@ -124,13 +121,7 @@ def plan_update(
         changes = find_differences(context, observed, run)
     steps = _steps(observed, changes, restart=restart)
     record = build_record(context, observed, run)
-    notes = (
-        *list_changes(changes, observed),
-        *adoption_notes(observed),
-        *unknown_creation_notes(observed),
-        *growth_notes(changes),
-        *machine_notes(context, observed),
-    )
+    notes = tuple(update_notes(context, observed, changes))
     if not steps and observed.recorded is not None and not observed.is_interrupted:
         reason = "it is as declared"
         return _action(Operation.KEEP, context, observed, reason, (), record, notes)

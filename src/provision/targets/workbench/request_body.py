@@ -60,31 +60,29 @@ class AgentRun(NamedTuple):
     config_uri: str = ""
 
 
+def read_metadata(instance: Mapping[str, Any], key: str) -> str:
+    """Return a value of an instance's metadata; "" if it has none."""
+    return str(instance.get("gceSetup", {}).get("metadata", {}).get(key, ""))
+
+
 def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
     """Return the run that an instance was given last; None if it has no run."""
-    text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
     try:
-        told = json.loads(text)
-        return AgentRun(
-            str(told["nonce"]), str(told["digest"]), str(told["holds"]), str(told["document"])
-        )
+        run = json.loads(read_metadata(instance, "provision-run"))
+        return AgentRun(*(str(run[key]) for key in ("nonce", "digest", "holds", "document")))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the unchangeable part of the body that an instance was created with; {} if unknown."""
-    text = instance.get("gceSetup", {}).get("metadata", {}).get(CREATION_METADATA_KEY, "")
     try:
-        told = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
+        body = json.loads(read_metadata(instance, CREATION_METADATA_KEY))
+    except (ValueError, RecursionError):
         return {}
-    whole = (
-        isinstance(told, dict)
-        and isinstance(told.get("gceSetup"), dict)
-        and isinstance(told["gceSetup"].get("vmImage"), dict)
-    )
-    return told if whole else {}
+    setup = body.get("gceSetup") if isinstance(body, dict) else None
+    is_whole = isinstance(setup, dict) and isinstance(setup.get("vmImage"), dict)
+    return body if is_whole else {}
 
 
 def build_body(
