@@ -76,14 +76,15 @@ class Stopped(Exception):
 
 def start(folder, *, continue_anyway, restart):
     document = json.load(open(os.path.join(folder, "document.json")))
-    print(json.dumps({"folder": folder, "members": sorted(os.listdir(folder)), "continue_anyway": continue_anyway, "restart": restart, "env": document["env"]}))
+    seen = {"folder": folder, "members": sorted(os.listdir(folder)), "env": document["env"]}
+    print(json.dumps({**seen, "continue_anyway": continue_anyway, "restart": restart}))
 
 def verify(folder):
     print(json.dumps({"verify": folder}))
 
 def run(folder, argv):
     print(json.dumps({"run": argv}))
-"""  # noqa: E501
+"""
 
 
 @pytest.fixture(scope="module")

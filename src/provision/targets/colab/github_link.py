@@ -70,8 +70,8 @@ def _owner(config: str) -> tuple[str, str] | None:
     """Return (owner, repository) of the remote origin, else of the only remote."""
     remotes = dict(_remotes(config))
     url = remotes.get("origin") or (next(iter(remotes.values())) if len(remotes) == 1 else "")
-    found = _GITHUB.fullmatch(url)
-    return (found[1], found[2]) if found else None
+    match = _GITHUB.fullmatch(url)
+    return (match[1], match[2]) if match else None
 
 
 def _remotes(config: str) -> Iterator[tuple[str, str]]:

@@ -231,5 +231,5 @@ def _last(value: Any) -> str:
 
 def _mask(path: str) -> str:
     """Return a path as the update mask spells it: in snake case, as its documentation does."""
-    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
-    return words.replace("/", ".")
+    snake_case = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
+    return snake_case.replace("/", ".")

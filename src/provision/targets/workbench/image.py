@@ -76,5 +76,5 @@ def choose_image(
 
 
 def _age(name: str) -> tuple[str, str, int, str]:
-    found = _DATED.search(name)
-    return (found[1], found[2], int(found[3]), name) if found else ("", "", 0, name)
+    match = _DATED.search(name)
+    return (match[1], match[2], int(match[3]), name) if match else ("", "", 0, name)

@@ -55,7 +55,7 @@ def explain_update(
 
 def list_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
     """Yield a line for each field of the spec that changes."""
-    yield from (f"{field}: {words}" for field, words in describe_changes(changes, observed.facts))
+    yield from (f"{field}: {values}" for field, values in describe_changes(changes, observed.facts))
 
 
 def name_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:

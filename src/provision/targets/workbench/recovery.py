@@ -80,8 +80,8 @@ def find_interrupted_instance(intent: Intent, reader: Reader) -> InstanceRecord 
             name = str(instance.get("name", ""))
             if name in intent.names:
                 shown[name] = instance
-    for name, found in shown.items():
-        if has_lineage(found, intent.details.get("lineage")):
+    for name, listed in shown.items():
+        if has_lineage(listed, intent.details.get("lineage")):
             return InstanceRecord.from_intent(intent, (zone_of(name),))
     return None
 

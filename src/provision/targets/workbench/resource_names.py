@@ -68,8 +68,8 @@ def build_resource_names(context: TargetContext, lineage: str) -> ResourceNames:
 def build_instance_name(project: str, stem: str, target: str) -> str:
     """Return the instance's name: readable, at most 63 characters, unique for its arguments."""
     mark = hashlib.sha256("\0".join((project, stem, target)).encode()).hexdigest()[:8]
-    words = re.sub(r"[^a-z0-9]+", "-", f"provision-{stem}-{target}".lower())
-    return f"{words[: _MOST - len(mark) - 1].strip('-')}-{mark}"
+    readable = re.sub(r"[^a-z0-9]+", "-", f"provision-{stem}-{target}".lower())
+    return f"{readable[: _MOST - len(mark) - 1].strip('-')}-{mark}"
 
 
 def to_label_value(text: str) -> str:
