@@ -16,7 +16,6 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_colab_packages
 from provision.facts.schema_platforms import ColabRuntime
 from provision.kinds.colab import find_shape
-from provision.lock import TargetChoice
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request
@@ -57,7 +56,7 @@ def _build_declaration(
     expectations = expectations_of(
         context.effective_spec, context.target, context.lock, environment, PurePosixPath()
     )
-    runtime = facts.runtimes.get(target.runtime)
+    runtime, choice = facts.runtimes.get(target.runtime), context.lock.targets[context.target]
     return {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
@@ -79,7 +78,12 @@ def _build_declaration(
             "shared" if target.isolation == "system" else "own",
             usable_files_only=True,
         ),
-        "predicted": _predicted(context.lock.targets[context.target]),
+        "predicted": {
+            "kept": list(choice.kept),
+            "changed": dict(choice.changed),
+            "added": list(choice.added),
+            "restart": list(choice.restart),
+        },
         "protected": sorted(
             name
             for name, row in facts.protected.items()
@@ -119,13 +123,4 @@ def _gpu(context: TargetContext, facts: Facts) -> dict[str, Any] | None:
         "type": gpu.type,
         "device": (shape.device or None) if shape else None,
         "count": gpu.count,
-    }
-
-
-def _predicted(chosen: TargetChoice) -> dict[str, Any]:
-    return {
-        "kept": list(chosen.kept),
-        "changed": dict(chosen.changed),
-        "added": list(chosen.added),
-        "restart": list(chosen.restart),
     }

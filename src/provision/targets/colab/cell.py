@@ -63,7 +63,7 @@ def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "")
 
     `about` describes it for people; the payload follows, as lines or by its address.
     """
-    return programs.read_cell_template().replace(
+    return programs.read_template("cell").replace(
         PLACEHOLDER,
         to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}),
     )

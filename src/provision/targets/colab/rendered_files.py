@@ -161,10 +161,10 @@ def _notebook(
     digest = {"payload_sha256": about["payload_sha256"]}
     texts = {
         notebook.ENVIRONMENT_CELL: text,
-        notebook.VERIFY_CELL: cell.fill_template(programs.read_verify_template(), digest),
+        notebook.VERIFY_CELL: cell.fill_template(programs.read_template("verify"), digest),
     }
     if get_colab_target(context).isolation == "venv":
-        texts[notebook.RUN_CELL] = cell.fill_template(programs.read_run_template(), digest)
+        texts[notebook.RUN_CELL] = cell.fill_template(programs.read_template("run"), digest)
     lines = {
         "made of": f"{about['spec']}, target {about['target']}",
         "for": about["for"],

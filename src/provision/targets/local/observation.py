@@ -112,6 +112,9 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
     conda = reader.conda_program() if uses_conda(context) else None
     kernel_name = build_kernel_name(context.address, context.folder)
     kernel_folder = _kernels_folder(reader.environment()) / kernel_name
+    kernel_file, kernel_text = kernel_folder / "kernel.json", None
+    if reader.exists(kernel_file):
+        kernel_text = reader.read(kernel_file, _MAX_FILE_BYTES).decode("utf-8", "replace")
     in_use, unused = _earlier_environments(context, recorded, reader)
     return LocalObservation(
         pythons=reader.find_pythons(context.spec.python),
@@ -124,7 +127,7 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
         recorded_kernel=KernelRecord.find(ledger.state, context.address),
         interrupted=interrupted is not None,
         problem=_describe_problem(path, None if begun else marker, missing),
-        kernel_text=_read_kernel(kernel_folder / "kernel.json", reader),
+        kernel_text=kernel_text,
         kernel_folder=kernel_folder,
         writable=reader.is_writable(context.folder),
         missing_system_packages=reader.missing_system_packages(tuple(context.spec.system_packages)),
@@ -170,12 +173,6 @@ def _earlier_environments(
         programs = reader.find_running_programs(path)
         (in_use if programs else unused).append(earlier)
     return tuple(in_use), tuple(unused)
-
-
-def _read_kernel(path: Path, reader: Reader) -> str | None:
-    if not reader.exists(path):
-        return None
-    return reader.read(path, _MAX_FILE_BYTES).decode("utf-8", "replace")
 
 
 def _kernels_folder(environment: Mapping[str, str]) -> Path:

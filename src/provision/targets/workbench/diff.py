@@ -91,7 +91,7 @@ def build_patch(changes: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
         parent, (*above, last) = body, _parts(change.path)
         for key in above:
             parent = parent.setdefault(key, {})
-        in_map = _of_map(change.path)
+        in_map = change.path.startswith(("labels/", "gceSetup/metadata/"))
         parent[last] = change.desired
         if change.desired is None:
             parent[last] = "" if in_map else _empty(change.actual)
@@ -213,10 +213,6 @@ def _size(disk: Body) -> int:
 def _parts(path: str) -> list[str]:
     """Return the parts of a path; a key of a map is one part, whatever characters it has."""
     return path.split("/", 2 if path.startswith("gceSetup/") else 1)
-
-
-def _of_map(path: str) -> bool:
-    return path.startswith(("labels/", "gceSetup/metadata/"))
 
 
 def _empty(actual: Any) -> Any:
