@@ -93,7 +93,7 @@ class Verification:
     needed: bool
     tier: str
     reason: str
-    location: str = "on this device"
+    location: str
     earlier_probe: bool = False
     """The stored verdict, which still counts, is of another version's probe."""
 

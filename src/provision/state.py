@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
-from provision.errors import StateError
+from provision.effects.local import RemoveFileIfUnmodified, RemoveSymlink, RemoveTree
+from provision.effects.system import Effect
+from provision.errors import Refused, StateError
 from provision.plan import Action, Intent
 
 SCHEMA = "provision.state/1"
@@ -16,6 +20,9 @@ _START_OVER_HINT = (
     "move .provision/state.json away and run apply again, which adopts whole environments "
     "(instances with --adopt)"
 )
+FOREIGN_RECORD_HINT = "look at the state file: provision did not write this into it"
+REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
+"""Effects that remove something on this machine."""
 
 
 class StateRecord(dict[str, Any]):
@@ -28,6 +35,45 @@ class StateRecord(dict[str, Any]):
             why=f"{title!r} has no {name!r}",
             hint=f"what it recorded is untouched: {_START_OVER_HINT}",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A part of a target as the state records it; each kind of target has subclasses.
+
+    Fields with a default are left out of the JSON while they are empty.
+    """
+
+    part: ClassVar[str]
+
+    @classmethod
+    def find(cls, state: State, address: str) -> Self | None:
+        """Return the record of this part at an address, or None."""
+        document = state.resource(address, cls.part)
+        return cls.from_json(document) if document is not None else None
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Return the record in a document; fields of other versions are left out.
+
+        Raises:
+            StateError: a field without a default is missing.
+        """
+        record, values = StateRecord(document), dict[str, Any]()
+        for field in fields(cls):
+            if field.name in record or field.default is MISSING:
+                value = record[field.name]
+                values[field.name] = tuple(value) if isinstance(value, list) else value
+        return cls(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        document = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value or field.default is MISSING:
+                document[field.name] = list(value) if isinstance(value, tuple) else value
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +116,8 @@ class State:
 
     def resource(self, address: str, part: str) -> Mapping[str, Any] | None:
         """Return the record of a part of a target, or None."""
-        found = self.resources.get(f"{address}#{part}")
-        return StateRecord(found) if found is not None else None
+        record = self.resources.get(f"{address}#{part}")
+        return StateRecord(record) if record is not None else None
 
     def parts(self, address: str) -> dict[str, Mapping[str, Any]]:
         """Return all records of a target by part."""
@@ -96,8 +142,8 @@ class State:
 class Ledger:
     """The state, and the intents that earlier runs did not close, oldest first.
 
-    `foreign_reason` says why the state was written elsewhere; "" if it was written here. The paths
-    in a foreign state are not on this machine.
+    `foreign_reason` is why the state counts as written elsewhere; "" if it was written here. The
+    paths in a foreign state are not on this machine.
     """
 
     state: State
@@ -114,6 +160,17 @@ class Ledger:
         """Return the interrupted intents of an address, oldest first."""
         return tuple(intent for intent in self.intents if intent.address == address)
 
+    def refuse_foreign_removals(self, effects: Iterable[Effect], folder: Path) -> None:
+        """Raise StateError for removals on this machine that a state from elsewhere implies."""
+        removed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
+        if self.foreign_reason and removed:
+            raise StateError(
+                f"{removed[0]} is not removed: the state that names it was not written here",
+                why=self.foreign_reason,
+                hint="look at what it names and make it this folder's: provision adopt; or, if "
+                f"nothing of it is here, move {folder / 'state.json'} away",
+            )
+
 
 _BINDING = {field.name for field in fields(StateBinding)}
 
@@ -122,6 +179,37 @@ def to_folder_name(address: str) -> str:
     """Return the name of the folders of an address: SPEC.TARGET."""
     stem, _, target = address.rpartition("/")
     return f"{stem}.{target}"
+
+
+def build_kernel_prefix(address: str) -> str:
+    """Return the prefix of the names of an address's Jupyter kernels."""
+    return re.sub(r"[^a-z0-9._-]", "-", f"provision-{to_folder_name(address)}".lower())
+
+
+def build_kernel_name(address: str, folder: Path) -> str:
+    """Return the name of the Jupyter kernel of an address in this state folder.
+
+    Kernels of all folders share one namespace, so it contains a digest of the folder too.
+    """
+    return f"{build_kernel_prefix(address)}-{hashlib.sha256(str(folder).encode()).hexdigest()[:8]}"
+
+
+def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
+    """Return a recorded path in our own folder.
+
+    Raises:
+        Refused: it is not an environment or the reports of this address.
+    """
+    top, _, name = relative.partition("/")
+    own = to_folder_name(address)
+    is_environment = top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name)
+    if not is_environment and (top != "reports" or name != own):
+        raise Refused(
+            f"{relative} is not a folder that provision makes for {address}",
+            why=f"the state names it as one in {folder}",
+            hint=FOREIGN_RECORD_HINT,
+        )
+    return folder / relative
 
 
 def create_empty_state(lineage: str) -> State:
@@ -205,7 +293,7 @@ def _find_wrong_form(content: Mapping[str, Any]) -> str:
         if not complete or not all(isinstance(value, str) for value in binding.values()):
             return "its binding is of the wrong form"
     projects = content.get("projects", [])
-    if not isinstance(projects, list) or not all(isinstance(one, str) for one in projects):
+    if not isinstance(projects, list) or not all(isinstance(name, str) for name in projects):
         return "its projects are not a list of names"
     return ""
 

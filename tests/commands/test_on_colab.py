@@ -23,7 +23,7 @@ from provision.plan import Intent
 from provision.state_store import LocalStore
 from provision.targets import TargetContext
 from provision.targets.base import ProbeEvidence, VerifyOptions
-from provision.targets.colab.sessions import SESSION_PART
+from provision.targets.colab.records import SessionRecord
 from tests.targets.colab_places import place
 from tests.targets.drivers import DRIVERS
 from tests.views import builders
@@ -135,11 +135,11 @@ def test_every_run_has_a_nonce_of_its_own_in_its_cell(folder: Path) -> None:
 def test_the_session_is_in_the_journal_before_it_is_asked_for(folder: Path) -> None:
     world = Colab(folder)
     _, store = ran(folder, world)
-    assert json.loads(world.journal[0])["intents"][0]["details"] == {
-        "session": world.seen[0].session
-    }
+    details = json.loads(world.journal[0])["intents"][0]["details"]
+    assert details.pop("asked"), "a machine may be billed from here on"
+    assert details == {"session": world.seen[0].session}
     assert store.read_intents() == ()
-    assert store.load().resource("spec/apart", SESSION_PART) is None
+    assert store.load().resource("spec/apart", SessionRecord.part) is None
     assert store.load().resource("spec/apart", "verification")["verdict"] == "verified"
 
 
@@ -148,13 +148,13 @@ def test_a_kept_session_is_recorded_and_given_back_before_the_next(folder: Path)
     done, store = ran(folder, world, keep=True)
     kept = world.seen[0].session
     assert done.session == kept
-    assert store.load().resource("spec/apart", SESSION_PART)["session"] == kept
+    assert store.load().resource("spec/apart", SessionRecord.part)["session"] == kept
     _, store = ran(folder, world)
     assert [(type(effect).__name__, effect.session == kept) for effect in world.seen[1:]] == [
         ("StopColabSession", True),
         ("RunOnColab", False),
     ]
-    assert store.load().resource("spec/apart", SESSION_PART) is None
+    assert store.load().resource("spec/apart", SessionRecord.part) is None
 
 
 @pytest.mark.parametrize(("left", "open_"), [((), False), (None, True)])
@@ -214,7 +214,15 @@ def test_destroy_gives_back_what_is_recorded_and_what_was_begun(folder: Path) ->
     ran(folder, world, keep=True)
     store = LocalStore(folder, world)
     store.open_intent(
-        Intent("spec/apart", SESSION_PART, "+", (), world.now(), (), {"session": "provision-begun"})
+        Intent(
+            "spec/apart",
+            SessionRecord.part,
+            "+",
+            (),
+            world.now(),
+            (),
+            {"session": "provision-begun"},
+        )
     )
     actions = DRIVERS["colab"].destroy("spec/apart", folder, store.load_ledger())
     stopped = [

@@ -4,6 +4,8 @@ on.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from provision.commands.shared.notices import note_on_interrupt
@@ -18,13 +20,21 @@ from provision.targets.workbench.notices import (
     hourly_price,
     leftover_notice,
 )
+from provision.targets.workbench.records import InstanceRecord
 
 NAME = "projects/p/locations/us-central1-a/instances/provision-spec-wb"
-RECORD = {
-    "instance": "provision-spec-wb",
-    "zone": "us-central1-a",
-    "body": {"gceSetup": {"machineType": "g2-standard-4"}},
-}
+INSTANCE = InstanceRecord(
+    "instance provision-spec-wb",
+    "p",
+    ("us-central1-a",),
+    "us-central1-a",
+    "provision-spec-wb",
+    "x",
+    "gs://b/provision-spec-wb/x/",
+    "n",
+    "stop",
+    body={"gceSetup": {"machineType": "g2-standard-4"}},
+)
 
 
 def place(stand_in: SandboxSources | None = None) -> TargetContext:
@@ -34,7 +44,7 @@ def place(stand_in: SandboxSources | None = None) -> TargetContext:
 
 
 def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> None:
-    state = create_empty_state("x").with_record("spec/wb", "instance", RECORD)
+    state = create_empty_state("x").with_record("spec/wb", "instance", INSTANCE.to_json())
     first, second, third = leftover_notice(place(), Ledger(state)).splitlines()
     assert first.startswith(
         "provision-spec-wb in us-central1-a runs on, and costs $0.71 an hour in us-central1 ("
@@ -60,7 +70,7 @@ def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
 def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:
     assert leftover_notice(place(), Ledger(create_empty_state("x"))) == ""
     over = create_empty_state("x").with_record(
-        "spec/wb", "instance", {**RECORD, "ended": {"nonce": "n", "why": "w"}}
+        "spec/wb", "instance", INSTANCE.with_ended_run("w").to_json()
     )
     assert leftover_notice(place(), Ledger(over)) == ""
 
@@ -89,10 +99,8 @@ def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:
 def test_a_price_is_told_only_where_the_tables_have_all_of_it(
     setup: dict[str, object], known: bool
 ) -> None:
-    assert (
-        bool(hourly_price({"zone": "us-central1-a", "body": {"gceSetup": setup}}, load_facts()))
-        is known
-    )
+    record = replace(INSTANCE, body={"gceSetup": setup})
+    assert bool(hourly_price(record, load_facts())) is known
 
 
 def test_words_go_to_errors_and_to_interruptions_each_by_its_way() -> None:

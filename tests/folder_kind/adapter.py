@@ -34,7 +34,7 @@ class FolderEffect(ServiceEffect):
 class CreateMachine(FolderEffect):
     """Create a machine and start its first run; one of the same lineage stays as it is."""
 
-    creates: ClassVar[bool] = True
+    is_billable: ClassVar[bool] = True
 
     body: Mapping[str, Any]
 

@@ -14,9 +14,9 @@ from provision.facts import load_facts
 from provision.kinds.base import Refusal
 from provision.lock import digest_of
 from provision.plan import Action, Intent, Operation
-from provision.refusals import find_target_refusals
 from provision.spec import Spec, parse_duration
 from provision.state import Ledger, State, to_folder_name
+from provision.target_facts import find_target_refusals
 from provision.targets.base import (
     VERIFICATION_PART,
     Driver,

@@ -16,7 +16,7 @@ from provision.facts import Facts
 from provision.facts.versions import require_version
 from provision.spec import parse_size
 from provision.target_facts import find_unlockable
-from provision.targets.local.refusals import find_spec_refusals
+from provision.targets.local.observation import find_spec_refusals
 from tests.rules.conftest import Ask
 
 CARDS = ("L4", "A100-80GB", "T4", "none")

@@ -70,7 +70,8 @@ class FakeCloud:
             case effects.UploadObjects():
                 self.objects.update(effect.objects)
             case effects.CreateInstance():
-                name = f"projects/{effect.project}/locations/{effect.zones[0]}/instances/{effect.instance}"  # noqa: E501
+                parent = f"projects/{effect.project}/locations/{effect.zones[0]}"
+                name = f"{parent}/instances/{effect.instance}"
                 self.found[name] = with_keys_of_the_service(
                     {**copy.deepcopy(dict(effect.body)), "name": name, "state": "ACTIVE"}
                 )

@@ -24,8 +24,8 @@ from provision.targets import SandboxSources, TargetContext
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.driver import ColabDriver
 from provision.targets.colab.observation import observe_folder
+from provision.targets.colab.records import NotebookRecord
 from provision.targets.colab.rendered_files import render_files
-from provision.targets.colab.sessions import NOTEBOOK_PART
 from provision.targets.workbench.programs import read_pinned_uv
 from tests.targets.colab_places import place
 from tests.targets.drivers import DRIVERS
@@ -426,7 +426,7 @@ def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])
 def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Path) -> None:
     state = create_empty_state("l").with_record(
-        "spec/colab", NOTEBOOK_PART, {"title": "t", "files": {name: "0" * 64}, "paths": []}
+        "spec/colab", NotebookRecord.part, {"title": "t", "files": {name: "0" * 64}, "paths": []}
     )
     with pytest.raises(Exception, match="is not a file that provision makes"):
         DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))

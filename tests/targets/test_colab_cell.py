@@ -35,9 +35,7 @@ from provision.targets.colab.cell import (
 )
 from provision.targets.colab.notebook import format_code
 from provision.targets.colab.programs import (
-    read_cell_template,
-    read_run_template,
-    read_verify_template,
+    read_template,
 )
 from provision.targets.colab.rendered_files import render_files
 from tests.rig import served
@@ -76,14 +74,15 @@ class Stopped(Exception):
 
 def start(folder, *, continue_anyway, restart):
     document = json.load(open(os.path.join(folder, "document.json")))
-    print(json.dumps({"folder": folder, "members": sorted(os.listdir(folder)), "continue_anyway": continue_anyway, "restart": restart, "env": document["env"]}))
+    seen = {"folder": folder, "members": sorted(os.listdir(folder)), "env": document["env"]}
+    print(json.dumps({**seen, "continue_anyway": continue_anyway, "restart": restart}))
 
 def verify(folder):
     print(json.dumps({"verify": folder}))
 
 def run(folder, argv):
     print(json.dumps({"run": argv}))
-"""  # noqa: E501
+"""
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +208,7 @@ def test_whatever_text_stays_code_in_markdown(text: str) -> None:
 
 
 def test_the_templates_have_one_placeholder_and_are_programs() -> None:
-    for template in (read_cell_template(), read_verify_template(), read_run_template()):
+    for template in (read_template("cell"), read_template("verify"), read_template("run")):
         compile(template, "template", "exec")
         assert template.count('{"ABOUT": "HERE"}') == 1
         assert fill_template(template, {"a": "b"}).count("HERE") == 0
@@ -336,7 +335,7 @@ def test_a_folder_of_another_user_is_passed_over(whose: str, tmp_path: Path) -> 
     assert not json.loads(done.stdout)["folder"].startswith(str(tmp_path / "base"))
     (folder / "cell.pyz").write_bytes(b"")
     found = executed(
-        fill_template(read_verify_template(), {"payload_sha256": digest_payload(payload)}),
+        fill_template(read_template("verify"), {"payload_sha256": digest_payload(payload)}),
         tmp_path,
         PROVISION_CELL_BASE=str(tmp_path / "base"),
     )
@@ -493,17 +492,17 @@ def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> Non
     found = {"payload_sha256": digest_payload(payload)}
     base = str(tmp_path / "base")
     early = executed(
-        fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base
+        fill_template(read_template("verify"), found), tmp_path, PROVISION_CELL_BASE=base
     )
     assert "the first cell of this notebook was not run on this runtime yet" in early.stderr
     executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=base)
     done = executed(
-        fill_template(read_verify_template(), found), tmp_path, PROVISION_CELL_BASE=base
+        fill_template(read_template("verify"), found), tmp_path, PROVISION_CELL_BASE=base
     )
     assert json.loads(done.stdout) == {
         "verify": str(tmp_path / "base" / digest_payload(payload)[:12])
     }
-    script = fill_template(read_run_template(), found)
+    script = fill_template(read_template("run"), found)
     assert "no script is named" in executed(script, tmp_path, PROVISION_CELL_BASE=base).stderr
     named = executed(
         script.replace('SCRIPT = ""', "SCRIPT = \"train.py --name 'a b'\""),
@@ -516,7 +515,7 @@ def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> Non
 def test_a_cell_of_another_payload_is_not_found(tmp_path: Path) -> None:
     executed(stub_cell(stub_payload()), tmp_path, PROVISION_CELL_BASE=str(tmp_path / "base"))
     done = executed(
-        fill_template(read_verify_template(), {"payload_sha256": "0" * 64}),
+        fill_template(read_template("verify"), {"payload_sha256": "0" * 64}),
         tmp_path,
         PROVISION_CELL_BASE=str(tmp_path / "base"),
     )

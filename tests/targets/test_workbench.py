@@ -1,4 +1,4 @@
-"""The kind workbench as values: the body, the document, the machine, the image, and what differs."""  # noqa: E501
+"""The kind workbench as values: body, document, machine, image, and what differs."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from provision.plan import Action, Intent, Operation
 from provision.state import Ledger, State, create_empty_state
 from provision.targets import TargetContext
 from provision.targets.workbench.resource_names import build_resource_names
+from provision.verification import Report
 from tests.targets.drivers import DRIVERS
 from tests.targets.google import IMAGE, FakeCloud
 from tests.targets.test_workbench import FOLDER, World, made, place, planned
@@ -44,6 +45,29 @@ def kinds(action: Action) -> list[type]:
 def only(world: World) -> dict[str, Any]:
     (found,) = world.google.found.values()
     return found
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "verdict", "operations", "effects"),
+    [
+        ("stop", "failed", [Operation.CHANGE], [StopInstance]),
+        ("keep", "unverified", [Operation.CHANGE], []),
+        ("delete", "failed", [Operation.DESTROY], [DeleteInstance, DeleteObjects]),
+        ("stop", "verified", [], []),
+    ],
+)
+def test_what_follows_a_verdict_is_a_plan(
+    on_failure: str, verdict: str, operations: list[Operation], effects: list[type]
+) -> None:
+    world, context = World(), place({"on_failure": on_failure})
+    state = made(context, world)
+    report = Report(verdict, "", "", {})
+    follow_up = DRIVERS["workbench"].after_verdict(context, report, state, world)  # type: ignore[arg-type]
+    assert [action.operation for action in follow_up.actions] == operations
+    assert [kind for action in follow_up.actions for kind in kinds(action)] == effects
+    ended = [action.record and "ended" in action.record for action in follow_up.actions]
+    assert any(ended) is (on_failure == "stop" and verdict == "failed")
+    assert len(world.google.found) == 1, "nothing was performed"
 
 
 class TestWhose:

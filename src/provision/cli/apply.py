@@ -116,9 +116,9 @@ def apply(
 
             result = command.apply(loaded, names, options, system, confirm, progress)
         if output_format == "json":
-            apply_output.print_as_json(result, loaded, system)
+            apply_output.print_as_json(result, loaded)
         else:
-            apply_output.print_as_text(result, loaded, system, verbose=verbose)
+            apply_output.print_as_text(result, loaded, verbose=verbose)
     return result.exit_code
 
 

@@ -6,7 +6,6 @@ import os
 import shlex
 from typing import Any
 
-from provision.adapters import RealSystem
 from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.cli import notebook_output, report_output
 from provision.cli.console import print_json, print_row, print_text
@@ -18,8 +17,8 @@ from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
 from provision.targets import get_driver
-from provision.targets.base import InstanceLocation
 from provision.targets.capabilities import Openable
+from provision.targets.summary import InstanceSummary, NotebookSummary
 
 _DEVICE_LIFETIME_NOTE = (
     "its device lives as long as the command that runs the sandbox, and attach boots it again; "
@@ -27,7 +26,7 @@ _DEVICE_LIFETIME_NOTE = (
 )
 
 
-def print_as_json(applied: ApplyResult, loaded: LoadedSpec, system: RealSystem) -> None:
+def print_as_json(applied: ApplyResult, loaded: LoadedSpec) -> None:
     """Write the results for programs."""
     print_errors(applied.failed)
     print_json(
@@ -35,7 +34,7 @@ def print_as_json(applied: ApplyResult, loaded: LoadedSpec, system: RealSystem) 
             "version": 1,
             "sandbox": loaded.sandbox_sources is not None,
             "results": [_result_document(result, loaded) for result in applied.results],
-            "waiting": [_pending_document(pending, loaded, system) for pending in applied.pending],
+            "waiting": [_pending_document(pending) for pending in applied.pending],
             "failed": errors_to_json(applied.failed),
         }
     )
@@ -50,7 +49,7 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
         "packages_fresh": result.installed,
     }
     if result.summary.notebook is not None:
-        document["notebook"] = notebook_output.notebook_name(result.summary.notebook)
+        document["notebook"] = result.summary.notebook.file
         if result.summary.session:
             document["session"] = result.summary.session
         comparison = compare_with_facts(loaded, result.context, result.report.document)
@@ -59,42 +58,41 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
         return {**document, "compared": result.summary.file_comparison or None}
     return {
         **document,
-        **result.summary.instance._asdict(),
+        "instance": result.summary.instance.name,
+        "zone": result.summary.instance.zone,
         "on_failure": result.on_failure_note or None,
     }
 
 
-def _pending_document(
-    pending: PendingTarget, loaded: LoadedSpec, system: RealSystem
-) -> dict[str, Any]:
+def _pending_document(pending: PendingTarget) -> dict[str, Any]:
     document: dict[str, Any] = {"target": pending.context.target}
     if pending.summary.instance is not None:
-        return {**document, **pending.summary.instance._asdict()}
-    record = pending.summary.notebook or {}
+        instance = pending.summary.instance
+        return {**document, "instance": instance.name, "zone": instance.zone}
+    notebook = pending.summary.notebook
+    if notebook is None:
+        return document
     return {
         **document,
-        "notebook": notebook_output.notebook_name(record),
-        "nonce": record.get("nonce"),
+        "notebook": notebook.file,
+        "nonce": notebook.nonce,
         "because": pending.reason,
-        "link": notebook_output.recorded_notebook_link(loaded, record, system),
+        "link": notebook.link,
     }
 
 
-def print_as_text(
-    applied: ApplyResult, loaded: LoadedSpec, system: RealSystem, *, verbose: bool
-) -> None:
+def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) -> None:
     """Write the results for people."""
     print_errors(applied.failed)
     for result in applied.results:
         _print_result(result, loaded, verbose=verbose)
     for pending in applied.pending:
+        target, notebook = pending.context.target, pending.summary.notebook
         if pending.summary.instance is not None:
-            _print_pending_instance(pending.summary.instance, pending.context.target, loaded)
-        else:
-            record = pending.summary.notebook or {}
-            link = notebook_output.recorded_notebook_link(loaded, record, system)
+            _print_pending_instance(pending.summary.instance, target, loaded)
+        if notebook is not None:
             notebook_output.print_pending_notebook(
-                loaded, pending.context.target, record, pending.reason, link
+                loaded, target, notebook.file, pending.reason, notebook.link
             )
 
 
@@ -106,9 +104,8 @@ def _command_arguments(loaded: LoadedSpec, target: str) -> str:
     return arguments
 
 
-def _print_pending_instance(location: InstanceLocation, target: str, loaded: LoadedSpec) -> None:
-    name, zone = location
-    print_row("instance", f"{name} in {zone}: it makes its environment now")
+def _print_pending_instance(instance: InstanceSummary, target: str, loaded: LoadedSpec) -> None:
+    print_row("instance", f"{instance.name} in {instance.zone}: it makes its environment now")
     attach = f"provision attach {_command_arguments(loaded, target)}"
     if loaded.sandbox_sources is None:
         print_row("wait for it", attach)
@@ -128,7 +125,7 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
         print_text(f"No changes: this is the stored verdict of {created}; {again}.")
     arguments = _command_arguments(loaded, result.context.target)
     if result.summary.notebook is not None:
-        _print_notebook(result, loaded, arguments)
+        _print_notebook(result, result.summary.notebook, loaded, arguments)
     elif result.summary.instance is not None:
         _print_instance(result, result.summary.instance, arguments)
     else:
@@ -136,10 +133,12 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
     print_row("page", os.path.relpath(result.html_path))
 
 
-def _print_notebook(result: TargetResult, loaded: LoadedSpec, arguments: str) -> None:
+def _print_notebook(
+    result: TargetResult, summary: NotebookSummary, loaded: LoadedSpec, arguments: str
+) -> None:
     comparison = compare_with_facts(loaded, result.context, result.report.document)
     notebook_output.print_facts_comparison(comparison, loaded)
-    notebook = notebook_output.notebook_path(loaded, result.summary.notebook or {})
+    notebook = notebook_output.notebook_path(loaded, summary.file)
     print_text("")
     print_row("notebook", os.path.relpath(notebook))
     if result.summary.session:
@@ -186,9 +185,9 @@ def _activation(result: TargetResult, stable: str) -> str:
     return f"{activate}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
-def _print_instance(result: TargetResult, location: InstanceLocation, arguments: str) -> None:
+def _print_instance(result: TargetResult, summary: InstanceSummary, arguments: str) -> None:
     context = result.context
-    instance = " in ".join(location)
+    instance = f"{summary.name} in {summary.zone}"
     if context.sandbox_sources is not None:
         arguments += " --sandbox"
         instance += ", SANDBOX: not a real one"

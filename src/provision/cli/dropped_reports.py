@@ -10,7 +10,6 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.report_inbox import InboxResult, process_inbox
 from provision.effects.system import System
 from provision.errors import StateError
-from provision.targets.notebooks import has_notebook_target
 
 
 def import_dropped_reports(
@@ -20,8 +19,6 @@ def import_dropped_reports(
 
     A state that another provision locks is left alone.
     """
-    if not has_notebook_target(loaded.spec):
-        return InboxResult()
     try:
         result = process_inbox(loaded, system, print_note, lock_wait_s=lock_timeout)
     except StateError as error:

@@ -4,43 +4,28 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli.console import print_row, print_text, print_view, supports_color, width
-from provision.targets.notebooks import notebook_link
 
 if TYPE_CHECKING:
     from provision.commands.shared.facts_comparison import FactsComparison
     from provision.commands.shared.load import LoadedSpec
-    from provision.effects.system import Reader
 
 
-def notebook_name(record: Mapping[str, Any]) -> str:
-    """Return the name of a recorded notebook."""
-    return next((str(name) for name in record.get("files", {}) if str(name).endswith(".ipynb")), "")
-
-
-def notebook_path(loaded: LoadedSpec, record: Mapping[str, Any]) -> Path:
-    """Return the path of a recorded notebook: next to its spec."""
-    return loaded.folder.parent / notebook_name(record)
-
-
-def recorded_notebook_link(
-    loaded: LoadedSpec, record: Mapping[str, Any], reader: Reader
-) -> str | None:
-    """Return the address that opens a recorded notebook once it is pushed."""
-    return notebook_link(notebook_path(loaded, record), reader)
+def notebook_path(loaded: LoadedSpec, file: str) -> Path:
+    """Return the path of a notebook: next to its spec."""
+    return loaded.folder.parent / file
 
 
 def print_pending_notebook(
-    loaded: LoadedSpec, name: str, record: Mapping[str, Any], reason: str, link: str | None
+    loaded: LoadedSpec, name: str, file: str, reason: str, link: str | None
 ) -> None:
     """Write what a person does next with a notebook that has no verdict yet."""
     target = loaded.spec.targets[name]
     version, gpu = getattr(target, "runtime", "latest"), target.gpu or loaded.spec.gpu
-    path = os.path.relpath(notebook_path(loaded, record))
+    path = os.path.relpath(notebook_path(loaded, file))
     accelerator = "CPU" if gpu.is_none else str(gpu)
     spec = shlex.quote(str(loaded.path))
     if len(loaded.spec.targets) > 1:

@@ -131,7 +131,7 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
     from provision.cli.console import print_text
     from provision.cli.notebook_output import print_pending_notebook
     from provision.sanitize import escape_line
-    from provision.targets.notebooks import kept_copy_note
+    from provision.targets.capabilities import describe_edited_copy
 
     files = {name: escape_line(os.path.relpath(target.folder / name)) for name in target.files}
     for name, file in files.items():
@@ -140,7 +140,7 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
         else:
             print_text(f"{file} is what spec and lock make already")
     for cell in target.copies:
-        print_text(f"{files[target.made.notebook_name]}: {kept_copy_note(cell)}")
+        print_text(f"{files[target.made.notebook_name]}: {describe_edited_copy(cell)}")
     if target.made.url:
         print_text(
             f"put {files[target.made.payload_name]} at {escape_line(target.made.url)}: "
@@ -148,7 +148,8 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
         )
     context = target.context
     if target.folder == context.folder.parent:
-        print_pending_notebook(loaded, context.target, target.record, _PENDING_REASON, target.link)
+        file = target.made.notebook_name
+        print_pending_notebook(loaded, context.target, file, _PENDING_REASON, target.link)
         return
     print_text(
         f"\n{context.address}: rendered, not verified: {_PENDING_REASON}\n"

@@ -10,9 +10,8 @@ from typing import Any
 from provision.commands.shared.load import state_folder
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import UsageError
-from provision.state import Ledger
+from provision.state import Ledger, build_kernel_name
 from provision.state_store import LocalStore
-from provision.targets.recorded_paths import is_kernel_of
 
 _RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
@@ -99,7 +98,7 @@ def _recorded_resource(
     address, _, part = key.rpartition("#")
     title = str(record.get("title", part))
     if outside := [Path(path) for path in record.get("outside", ())]:
-        own = all(is_kernel_of(path, address, folder) for path in outside)
+        own = all(path.name == build_kernel_name(address, folder) for path in outside)
         return RecordedResource(
             address, part, title, str(outside[0]), "stays recorded" if own else _RECORD_DROPPED
         )

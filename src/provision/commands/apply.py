@@ -33,10 +33,10 @@ from provision.targets import TargetContext, get_driver
 from provision.targets.base import (
     VERIFICATION_PART,
     Pending,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.context import Interpreter
+from provision.targets.summary import TargetSummary
 from provision.verification import Report, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 
@@ -229,7 +229,7 @@ def _verify_target(
     changes = [action for action in plans.plan.changes if action.address == context.address]
     effects = [effect for action in changes for effect in action.effects]
     installed = any(isinstance(effect, InstallPackages) for effect in effects)
-    summary = driver.summarize(context, executor.state, actions)
+    summary = driver.summarize(context, executor.state, executor.system, actions)
     interpreter = driver.get_interpreter(context)
     if not planned.needed:
         stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
@@ -250,7 +250,7 @@ def _verify_target(
     verify_options = VerifyOptions(detach=options.detach, keep=options.keep)
     evidence = driver.verify(context, executor, verify_options)
     if isinstance(evidence, Pending):
-        summary = driver.summarize(context, executor.state, actions)
+        summary = driver.summarize(context, executor.state, executor.system, actions)
         reason = planned.reason if planned.needed else "its report is gone"
         return PendingTarget(context, summary, reason)
     summary = replace(summary, session=evidence.session)

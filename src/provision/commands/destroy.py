@@ -15,10 +15,9 @@ from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
 from provision.kinds import registry_in_use
 from provision.plan import Action
-from provision.state import Ledger
+from provision.state import REMOVAL_EFFECTS, Ledger
 from provision.state_store import LocalStore
 from provision.targets import get_recorded_driver, load_drivers
-from provision.targets.recorded_paths import REMOVAL_EFFECTS, refuse_foreign_removals
 
 Confirm = Callable[[tuple[Action, ...]], None]
 """Shows what would be removed and asks; raises Refused if the answer is no."""
@@ -155,7 +154,7 @@ def _plan_destroy(address: str, ledger: Ledger, folder: Path) -> Iterator[Action
             effect for effect in action.effects if not isinstance(effect, REMOVAL_EFFECTS)
         )
         if not driver.destroys_from_elsewhere:
-            refuse_foreign_removals(ledger, action.effects, folder)
+            ledger.refuse_foreign_removals(action.effects, folder)
         elif ledger.foreign_reason:
             action = replace(action, effects=remote)  # noqa: PLW2901
         yield action

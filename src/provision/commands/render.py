@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.executor import Executor
@@ -58,7 +56,6 @@ class RenderedTarget:
     folder: Path
     files: tuple[str, ...]
     differing: tuple[str, ...]
-    record: Mapping[str, Any]
     link: str | None
     copies: tuple[str, ...] = ()
 
@@ -157,7 +154,6 @@ def _render(
         folder,
         rendering.file_names,
         tuple(effect.path.name for effect in effects if isinstance(effect, WriteFile)),
-        rendering.action.record or {},
         rendering.link,
         rendering.edited_copies,
     )

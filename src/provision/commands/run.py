@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 from shlex import quote
 from typing import NamedTuple
 
+from provision.commands.shared.executor import Executor
 from provision.commands.shared.launch import build_launch, single_process_warning
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import read_lock
@@ -62,14 +63,13 @@ def run(
             why="`run` starts and records programs on this machine",
             hint=refusal.hint,
         )
-    driver.require_runnable(context, LocalStore(loaded.folder, system).load_ledger(), system)
+    store = LocalStore(loaded.folder, system)
+    journal = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    request = _monitor_request(loaded, target, argv, system) if monitor else None
+    program = driver.start(context, argv, journal, request)
     if warning := single_process_warning(build_launch(context.spec, target, lock), argv):
         progress(warning)
-    prefix = driver.get_interpreter(context).prefix
-    environment = driver.get_program_variables(context, system.environment())
-    request = _monitor_request(loaded, target, argv, system) if monitor else None
-    code = system.run(argv, environment, request, prefix=prefix)
-    return RunResult(code, request.record if request is not None else None)
+    return RunResult(program.follow(), request.record if request is not None else None)
 
 
 def _monitor_request(

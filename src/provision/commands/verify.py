@@ -103,14 +103,16 @@ def store_evidence(
             evidence.report, evidence.path, page, executor.state, partial=True
         )
     page = store_report(evidence, context, executor)
-    note = driver.after_verdict(context, evidence.report, executor)
+    follow_up = driver.after_verdict(context, evidence.report, executor.state, executor.system)
+    for action in follow_up.actions:
+        executor.perform(driver, action, announce=False)
     return VerificationResult(
         evidence.report,
         evidence.path,
         page,
         executor.state,
         sandbox=context.sandbox_sources is not None,
-        on_failure_note=note,
+        on_failure_note=follow_up.note,
     )
 
 

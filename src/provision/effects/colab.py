@@ -26,6 +26,8 @@ class RunOnColab(ColabEffect):
     `timeout_s` limits one run of the cell.
     """
 
+    is_billable: ClassVar[bool] = True
+
     session: str
     gpu: str
     high_memory: bool

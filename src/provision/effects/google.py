@@ -39,7 +39,8 @@ class CreateInstance(GoogleEffect):
     name of the instance that was deleted in favour of this one, or "".
     """
 
-    creates: ClassVar[bool] = True
+    is_billable: ClassVar[bool] = True
+
     project: str
     zones: tuple[str, ...]
     instance: str

@@ -12,8 +12,9 @@ class ServiceEffect:
 
     Attributes:
         service: MODULE:FUNCTION of the adapter, called with effect, services and progress.
-        creates: Once it was requested, something that costs money may appear.
+        is_billable: Something that costs money may appear from the request on, even if its answer
+            is lost; the journal notes when it was requested.
     """
 
     service: ClassVar[str]
-    creates: ClassVar[bool] = False
+    is_billable: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""The interface between commands and the kinds of target: commands never ask for a target's kind.
+"""The interface between commands and the kinds of target: commands never compare kinds.
 
 A driver is everything that makes one kind differ in time: who runs the probe, when the report
 comes, what costs money meanwhile, and how an interrupted action is found again. `Driver` is what
@@ -12,64 +12,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from provision.effects.system import ProgressCallback, Reader, System
+from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation, Verification
 from provision.state import Ledger, State
-from provision.targets.context import Interpreter, TargetContext
-from provision.targets.stored_verdict import Validity, assess_validity
-from provision.verification import (
-    Report,
-    digest_of_expectations,
-    expectations_of,
-)
+from provision.targets.context import Interpreter, TargetContext, declared_variables
+from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
+from provision.targets.summary import TargetCondition, TargetSummary
+from provision.verification import Report, digest_of_expectations, expectations_of
 
-VERIFICATION_PART = "verification"
-
-
-@dataclass(frozen=True, slots=True)
-class TargetCondition:
-    """Condition of a target for `status`.
-
-    Attributes:
-        condition: One of the words of `status`, such as "current", "half-made" or "outdated".
-        location: A path, or "INSTANCE in ZONE"; "" for nothing.
-        drift: Why the stored verdict does not apply to what was observed; "" when it does.
-    """
-
-    condition: str
-    location: str
-    drift: str = ""
-
-
-class InstanceLocation(NamedTuple):
-    """The name of an instance, and the zone or service that has it."""
-
-    instance: str
-    zone: str
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSummary:
-    """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
-
-    Attributes:
-        kernel: Name of its Jupyter kernel.
-        activation: The command by which the user's conda activates it.
-        file_comparison: With what this run compared its files.
-        instance: Its instance.
-        notebook: The record of its notebook.
-        session: A session that keeps running and costs money.
-    """
-
-    kernel: str | None = None
-    activation: str = ""
-    file_comparison: str = ""
-    instance: InstanceLocation | None = None
-    notebook: Mapping[str, Any] | None = None
-    session: str = ""
+VERIFICATION_PART = VerificationRecord.part
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +63,14 @@ class ProbeEvidence:
     partial: bool = False
     installed: bool = False
     session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Actions that follow a verdict, and what becomes of the target by them ("": nothing)."""
+
+    note: str = ""
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +116,8 @@ class Driver(ABC, Generic[ObservationT]):
     """One kind of target. Drivers have no state; they are registered in `provision.targets`.
 
     `observe`, `condition` and the checks look through a `Reader` and change nothing. `plan` and
-    `destroy` map values to values. `verify`, `after_verdict` and `recover` change things, through
-    the `Journal` alone.
+    `destroy` map values to values. `verify` and `recover` change things, through the `Journal`
+    alone.
     """
 
     platform: str | None = None
@@ -163,6 +126,8 @@ class Driver(ABC, Generic[ObservationT]):
     """Files in the state folder that go with its last target."""
     own_folders: tuple[str, ...] = ()
     """Folders in the state folder that go with its last target, if they are empty."""
+    sandbox_note: str = ""
+    """The service that a sandbox simulates for it; "" if this kind cannot be emulated."""
     destroys_from_elsewhere: bool = False
     """A state that was written on another machine may be destroyed here: its resources are not on
     that machine."""
@@ -251,21 +216,21 @@ class Driver(ABC, Generic[ObservationT]):
         requested: bool = False,
     ) -> Verification:
         """Return whether the target is to be verified after some actions, and why."""
-        tier, location = context.spec.verify.tier, self.verification_location(context)
+        tier, where = context.spec.verify.tier, self.verification_location(context)
         if requested:
-            return Verification(True, tier, "asked for with --verify", location)
+            return Verification(True, tier, "asked for with --verify", where)
+        stored = VerificationRecord.find(state, context.address)
         changed = any(self.voids_verdict(action, state) for action in actions)
         reason = self.reason_to_verify(context, state, reader, changed=changed)
-        if reason:
-            return Verification(True, tier, reason, location)
-        stored = state.resource(context.address, VERIFICATION_PART) or {}
+        if stored is None or reason:
+            return Verification(True, tier, reason, where)
         earlier = self._validity(context, stored, reader) is Validity.EARLIER_PROBE
-        verdict = f"{stored['verdict']} (earlier probe)" if earlier else stored["verdict"]
-        reason = f"{verdict} on {stored['at'][:10]}, and the same is promised since"
-        return Verification(False, tier, reason, location, earlier_probe=earlier)
+        verdict = f"{stored.verdict} (earlier probe)" if earlier else stored.verdict
+        reason = f"{verdict} on {stored.at[:10]}, and the same is promised since"
+        return Verification(False, tier, reason, where, earlier_probe=earlier)
 
     def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
-        """Return where the probe runs, for the plan."""
+        """Return where the probe runs, for plans."""
         return "on this device"
 
     def reason_to_verify(
@@ -278,8 +243,8 @@ class Driver(ABC, Generic[ObservationT]):
         """
         if changed:
             return "the environment changes"
-        stored = state.resource(context.address, VERIFICATION_PART)
-        if stored is None or not stored["verdict"]:
+        stored = VerificationRecord.find(state, context.address)
+        if stored is None or not stored.verdict:
             return "it was not verified yet"
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
@@ -290,7 +255,7 @@ class Driver(ABC, Generic[ObservationT]):
     def reason_for_missing_report(
         self,
         context: TargetContext,  # noqa: ARG002
-        stored: Mapping[str, Any],  # noqa: ARG002
+        stored: VerificationRecord,  # noqa: ARG002
         state: State,  # noqa: ARG002
         reader: Reader,  # noqa: ARG002
     ) -> str:
@@ -298,7 +263,7 @@ class Driver(ABC, Generic[ObservationT]):
         return ""
 
     def _validity(
-        self, context: TargetContext, stored: Mapping[str, Any], reader: Reader
+        self, context: TargetContext, stored: VerificationRecord, reader: Reader
     ) -> Validity:
         def digest_with(probe: str) -> str:
             return self.expectations_digest(context, probe)
@@ -319,13 +284,24 @@ class Driver(ABC, Generic[ObservationT]):
         return digest_of_expectations(expectations, probe)
 
     def require_verifiable(
-        self, context: TargetContext, ledger: Ledger, reader: Reader, only: tuple[str, ...]
+        self,
+        context: TargetContext,
+        ledger: Ledger,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+        only: tuple[str, ...],
     ) -> None:
         """Check that the target exists and that `verify` can run its checks.
 
         Raises:
-            Refused: it is not whole, is verified elsewhere, or cannot run single checks.
+            Refused: it is not whole, is verified elsewhere, or cannot run single checks, as kinds
+                by default.
         """
+        if only:
+            raise Refused(
+                "single checks are repeated on this machine only",
+                why=f"{context.address} verifies itself as a whole",
+                hint="leave --only out",
+            )
 
     @abstractmethod
     def verify(
@@ -339,9 +315,15 @@ class Driver(ABC, Generic[ObservationT]):
             ExternalError: the probe did not run, or no acceptable report came.
         """
 
-    def after_verdict(self, context: TargetContext, report: Report, journal: Journal) -> str:  # noqa: ARG002
-        """Do what follows a stored verdict, and return what became of the target ("": nothing)."""
-        return ""
+    def after_verdict(
+        self,
+        context: TargetContext,  # noqa: ARG002
+        report: Report,  # noqa: ARG002
+        state: State,  # noqa: ARG002
+        reader: Reader,  # noqa: ARG002
+    ) -> FollowUp:
+        """Return what follows a stored verdict, such as the stop of an instance."""
+        return FollowUp()
 
     # Describe
 
@@ -355,7 +337,7 @@ class Driver(ABC, Generic[ObservationT]):
 
     @abstractmethod
     def summarize(
-        self, context: TargetContext, state: State, actions: Sequence[Action]
+        self, context: TargetContext, state: State, reader: Reader, actions: Sequence[Action]
     ) -> TargetSummary:
         """Return the facts about a target after the actions of its plan."""
 
@@ -371,15 +353,19 @@ class Driver(ABC, Generic[ObservationT]):
     def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs of this target run once it exists."""
 
-    @abstractmethod
     def get_environment_variables(
-        self, context: TargetContext, caller: Mapping[str, str], *, partial: bool = False
+        self,
+        context: TargetContext,
+        caller: Mapping[str, str],  # noqa: ARG002
+        *,
+        partial: bool = False,  # noqa: ARG002
     ) -> dict[str, str]:
-        """Return the variables of its programs.
+        """Return the variables of its programs: the declared ones, if secrets are fetched there.
 
         Raises:
             Refused: the source of a secret is not set; with `partial` it is left out instead.
         """
+        return declared_variables(context.spec)
 
 
 AnyDriver = Driver[Any]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from provision.diagnostics import Diagnostic
+from provision.effects.local import MonitorRequest
 from provision.effects.system import Reader
 from provision.errors import ProvisionError
 from provision.facts import Facts
@@ -19,24 +20,41 @@ from provision.targets.base import Journal, ProbeEvidence
 from provision.targets.context import TargetContext
 
 
-@runtime_checkable
-class RunsPrograms(Protocol):
-    """Starts the user's programs on this machine (`provision run`)."""
+class RunningProgram(Protocol):
+    """A program of the user that was started at a target."""
 
-    def require_runnable(self, context: TargetContext, ledger: Ledger, reader: Reader) -> None:
-        """Check that the environment is whole.
+    def follow(self) -> int:
+        """Show its output until it ends, and return its exit code, negative for a signal.
 
-        Raises:
-            Refused: it is not.
+        Blocks until the program ends. A program on this machine may replace this process.
         """
 
-    def get_program_variables(
-        self, context: TargetContext, caller: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Return all variables of a program in the activated environment.
+    def stop(self) -> None:
+        """End it and release what it runs on; nothing happens if it has ended. May block."""
+
+
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """Starts the user's programs (`provision run`)."""
+
+    def start(
+        self,
+        context: TargetContext,
+        argv: tuple[str, ...],
+        journal: Journal,
+        monitor: MonitorRequest | None,
+    ) -> RunningProgram:
+        """Start a program in the environment, with its variables, paths and secrets. May block.
+
+        Args:
+            context: the target with its lock.
+            argv: the program and its arguments.
+            journal: the ledger, for what has to be requested elsewhere first.
+            monitor: the record of the run to write; None for no record.
 
         Raises:
-            Refused: the source of a secret is not set.
+            Refused: the environment is not whole, or the source of a secret is not set.
+            ExternalError: the program cannot be started.
         """
 
 
@@ -79,6 +97,11 @@ class Openable(Protocol):
         """
 
 
+def describe_edited_copy(cell: str) -> str:
+    """Return the note that an edited copy of a rendered cell stays in its notebook."""
+    return f"the edited copy of the cell {cell} stays, as a cell of its own"
+
+
 class RenderedContent(Protocol):
     """Content of rendered files, so far as commands show it."""
 
@@ -92,7 +115,7 @@ class RenderedContent(Protocol):
 
     @property
     def payload_name(self) -> str:
-        """File name of the payload, if it is a separate file."""
+        """File name of the payload, if it has its own file."""
 
     @property
     def nonce(self) -> str:
@@ -108,7 +131,7 @@ class RenderedContent(Protocol):
 
     @property
     def url(self) -> str:
-        """Address from which the cell fetches the payload; "" if the cell contains it."""
+        """The URL from which the cell fetches the payload; "" if the cell contains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +245,7 @@ class AcceptsReports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """An instance that no state tracks, with the spec and target that its labels name.
+    """A resource that no state tracks, with the spec and target that its labels name.
 
     `delete` is the command line that deletes it.
     """
@@ -261,11 +284,3 @@ class ListsOrphans(Protocol):
 
         None if no spec and no ledger names where to look. May block on the network.
         """
-
-
-@runtime_checkable
-class Emulated(Protocol):
-    """Can be tried without an account (`--sandbox`)."""
-
-    sandbox_note: str
-    """Names the simulated service."""

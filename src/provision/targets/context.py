@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import Refused
+from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.state import to_folder_name
@@ -93,6 +94,19 @@ class Interpreter:
     python: Path
     prefix: Path
     stable_prefix: Path
+
+
+def refuse_gpu_without_torch(
+    context: TargetContext, others: frozenset[str] = frozenset()
+) -> Iterator[Refusal]:
+    """Yield the refusal of a GPU without torch; `others` are packages besides the lock's."""
+    gpu, packages = context.spec.gpu, others | context.lock.versions(context.environment).keys()
+    if not gpu.is_none and "torch" not in packages:
+        yield Refusal(
+            ("gpu",),
+            f"gpu: {gpu} cannot be shown to compute without torch",
+            "add torch to `packages`, or write gpu: none",
+        )
 
 
 def declared_variables(spec: Spec) -> dict[str, str]:

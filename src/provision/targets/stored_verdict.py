@@ -1,17 +1,49 @@
-"""Compares a stored verdict with what is promised of a target now."""
+"""The stored verdict of a target, and whether it applies to what is promised now."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from provision.effects.system import Reader
 from provision.errors import ExternalError
+from provision.state import Record
 from provision.verification import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationRecord(Record):
+    """A verification: its verdict, its report, and what both are about.
+
+    Attributes:
+        verdict: The verdict; "" if new packages were installed since.
+        expectations: Digest of the expectations and of the probe.
+        report: Path of the report, relative to the state folder; `html` is its page.
+        probe: Digest of the probe's sources.
+        nonce: The request that the report answers.
+        sha256: Digest of the report's file, if people may replace it.
+    """
+
+    part: ClassVar[str] = "verification"
+
+    title: str
+    verdict: str
+    expectations: str
+    report: str
+    html: str
+    at: str
+    paths: tuple[str, ...]
+    sentence: str = ""
+    identity: str = ""
+    probe: str = ""
+    nonce: str = ""
+    sha256: str = ""
+    created_utc: str = ""
 
 
 class Validity(Enum):
@@ -23,7 +55,7 @@ class Validity(Enum):
 
 
 def assess_validity(
-    stored: Mapping[str, Any],
+    stored: VerificationRecord,
     digest_with: Callable[[str], str],
     folder: Path,
     reader: Reader,
@@ -40,10 +72,10 @@ def assess_validity(
         folder: the folder that the record's path of the report is relative to.
         reader: reads the report. May block.
     """
-    if stored["expectations"] == digest_with(probe_digest()):
+    if stored.expectations == digest_with(probe_digest()):
         return Validity.CURRENT
-    earlier = str(stored.get("probe") or _probe_of_report(folder / str(stored["report"]), reader))
-    if stored["expectations"] == digest_with(earlier):
+    earlier = stored.probe or _probe_of_report(folder / stored.report, reader)
+    if stored.expectations == digest_with(earlier):
         return Validity.EARLIER_PROBE
     return Validity.OTHER_EXPECTATIONS
 

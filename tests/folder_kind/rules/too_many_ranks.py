@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from provision.diagnostics import Diagnostic, Severity
-from provision.refusals import find_target_refusals
 from provision.rules.rule import Example, LintContext, Rule, examples
+from provision.target_facts import find_target_refusals
 
 _SPEC = (
     'gpu: none\npython: "3.11"\npackages: []\n'

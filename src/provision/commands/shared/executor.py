@@ -80,7 +80,7 @@ class Executor:
         intent = self._begin(action)
         try:
             for effect in action.effects:
-                if isinstance(effect, ServiceEffect) and effect.creates:
+                if isinstance(effect, ServiceEffect) and effect.is_billable:
                     requested = {**intent.details, REQUESTED_AT: self.system.now()}
                     intent = replace(intent, details=requested)
                     self._store.open_intent(intent)

@@ -46,6 +46,9 @@ def process_inbox(
     A file that is rejected is moved to the folder `refused` next to it, with a .txt that says
     why: so it is reported once, and not lost. Without new files nothing is locked or loaded.
     """
+    drivers = (find_driver(loaded.spec, target) for target in loaded.spec.targets)
+    if not any(isinstance(driver, AcceptsReports) for driver in drivers):
+        return InboxResult()
     store = LocalStore(loaded.folder, system)
     if not any(_find_new_reports(loaded, store.load_ledger().state, system)):
         return InboxResult()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from provision.effects.local import WriteFile
 from provision.targets import TargetContext, get_driver
-from provision.targets.base import VERIFICATION_PART, Journal, ProbeEvidence
+from provision.targets.base import Journal, ProbeEvidence
+from provision.targets.stored_verdict import VerificationRecord
 from provision.verification import Report, probe_digest
 from provision.views.report import html
 
@@ -27,22 +27,21 @@ def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journ
     report, json_path = evidence.report, evidence.path
     html_path = write_report_page(report, json_path, context, journal)
     probe = probe_digest()
-    record: dict[str, Any] = {
-        "title": f"verification of {context.target}: {report.verdict}",
-        "verdict": report.verdict,
-        "sentence": report.sentence,
-        "identity": report.identity,
-        "expectations": get_driver(context).expectations_digest(context, probe),
-        "probe": probe,
-        "report": json_path.relative_to(context.folder).as_posix(),
-        "html": html_path.relative_to(context.folder).as_posix(),
-        "at": journal.system.now(),
-        "paths": [json_path.parent.relative_to(context.folder).as_posix()],
-    }
-    if evidence.nonce:
-        record["nonce"] = evidence.nonce
-    if evidence.sha256:
-        record["sha256"] = evidence.sha256
-        record["created_utc"] = str(report.document["subject"].get("created_utc", ""))
-    journal.record(context.address, VERIFICATION_PART, record)
+    created_utc = str(report.document["subject"].get("created_utc", ""))
+    record = VerificationRecord(
+        f"verification of {context.target}: {report.verdict}",
+        report.verdict,
+        get_driver(context).expectations_digest(context, probe),
+        json_path.relative_to(context.folder).as_posix(),
+        html_path.relative_to(context.folder).as_posix(),
+        journal.system.now(),
+        (json_path.parent.relative_to(context.folder).as_posix(),),
+        report.sentence,
+        report.identity,
+        probe,
+        evidence.nonce,
+        evidence.sha256,
+        created_utc if evidence.sha256 else "",
+    )
+    journal.record(context.address, record.part, record.to_json())
     return html_path

@@ -13,7 +13,6 @@ from provision.kinds import Gpu, Requires, TargetModel
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.targets import SandboxSources, find_driver
-from provision.targets.capabilities import Emulated
 
 _GPU_REQUIREMENTS = ("vram", "driver", "compute_capability")
 
@@ -32,7 +31,7 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
     simulated: dict[str, None] = {}
     for name, target in spec.targets.items():
         driver = find_driver(spec, name)
-        if driver is not None and isinstance(driver, Emulated):
+        if driver is not None and driver.sandbox_note:
             targets[name] = target
             simulated[driver.sandbox_note] = None
     if not targets:

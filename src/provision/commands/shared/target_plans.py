@@ -20,7 +20,6 @@ from provision.state import Ledger, State
 from provision.targets import AnyDriver, TargetContext, find_driver, get_driver
 from provision.targets.base import VERIFICATION_PART
 from provision.targets.capabilities import AcceptsReports
-from provision.targets.recorded_paths import refuse_foreign_removals
 
 _MAX_PLAN_BYTES = 2**20
 
@@ -178,7 +177,7 @@ def _plan_actions(
     raise_refusals(loaded, driver.refusals(context, observed))
     actions = driver.plan(context, observed)
     effects = (effect for action in actions for effect in action.effects)
-    refuse_foreign_removals(ledger, effects, context.folder)
+    ledger.refuse_foreign_removals(effects, context.folder)
     return actions
 
 

@@ -16,11 +16,9 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_colab_packages
 from provision.facts.schema_platforms import ColabRuntime
 from provision.kinds.colab import find_shape
-from provision.lock import LockedPackage, TargetChoice
-from provision.lock.target_view import DEFAULT_INDEX_URL, is_wheel
-from provision.lock.wheels import wheel_runs_on
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.context import TargetContext
+from provision.targets.install_request import build_install_request
 from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.notebook/1"
@@ -58,7 +56,7 @@ def _build_declaration(
     expectations = expectations_of(
         context.effective_spec, context.target, context.lock, environment, PurePosixPath()
     )
-    runtime = facts.runtimes.get(target.runtime)
+    runtime, choice = facts.runtimes.get(target.runtime), context.lock.targets[context.target]
     return {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
@@ -75,8 +73,17 @@ def _build_declaration(
         "gpu": _gpu(context, facts),
         "driver_min": environment.driver,
         "system_packages": list(spec.system_packages),
-        "install": _install(context),
-        "predicted": _predicted(context.lock.targets[context.target]),
+        "install": build_install_request(
+            context,
+            "shared" if target.isolation == "system" else "own",
+            usable_files_only=True,
+        ),
+        "predicted": {
+            "kept": list(choice.kept),
+            "changed": dict(choice.changed),
+            "added": list(choice.added),
+            "restart": list(choice.restart),
+        },
         "protected": sorted(
             name
             for name, row in facts.protected.items()
@@ -94,9 +101,8 @@ def _build_declaration(
 
 
 def _runtime(runtime: ColabRuntime, context: TargetContext, facts: Facts) -> dict[str, Any]:
-    cpu = (
-        context.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
-    )  # machines without a GPU have an image of their own since 2025-12
+    # Machines without a GPU have their own image since 2025-12.
+    cpu = context.spec.gpu.is_none and f"{runtime.runtime}-cpu" in load_colab_packages()
     return {
         "version": runtime.runtime,
         "as_of": runtime.evidence.as_of,
@@ -117,51 +123,4 @@ def _gpu(context: TargetContext, facts: Facts) -> dict[str, Any] | None:
         "type": gpu.type,
         "device": (shape.device or None) if shape else None,
         "count": gpu.count,
-    }
-
-
-def _install(context: TargetContext) -> dict[str, Any]:
-    """Return the installer's request: every file by hash; a runtime's other packages stay."""
-    held = sorted(context.lock.packages_in(context.environment), key=lambda one: one.name)
-    used = {"pypi", *(one.index for one in held)}
-    given = context.sandbox_sources.indexes if context.sandbox_sources else {}
-    known = {
-        name: given.get(name) or address
-        for name, address in {"pypi": DEFAULT_INDEX_URL, **context.lock.indexes}.items()
-        if name in used
-    }
-    return {
-        "schema": "provision.install/1",
-        "mode": "shared" if get_colab_target(context).isolation == "system" else "own",
-        "python_version": context.lock.python,
-        "audit": "size",
-        "packages": [
-            {
-                "name": one.name,
-                "version": one.version,
-                "index": one.index,
-                "files": _files(one, context),
-            }
-            for one in held
-        ],
-        "indexes": {name: address for name, address in known.items() if address},
-        "links": list(context.sandbox_sources.find_links) if context.sandbox_sources else [],
-    }
-
-
-def _files(package: LockedPackage, context: TargetContext) -> dict[str, str]:
-    """Return the files that a runtime can use: a lock for several platforms has others too."""
-    return {
-        file.name: file.sha256
-        for file in package.files
-        if not is_wheel(file) or wheel_runs_on(file.name, context.lock.python, context.platform)
-    }
-
-
-def _predicted(chosen: TargetChoice) -> dict[str, Any]:
-    return {
-        "kept": list(chosen.kept),
-        "changed": dict(chosen.changed),
-        "added": list(chosen.added),
-        "restart": list(chosen.restart),
     }

@@ -63,7 +63,7 @@ def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "")
 
     `about` describes it for people; the payload follows, as lines or by its address.
     """
-    return programs.read_cell_template().replace(
+    return programs.read_template("cell").replace(
         PLACEHOLDER,
         to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}),
     )
@@ -94,18 +94,18 @@ def parse_about(text: str) -> dict[str, Any] | None:
     return None
 
 
-def is_same_cell(one: str, other: str) -> bool:
+def is_same_cell(left: str, right: str) -> bool:
     """Return whether two cells have the same program and payload, however it is compressed."""
-    if one == other:
+    if left == right:
         return True
-    abouts = [parse_about(text) for text in (one, other)]
+    abouts = [parse_about(text) for text in (left, right)]
     if None in abouts:
         return False
     first, second = ({**about} for about in abouts if about is not None)
     lines = [about.pop("payload", []) for about in (first, second)]
     return (
         first == second
-        and _without_payload(one) == _without_payload(other)
+        and _without_payload(left) == _without_payload(right)
         and _is_same_payload(lines[0], lines[1])
     )
 
@@ -126,7 +126,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return (
             "["
-            + "".join(f"\n        {_text(one)}," for one in value)
+            + "".join(f"\n        {_text(item)}," for item in value)
             + ("\n    ]" if value else "]")
         )
     return str(value) if isinstance(value, int) else _text(value)
@@ -143,10 +143,10 @@ def _without_payload(text: str) -> str:
     return before + after.partition("\n}")[2]
 
 
-def _is_same_payload(one: Any, other: Any) -> bool:
-    if not all(isinstance(line, str) for line in (*one, *other)):
+def _is_same_payload(left: Any, right: Any) -> bool:
+    if not all(isinstance(line, str) for line in (*left, *right)):
         return False
     try:
-        return decode_payload(one) == decode_payload(other) if one and other else one == other
+        return decode_payload(left) == decode_payload(right) if left and right else left == right
     except ValueError:
         return False

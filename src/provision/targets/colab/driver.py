@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,54 +16,48 @@ from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State
 from provision.targets.base import (
-    VERIFICATION_PART,
     Driver,
     Journal,
     Pending,
     ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.capabilities import FactsComparison, Rendering, ReportRequest, RunRules
 from provision.targets.colab.agent_config import build_agent_config
 from provision.targets.colab.facts_comparison import compare_runtime_with_facts
-from provision.targets.colab.file_names import (
-    NOTEBOOK_SUFFIX,
-    get_colab_target,
-)
+from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.github_link import build_colab_link
 from provision.targets.colab.observation import ColabObservation, observe_folder
 from provision.targets.colab.planning import plan_file_removals, plan_files
-from provision.targets.colab.sessions import NOTEBOOK_PART, SESSION_PART, plan_session_stops
+from provision.targets.colab.records import NotebookRecord, SessionRecord
+from provision.targets.colab.sessions import plan_session_stops
 from provision.targets.colab.verification import stop_interrupted_session, verify_on_colab
-from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.single_checks import refuse_single_checks
+from provision.targets.context import Interpreter, TargetContext
+from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import NotebookSummary, TargetCondition, TargetSummary
 from provision.targets.workbench.programs import read_pinned_uv
 from provision.verification import expectations_of
 
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
-"""Where programs run there, so far as it is known here: the cell puts the digest of what it was
-made from before `env`.
-"""
+"""Prefixes on a runtime; the cell puts the digest of its environment before `env`."""
 
 
+@dataclass(frozen=True)
 class ColabDriver(Driver[ColabObservation]):
     """Runtimes of Google Colab: files are written here, and only their notebook can do the rest."""
+
+    facts: Callable[[], Facts] = load_facts
 
     platform = "linux-x86_64"
     own_files = ("colab/sessions.json", "colab/sessions.json.lock")
     own_folders = ("colab",)
 
-    def __init__(self, facts: Callable[[], Facts] = load_facts) -> None:
-        self.facts = facts
-
     def owns(self, part: str) -> bool:
         """Return whether a part is a notebook or a session."""
-        return part in (NOTEBOOK_PART, SESSION_PART)
+        return part in (NotebookRecord.part, SessionRecord.part)
 
     def observe(self, context: TargetContext, ledger: Ledger, reader: Reader) -> ColabObservation:
-        """Return the files that exist next to the spec; Colab itself is not asked."""
+        """Return the files that exist next to the spec; nothing is requested from Colab."""
         return observe_folder(context.folder.parent, context, self.facts(), ledger, reader)
 
     def refusals(self, context: TargetContext, observed: ColabObservation) -> tuple[Refusal, ...]:  # noqa: ARG002
@@ -89,34 +84,35 @@ class ColabDriver(Driver[ColabObservation]):
         still_running: tuple[str, ...] = (),  # noqa: ARG002
     ) -> None:
         """Release the session that an interrupted run may have acquired."""
-        if intent.part == SESSION_PART:
+        if intent.part == SessionRecord.part:
             stop_interrupted_session(intent, journal)
         else:
             journal.close_intent(intent)
 
     def release_interrupted(self, intent: Intent, journal: Journal) -> None:
         """Release the session of an interrupted verification."""
-        if intent.part == SESSION_PART:
+        if intent.part == SessionRecord.part:
             stop_interrupted_session(intent, journal)
 
     def voids_verdict(self, action: Action, state: State) -> bool:
         """Return whether an action changes the request that the stored verdict answers."""
-        stored = state.resource(action.address, VERIFICATION_PART) or {}
-        answered = stored.get("nonce") and (action.record or {}).get("nonce") == stored["nonce"]
-        return action.operation is not Operation.KEEP and not answered
+        stored = VerificationRecord.find(state, action.address)
+        nonce = stored.nonce if stored is not None else ""
+        is_answered = nonce and (action.record or {}).get("nonce") == nonce
+        return action.operation is not Operation.KEEP and not is_answered
 
     def reason_to_verify(
         self, context: TargetContext, state: State, reader: Reader, *, changed: bool
     ) -> str:
         """Return why the stored verdict does not apply; one of an earlier notebook never does."""
-        stored = state.resource(context.address, VERIFICATION_PART)
-        if stored is None or not stored["verdict"]:
+        stored = VerificationRecord.find(state, context.address)
+        if stored is None or not stored.verdict:
             if self.is_run_by_user(context):
                 return "its report has not come home yet"
             return "it was not verified yet"
-        notebook = state.resource(context.address, NOTEBOOK_PART) or {}
-        if changed or stored.get("nonce") != notebook.get("nonce"):
-            verdict = f"the verdict of {stored['at'][:10]} ({stored['verdict']})"
+        notebook = NotebookRecord.find(state, context.address)
+        if changed or notebook is None or stored.nonce != notebook.nonce:
+            verdict = f"the verdict of {stored.at[:10]} ({stored.verdict})"
             return f"{verdict} is of an earlier notebook, and is void"
         return super().reason_to_verify(context, state, reader, changed=changed)
 
@@ -127,8 +123,8 @@ class ColabDriver(Driver[ColabObservation]):
     def require_verifiable(
         self,
         context: TargetContext,
-        ledger: Ledger,  # noqa: ARG002
-        reader: Reader,  # noqa: ARG002
+        ledger: Ledger,
+        reader: Reader,
         only: tuple[str, ...],
     ) -> None:
         """Check that provision itself can run the cell, with all of its checks."""
@@ -139,12 +135,12 @@ class ColabDriver(Driver[ColabObservation]):
                 hint=f"open the notebook (`provision apply {context.cli_arguments}` says how), "
                 "run all of it, and file what it offers: provision report add FILE",
             )
-        refuse_single_checks(context, only)
+        super().require_verifiable(context, ledger, reader, only)
 
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
-        """Run the cell on a machine of its own; in a browser only a person can run it."""
+        """Run the cell on a fresh machine; in a browser only a person can run it."""
         if self.is_run_by_user(context):
             journal.system.perform(MakeFolder(context.reports_folder, 0o700), journal.progress)
             return Pending()
@@ -154,7 +150,7 @@ class ColabDriver(Driver[ColabObservation]):
         """Return the condition of the files: "rendered" if spec and lock make the same."""
         location = self.location(context.address, context.folder, ledger.state) or ""
         intent = ledger.find_interrupted(context.address)
-        if intent is not None and intent.part == SESSION_PART:
+        if intent is not None and intent.part == SessionRecord.part:
             session = intent.details["session"]
             text = f"{session} may be running at Colab, and cost; apply or destroy gives it back"
             return TargetCondition(f"half-made: {text}", location)
@@ -169,25 +165,27 @@ class ColabDriver(Driver[ColabObservation]):
 
     def location(self, address: str, folder: Path, state: State) -> str | None:
         """Return the path of the recorded notebook."""
-        record = state.resource(address, NOTEBOOK_PART)
+        record = NotebookRecord.find(state, address)
         if record is None:
             return None
-        for name in record.get("files", ()):
-            if str(name).endswith(NOTEBOOK_SUFFIX):
-                return str(folder.parent / name)
-        return ""
+        return str(folder.parent / record.notebook) if record.notebook else ""
 
     def summarize(
         self,
         context: TargetContext,
         state: State,
+        reader: Reader,
         actions: Sequence[Action],  # noqa: ARG002
     ) -> TargetSummary:
-        """Return the record of the notebook, and the session that was kept running."""
-        session = state.resource(context.address, SESSION_PART) or {}
+        """Return the notebook, and the session that was kept running."""
+        record = NotebookRecord.find(state, context.address)
+        session = SessionRecord.find(state, context.address)
+        summary = None
+        if record is not None:
+            link = build_colab_link(context.folder.parent / record.notebook, reader)
+            summary = NotebookSummary(record.notebook, record.nonce, link)
         return TargetSummary(
-            notebook=state.resource(context.address, NOTEBOOK_PART),
-            session=str(session.get("session", "")),
+            notebook=summary, session=session.session if session is not None else ""
         )
 
     def refuse_program(self, context: TargetContext) -> Refusal:
@@ -226,19 +224,19 @@ class ColabDriver(Driver[ColabObservation]):
         return get_colab_target(context).via == "browser"
 
     def report_request(self, address: str, state: State) -> ReportRequest | None:
-        """Return what the recorded notebook asks."""
-        record = state.resource(address, NOTEBOOK_PART)
+        """Return the request of the recorded notebook."""
+        record = NotebookRecord.find(state, address)
         if record is None:
             return None
-        nonce, lock, digest = (str(record[key]) for key in ("nonce", "lock", "digest"))
-        return ReportRequest(nonce, lock, digest, is_manual=record.get("via") == "browser")
+        is_manual = record.via == "browser"
+        return ReportRequest(record.nonce, record.lock, record.digest, is_manual)
 
     def current_nonce(self, context: TargetContext, facts: Facts) -> str:
         """Return the nonce of the notebook as spec and lock make it now."""
         return str(build_agent_config(context, facts, read_pinned_uv())["nonce"])
 
     def report_expectations(self, context: TargetContext) -> dict[str, Any]:
-        """Return the expectations of the cell, without the prefix that only the runtime knows."""
+        """Return the expectations of the cell, without the prefix, which the runtime chooses."""
         expectations = expectations_of(
             context.effective_spec,
             context.target,
@@ -264,13 +262,3 @@ class ColabDriver(Driver[ColabObservation]):
         if get_colab_target(context).isolation == "venv":
             return Interpreter(_VENV / "bin/python", _VENV, _VENV)
         return Interpreter(_SYSTEM / "bin/python3", _SYSTEM, _SYSTEM)
-
-    def get_environment_variables(
-        self,
-        context: TargetContext,
-        caller: Mapping[str, str],  # noqa: ARG002
-        *,
-        partial: bool = False,  # noqa: ARG002
-    ) -> dict[str, str]:
-        """Return the declared variables; secrets are read on the runtime."""
-        return declared_variables(context.spec)

@@ -22,9 +22,9 @@ _SHARE = 0.9
 """A machine of the listed size shows at least this much, and at most as much more: kernel, driver
 and ECC keep a part. Our choice.
 """
-_LONGEST = 100
+_MAX_CHARACTERS = 100
 """Characters of a version or a name. Our choice."""
-_VERSION = re.compile(r"\d{1,5}(\.\d{1,5}){0,3}")
+_VERSION = re.compile(r"\d{1,5}(\.\d{1,5}){1,3}")
 _DRIVER = "host driver"
 
 
@@ -54,17 +54,44 @@ class _Observed(NamedTuple):
         only = rows[0] if len(rows) == 1 else None
         return next((row for row in rows if row.shape == self.target.shape), only)
 
-    def text(self, key: str) -> str | None:
-        """Return a reading that is a text of some length."""
+    def text(self, key: str) -> str:
+        """Return a reading that is a text of some length; "" if there is none."""
         value = self.readings.get(key)
-        return value if isinstance(value, str) and 0 < len(value) <= _LONGEST else None
+        return value if isinstance(value, str) and len(value) <= _MAX_CHARACTERS else ""
 
-    def size(self, key: str) -> int | None:
-        """Return a reading that is a number of bytes."""
+    def version(self, key: str) -> str:
+        """Return a reading that is a version; "" if there is none."""
+        text = self.text(key)
+        return text if _VERSION.fullmatch(text) else ""
+
+    def size(self, key: str) -> int:
+        """Return a reading that is a number of bytes; 0 if there is none."""
         value = self.readings.get(key)
-        return (
-            value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-        )
+        return value if type(value) is int and value > 0 else 0
+
+    @property
+    def system(self) -> str:
+        """The operating system by its name in the facts; "" if there is none.
+
+        A report has its id and the first number of its version.
+        """
+        name, version = self.text("os.id"), self.text("os.version")
+        if not name or not version:
+            return ""
+        systems = [self.runtime.os] if self.runtime else []
+        for system in (*systems, *self.facts.systems):
+            if system.split(".")[0].lower() == f"{name} {version}".lower():
+                return system
+        return f"{name} {version}"
+
+    @property
+    def observed_card(self) -> Card | None:
+        """The GPU of the report, by nvidia-smi's name on Colab; None if it is not listed."""
+        name = self.text("gpu.name")
+        for shape in self.facts.shapes:
+            if name and shape.device == name:
+                return self.facts.card(shape.card)
+        return None
 
 
 def compare_runtime_with_facts(
@@ -86,59 +113,41 @@ def compare_runtime_with_facts(
     return FactsComparison(as_of, differences, findings)
 
 
-def _list_differences(seen: _Observed, context: TargetContext) -> Iterator[FactDifference]:
-    runtime, shape, card = seen.runtime, seen.shape, seen.card
-    if (
-        runtime is not None and seen.target.isolation == "system"
-    ):  # an environment of its own has a Python and a torch of its own
-        yield from _text_difference("Python", runtime.python, seen.text("python.version"))
-        locked = context.lock.versions(context.environment).get("torch", "").partition("+")[0]
-        torch = (seen.text("package.torch") or "").partition("+")[0]
-        if locked == runtime.torch and torch:  # else the lock has replaced what the runtime brought
-            yield from _text_difference("torch", runtime.torch, torch)
+def _list_differences(observed: _Observed, context: TargetContext) -> Iterator[FactDifference]:
+    runtime, shape, card, text = observed.runtime, observed.shape, observed.card, observed.text
     if runtime is not None:
-        yield from _text_difference("the system", runtime.os, _system(seen, runtime))
-        yield from _text_difference("glibc", runtime.glibc, seen.text("host.glibc"))
+        # An isolated environment has its own Python and torch.
+        if observed.target.isolation == "system":
+            yield from _compare_text("Python", runtime.python, text("python.version"))
+            locked = context.lock.versions(context.environment).get("torch", "").partition("+")[0]
+            if locked == runtime.torch:  # else the lock has replaced what the runtime brought
+                torch = text("package.torch").partition("+")[0]
+                yield from _compare_text("torch", runtime.torch, torch)
+        yield from _compare_text("the system", runtime.os, observed.system)
+        yield from _compare_text("glibc", runtime.glibc, text("host.glibc"))
     if card is not None:
-        yield from _text_difference(
-            "the NVIDIA driver", seen.facts.conditions[_DRIVER].value, seen.text("driver.version")
-        )
-        yield from _text_difference("the GPU", shape.device if shape else "", seen.text("gpu.name"))
-        yield from _text_difference(
-            "its compute capability", card.cc, seen.text("gpu.compute_capability")
-        )
+        driver, device = observed.facts.conditions[_DRIVER].value, shape.device if shape else ""
+        capability = text("gpu.compute_capability")
+        yield from _compare_text("the NVIDIA driver", driver, text("driver.version"))
+        yield from _compare_text("the GPU", device, text("gpu.name"))
+        yield from _compare_text("its compute capability", card.cc, capability)
     if shape is not None:
-        yield from _size_difference(
-            "the memory", shape.ram_gib, seen.size("host.ram_bytes"), _GIB, "GiB"
-        )
-        yield from _size_difference(
-            "the memory of the GPU", shape.vram_mib, seen.size("gpu.vram_bytes"), _MIB, "MiB"
-        )
+        ram, vram = observed.size("host.ram_bytes"), observed.size("gpu.vram_bytes")
+        yield from _compare_size("the memory", shape.ram_gib, ram, _GIB, "GiB")
+        yield from _compare_size("the memory of the GPU", shape.vram_mib, vram, _MIB, "MiB")
 
 
-def _text_difference(what: str, listed: str, found: str | None) -> Iterator[FactDifference]:
-    if listed and found and listed != found:
-        yield FactDifference(what, listed, escape_line(found))
+def _compare_text(what: str, listed: str, observed: str) -> Iterator[FactDifference]:
+    if listed and observed and listed != observed:
+        yield FactDifference(what, listed, escape_line(observed))
 
 
-def _size_difference(
-    what: str, listed: float | None, found: int | None, unit: int, name: str
+def _compare_size(
+    what: str, listed: float | None, observed: int, unit: int, name: str
 ) -> Iterator[FactDifference]:
-    if listed and found and not _SHARE <= found / (listed * unit) <= 1 / _SHARE:
-        yield FactDifference(what, f"{listed:g} {name}", f"{round(found / unit, 1):g} {name}")
-
-
-def _system(seen: _Observed, runtime: ColabRuntime) -> str | None:
-    """Return the operating system by its name in the facts.
-
-    A report has its id and the first number of its version.
-    """
-    name, version = seen.text("os.id"), seen.text("os.version")
-    if not name or not version:
-        return None
-    said = f"{name} {version}".lower()
-    known = next((row for row in seen.facts.systems if row.split(".")[0].lower() == said), None)
-    return runtime.os if runtime.os.split(".")[0].lower() == said else known or f"{name} {version}"
+    if listed and observed and not _SHARE <= observed / (listed * unit) <= 1 / _SHARE:
+        value = f"{round(observed / unit, 1):g} {name}"
+        yield FactDifference(what, f"{listed:g} {name}", value)
 
 
 def _find_new_findings(
@@ -155,81 +164,47 @@ def _find_new_findings(
     return tuple(finding for key, finding in findings.items() if key not in known)
 
 
-def _observed_facts(seen: _Observed, when: str) -> Facts:
+def _observed_facts(observed: _Observed, created_utc: str) -> Facts:
     """Return the facts with the observed values in the rows of this runtime, machine and GPU."""
-    evidence = Evidence(f"the report of {when}", when[:10], "high")
-    runtime, shape, card = seen.runtime, seen.shape, seen.card
+    evidence = Evidence(f"the report of {created_utc}", created_utc[:10], "high")
+    facts, runtime, shape, card = observed.facts, observed.runtime, observed.shape, observed.card
     tables: dict[str, Any] = {}
-    if (driver := seen.text("driver.version")) and _VERSION.fullmatch(driver):
-        row = seen.facts.conditions[_DRIVER]
-        tables["conditions"] = {
-            **seen.facts.conditions,
-            row.name: row._replace(value=driver, evidence=evidence),
-        }
+    if driver := observed.version("driver.version"):
+        row = facts.conditions[_DRIVER]._replace(value=driver, evidence=evidence)
+        tables["conditions"] = {**facts.conditions, row.name: row}
     if runtime is not None:
-        tables["runtimes"] = {
-            **seen.facts.runtimes,
-            runtime.runtime: _runtime(seen, runtime, evidence),
-        }
+        is_shared = observed.target.isolation == "system"
+        python = observed.version("python.version") if is_shared else ""
+        row_of_runtime = runtime._replace(
+            python=python or runtime.python,
+            glibc=observed.version("host.glibc") or runtime.glibc,
+            os=observed.system if observed.system in facts.systems else runtime.os,
+            evidence=evidence,
+        )
+        tables["runtimes"] = {**facts.runtimes, runtime.runtime: row_of_runtime}
     if shape is not None:
-        ram, vram = seen.size("host.ram_bytes"), seen.size("gpu.vram_bytes")
+        ram, vram = observed.size("host.ram_bytes"), observed.size("gpu.vram_bytes")
         new = shape._replace(
             ram_gib=round(ram / _GIB, 1) if ram else shape.ram_gib,
             vram_mib=vram // _MIB if vram else shape.vram_mib,
             evidence=evidence,
         )
-        tables["shapes"] = tuple(new if row == shape else row for row in seen.facts.shapes)
-    capability = seen.text("gpu.compute_capability")
-    if (
-        card is not None
-        and capability is not None
-        and capability in seen.facts.capabilities
-        and _observed_card(seen) in (None, card)
-    ):
-        tables["cards"] = tuple(
-            card._replace(cc=capability) if row == card else row for row in seen.facts.cards
-        )
-    return seen.facts.with_tables(**tables)
+        tables["shapes"] = tuple(new if row == shape else row for row in facts.shapes)
+    capability = observed.text("gpu.compute_capability")
+    is_same_card = observed.observed_card in (None, card)
+    if card is not None and is_same_card and capability in facts.capabilities:
+        new_card = card._replace(cc=capability)
+        tables["cards"] = tuple(new_card if row == card else row for row in facts.cards)
+    return facts.with_tables(**tables)
 
 
-def _runtime(seen: _Observed, runtime: ColabRuntime, evidence: Evidence) -> ColabRuntime:
-    own = seen.target.isolation == "venv"
-    python, glibc, system = (
-        seen.text("python.version"),
-        seen.text("host.glibc"),
-        _system(seen, runtime),
-    )
-    return runtime._replace(
-        python=runtime.python
-        if own or python is None or not _VERSION.fullmatch(python) or "." not in python
-        else python,
-        glibc=glibc if glibc and _VERSION.fullmatch(glibc) and "." in glibc else runtime.glibc,
-        os=system if system is not None and system in seen.facts.systems else runtime.os,
-        evidence=evidence,
-    )
-
-
-def _observed_card(seen: _Observed) -> Card | None:
-    """Return the GPU of the report, by nvidia-smi's name on Colab; None if it is not listed."""
-    name = seen.text("gpu.name")
-    return next(
-        (
-            seen.facts.card(row.card)
-            for row in seen.facts.shapes
-            if row.device and row.device == name
-        ),
-        None,
-    )
-
-
-def _with_observed_card(spec: Spec, target: str, seen: _Observed) -> Spec:
+def _with_observed_card(spec: Spec, target: str, observed: _Observed) -> Spec:
     """Return the spec with the observed GPU in place of the declared one."""
-    there = _observed_card(seen)
-    if there is None or seen.card is None or there == seen.card:
+    card = observed.observed_card
+    if card is None or observed.card is None or card == observed.card:
         return spec
-    gpu = Gpu(type=there.name, count=spec.gpu.count)
-    if seen.target.gpu is None:
+    gpu = Gpu(type=card.name, count=spec.gpu.count)
+    if observed.target.gpu is None:
         return spec.model_copy(update={"gpu": gpu})
-    return spec.model_copy(
-        update={"targets": {target: seen.target.model_copy(update={"gpu": gpu})}}
-    )
+    changed = observed.target.model_copy(update={"gpu": gpu})
+    return spec.model_copy(update={"targets": {target: changed}})

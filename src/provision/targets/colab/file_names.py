@@ -11,7 +11,7 @@ CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX = ".colab.py", ".ipynb", ".payload"
 
 
 def get_colab_target(context: TargetContext) -> ColabTarget:
-    """Return the target of a context; the registry asks by kind."""
+    """Return the target of a context; the registry selects drivers by kind."""
     target = context.spec.targets[context.target]
     assert isinstance(target, ColabTarget)  # noqa: S101
     return target
@@ -19,8 +19,8 @@ def get_colab_target(context: TargetContext) -> ColabTarget:
 
 def build_file_stem(context: TargetContext) -> str:
     """Return the stem of a target's files; it names the target if there are several."""
-    asked = context.lock.inputs.get("targets", {})
-    several = sum(str(words).split(" ", 1)[0] == "colab" for words in asked.values()) > 1
+    targets = context.lock.inputs.get("targets", {}).values()
+    several = sum(str(inputs).split(" ", 1)[0] == "colab" for inputs in targets) > 1
     return f"{context.stem}.{context.target}" if several else context.stem
 
 

@@ -34,14 +34,14 @@ def build_colab_link(notebook: Path, reader: Reader) -> str | None:
 def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
     try:
         head, common = _folders(root, reader)
-        branch = _branch(_text(head / "HEAD", reader))
+        branch = re.fullmatch(r"ref: refs/heads/(\S+)\s*", _text(head / "HEAD", reader))
         owner = _owner(_text(common / "config", reader))
     except ExternalError:
         return None
     if branch is None or owner is None:
         return None
     where = quote(notebook.relative_to(root).as_posix())
-    return f"https://colab.research.google.com/github/{owner[0]}/{owner[1]}/blob/{quote(branch)}/{where}"
+    return f"https://colab.research.google.com/github/{owner[0]}/{owner[1]}/blob/{quote(branch[1])}/{where}"
 
 
 def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:
@@ -61,17 +61,12 @@ def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:
     return head, common
 
 
-def _branch(head: str) -> str | None:
-    named = re.fullmatch(r"ref: refs/heads/(\S+)\s*", head)
-    return named[1] if named else None
-
-
 def _owner(config: str) -> tuple[str, str] | None:
     """Return (owner, repository) of the remote origin, else of the only remote."""
     remotes = dict(_remotes(config))
     url = remotes.get("origin") or (next(iter(remotes.values())) if len(remotes) == 1 else "")
-    found = _GITHUB.fullmatch(url)
-    return (found[1], found[2]) if found else None
+    match = _GITHUB.fullmatch(url)
+    return (match[1], match[2]) if match else None
 
 
 def _remotes(config: str) -> Iterator[tuple[str, str]]:

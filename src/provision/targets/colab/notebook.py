@@ -33,18 +33,18 @@ _USER_CELL_TEXT_VENV = (
 )
 
 
-def build_metadata(target: ColabTarget, asked: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata that requests a machine of Colab; `asked` is its row in the facts.
+def build_metadata(target: ColabTarget, machine: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata that requests a machine of Colab; `machine` is its metadata.
 
     Colab may open the notebook on another machine nevertheless.
     """
     colab: dict[str, Any] = {
         "provenance": [],
-        **{key: asked[key] for key in ("gpuType", "machine_shape") if key in asked},
+        **{key: machine[key] for key in ("gpuType", "machine_shape") if key in machine},
     }
     if target.runtime != "latest":
         colab["runtime_attributes"] = {"runtime_version": target.runtime}
-    accelerator = {"accelerator": asked["accelerator"]} if "accelerator" in asked else {}
+    accelerator = {"accelerator": machine["accelerator"]} if "accelerator" in machine else {}
     return {
         **accelerator,
         "colab": colab,
@@ -66,13 +66,13 @@ def build_notebook(
     return {"cells": cells, "metadata": dict(metadata), "nbformat": 4, "nbformat_minor": 5}
 
 
-def format_markdown(lines: Mapping[str, str], title: str, words: str) -> str:
+def format_markdown(lines: Mapping[str, str], title: str, introduction: str) -> str:
     """Return Markdown: a title, a sentence and a list; values are code, so none is markup."""
     return "\n".join(
         [
             f"## {title}",
             "",
-            words,
+            introduction,
             "",
             *(f"- {name}: {format_code(value)}" for name, value in lines.items()),
         ]
@@ -101,51 +101,56 @@ def is_rendered_notebook(document: Any) -> bool:
     return any(_name(cell) == ENVIRONMENT_CELL for cell in _cells(document))
 
 
-def update_notebook(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def update_notebook(existing: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notebook as it should be now.
 
     Cells that people added, or copied and edited, stay, and so do the results of unchanged cells.
     """
-    found, others, _ = _sort_cells(there, ours)
-    left = (
-        {USER_CELL} if others and USER_CELL not in found else set()
-    )  # who writes cells elsewhere and has removed that one does without it
+    rendered, others, _ = _sort_cells(existing, ours)
+    # Who has removed the empty cell and writes others does not need it.
+    is_removed = bool(others) and USER_CELL not in rendered
     cells = [
-        _choose_cell(found.get(_name(cell)), cell)
+        _choose_cell(rendered.get(_name(cell)), cell)
         for cell in ours["cells"]
-        if _name(cell) not in left
+        if _name(cell) != USER_CELL or not is_removed
     ]
-    minor = there.get("nbformat_minor", 5)
-    if minor < 5:  # such cells have no id of their own
+    minor = existing.get("nbformat_minor", 5)
+    if minor < 5:  # such cells have no id
         cells = [{key: value for key, value in cell.items() if key != "id"} for cell in cells]
     return {
-        **there,
+        **existing,
         "cells": [*cells, *others],
-        "metadata": _update_metadata(_mapping(there, "metadata"), ours["metadata"]),
+        "metadata": _update_metadata(_mapping(existing, "metadata"), ours["metadata"]),
     }
 
 
-def find_edited_copies(there: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
+def find_edited_copies(existing: Any, ours: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the rendered cells of which a notebook has an edited copy."""
-    return _sort_cells(there, ours)[2]
+    return _sort_cells(existing, ours)[2]
 
 
 def _sort_cells(
-    there: Any, ours: Mapping[str, Any]
+    existing: Any, ours: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Any], tuple[str, ...]]:
     """Return the rendered cells by name, people's cells, and the names with edited copies."""
-    made = {_name(cell): cell for cell in ours["cells"]}
-    by_name = {name: [cell for cell in _cells(there) if _name(cell) == name] for name in _CELL_IDS}
-    found = {name: _original(cells, made.get(name)) for name, cells in by_name.items() if cells}
-    others, copied = list[Any](), list[str]()
-    for cell in _cells(there):
+    current = {_name(cell): cell for cell in ours["cells"]}
+    cells = _cells(existing)
+    rendered = {}
+    for name in _CELL_IDS:
+        copies = [cell for cell in cells if _name(cell) == name]
+        if copies:
+            rendered[name] = _original(copies, current.get(name))
+    others, edited = list[Any](), list[str]()
+    for cell in cells:
         name = _name(cell)
-        if name not in found:
+        if name not in rendered:
             others.append(cell)
-        elif cell is not found[name] and not _is_rendered(cell, found[name], made.get(name)):
-            others.append(_as_user_cell(cell, {_name(one) for one in (*_cells(there), *others)}))
-            copied.append(name)
-    return found, others, tuple(copied)
+        elif cell is not rendered[name] and not _is_rendered(
+            cell, rendered[name], current.get(name)
+        ):
+            others.append(_as_user_cell(cell, {*map(_name, cells), *map(_name, others)}))
+            edited.append(name)
+    return rendered, others, tuple(edited)
 
 
 def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
@@ -193,19 +198,19 @@ def _digest(cell: Mapping[str, Any]) -> str:
     return hashlib.sha256(_source(cell).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _update_metadata(there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def _update_metadata(existing: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     colab = {
         key: value
-        for key, value in _mapping(there, "colab").items()
+        for key, value in _mapping(existing, "colab").items()
         if key not in ("gpuType", "machine_shape", "runtime_attributes")
     }
-    kept = {key: value for key, value in there.items() if key != "accelerator"}
+    kept = {key: value for key, value in existing.items() if key != "accelerator"}
     return {**ours, **kept, "colab": {**ours["colab"], **colab}}
 
 
 def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
     # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a
-    # reader and what the cell says.
+    # reader and the text of the cell.
     metadata: dict[str, Any] = {
         "id": name,
         **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {}),
@@ -221,12 +226,12 @@ def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, A
     return cell if kind == "markdown" else {**cell, "execution_count": None, "outputs": []}
 
 
-def _choose_cell(there: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> Mapping[str, Any]:
-    if there is None or (
-        _name(ours) != USER_CELL and not is_same_cell(_source(there), _source(ours))
+def _choose_cell(existing: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> Mapping[str, Any]:
+    if existing is None or (
+        _name(ours) != USER_CELL and not is_same_cell(_source(existing), _source(ours))
     ):
         return ours
-    return there
+    return existing
 
 
 def _cells(document: Any) -> list[Any]:
@@ -241,8 +246,8 @@ def _name(cell: Mapping[str, Any]) -> str:
 
 
 def _mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = document.get(key)
-    return found if isinstance(found, Mapping) else {}
+    value = document.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _source(cell: Mapping[str, Any]) -> str:

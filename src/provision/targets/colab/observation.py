@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from provision.effects.system import Reader
 from provision.facts import Facts
 from provision.kinds.base import Refusal
 from provision.state import Ledger
+from provision.targets.colab.records import NotebookRecord
 from provision.targets.colab.refusals import find_refusals
 from provision.targets.colab.rendered_files import (
     MAX_CELL_BYTES,
@@ -19,7 +19,6 @@ from provision.targets.colab.rendered_files import (
     list_file_names,
     render_files,
 )
-from provision.targets.colab.sessions import NOTEBOOK_PART
 from provision.targets.context import TargetContext
 
 _MAX_FILE_BYTES = 64 * 2**20
@@ -32,7 +31,7 @@ class ColabObservation:
     facts: Facts
     folder: Path
     existing_files: Mapping[str, bytes]
-    recorded: Mapping[str, Any] | None
+    recorded: NotebookRecord | None
     found_refusals: tuple[Refusal, ...]
     rendered: RenderedFiles
 
@@ -46,7 +45,7 @@ def observe_folder(
     *,
     url: str = "",
 ) -> ColabObservation:
-    """Return the files that exist in a folder; with `url` the payload is a file of its own."""
+    """Return the files that exist in a folder; with `url` the payload has its own file."""
     contents = {
         name: reader.read(folder / name, _MAX_FILE_BYTES)
         for name in list_file_names(context, url)
@@ -57,7 +56,7 @@ def observe_folder(
     spec_file = get_spec_file_name(context, reader)
     files = render_files(context, facts, spec_file=spec_file, url=url)
     refusals = (*find_refusals(context, facts, foreign), *_size_refusals(context, files))
-    recorded = ledger.state.resource(context.address, NOTEBOOK_PART)
+    recorded = NotebookRecord.find(ledger.state, context.address)
     return ColabObservation(facts, folder, own, recorded, refusals, files)
 
 

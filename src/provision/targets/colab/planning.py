@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from provision.effects.local import RemoveFileIfUnmodified, RemoveTree, WriteFile
 from provision.effects.system import Effect
@@ -13,7 +12,8 @@ from provision.errors import Refused
 from provision.facts import Facts
 from provision.kinds.colab import find_shape
 from provision.plan import Action, Operation
-from provision.state import Ledger
+from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder, to_folder_name
+from provision.targets.capabilities import describe_edited_copy
 from provision.targets.colab.file_names import (
     CELL_SUFFIX,
     NOTEBOOK_SUFFIX,
@@ -22,10 +22,9 @@ from provision.targets.colab.file_names import (
     get_colab_target,
 )
 from provision.targets.colab.observation import ColabObservation
+from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.rendered_files import RenderedFiles
-from provision.targets.colab.sessions import NOTEBOOK_PART, SESSION_PART
 from provision.targets.context import TargetContext
-from provision.targets.recorded_paths import resolve_own_folder
 
 _MAX_NAMED = 5
 """Packages that a plan names one by one. Our choice."""
@@ -43,12 +42,13 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
         WriteFile(observed.folder / name, _content(name, content), None)
         for name, content in changed.items()
     ]
-    recorded = _file_removals(observed.recorded or {}, observed.folder)
-    effects += (removal for removal in recorded if removal.path.name not in files)
-    record = _record(context, observed.rendered)
+    if observed.recorded is not None:
+        removals = _file_removals(observed.recorded.files, observed.folder)
+        effects += (removal for removal in removals if removal.path.name not in files)
+    record = _build_record(context, observed.rendered)
     notebook = observed.rendered.notebook_name
     copies = observed.rendered.find_edited_copies(observed.existing_files)
-    notes = [f"{notebook}: {describe_kept_copy(name)}" for name in copies]
+    notes = [f"{notebook}: {describe_edited_copy(name)}" for name in copies]
     operation, reason = Operation.CHANGE, "the files are what spec and lock make"
     if observed.recorded is None and not observed.existing_files:
         operation, reason = Operation.CREATE, "there is none yet"
@@ -62,11 +62,11 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
     return Action(
         operation,
         context.address,
-        NOTEBOOK_PART,
-        record["title"],
+        record.part,
+        record.title,
         reason,
         tuple(effects),
-        record,
+        record.to_json(),
         (*_notes(context, observed.facts), *notes),
     )
 
@@ -74,61 +74,55 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
 def plan_file_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action]:
     """Yield the removal of the recorded files, except those that somebody has changed."""
     for part, record in ledger.state.parts(address).items():
-        if part == SESSION_PART:
+        if part == SessionRecord.part:
             continue
         effects: list[Effect] = []
-        if part == NOTEBOOK_PART:
-            effects += _file_removals(record, folder.parent)
+        if part == NotebookRecord.part:
+            effects += _file_removals(record.get("files", {}), folder.parent)
         for path in record.get("paths", ()):
             effects.append(RemoveTree(resolve_own_folder(folder, path, address)))
         title, reason = str(record.get("title", part)), "destroy was asked for"
         yield Action(Operation.DESTROY, address, part, title, reason, tuple(effects))
 
 
-def describe_kept_copy(name: str) -> str:
-    """Return the note that an edited copy of a rendered cell stays in its notebook."""
-    return f"the edited copy of the cell {name} stays, as a cell of its own"
-
-
 def _content(name: str, content: bytes) -> str | bytes:
     return content if name.endswith(PAYLOAD_SUFFIX) else content.decode()
 
 
-def _record(context: TargetContext, made: RenderedFiles) -> dict[str, Any]:
-    return {
-        "title": f"notebook {build_file_stem(context)}{NOTEBOOK_SUFFIX} and cell "
-        f"{build_file_stem(context)}{CELL_SUFFIX}",
-        "kind": "colab",
-        "via": get_colab_target(context).via,
-        "paths": [f"reports/{context.stem}.{context.target}"],
-        # As they are without anything of other people: what `destroy` may remove.
-        "files": {
-            name: hashlib.sha256(content).hexdigest()
-            for name, content in made.merge_files({}).items()
-        },
-        "nonce": made.nonce,
-        "digest": context.environment.digest,
-        "lock": context.lock.digest,
-        "payload": made.sha256,
+def _build_record(context: TargetContext, rendered: RenderedFiles) -> NotebookRecord:
+    stem = build_file_stem(context)
+    # The files without anything of other people: `destroy` removes no others.
+    files = {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in rendered.merge_files({}).items()
     }
+    return NotebookRecord(
+        f"notebook {stem}{NOTEBOOK_SUFFIX} and cell {stem}{CELL_SUFFIX}",
+        get_colab_target(context).via,
+        (f"reports/{to_folder_name(context.address)}",),
+        files,
+        rendered.nonce,
+        context.environment.digest,
+        context.lock.digest,
+        rendered.sha256,
+    )
 
 
-def _file_removals(record: Mapping[str, Any], folder: Path) -> Iterator[RemoveFileIfUnmodified]:
+def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFileIfUnmodified]:
     """Yield the removals of recorded files.
 
     Raises:
-        Refused: a name is not one of ours.
+        Refused: provision does not make files of such a name.
     """
-    for name, sha256 in dict(record.get("files", {})).items():
-        if Path(name).name != name or not name.endswith(
-            (CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)
-        ):
+    suffixes = (CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)
+    for name, sha256 in files.items():
+        if Path(name).name != name or not name.endswith(suffixes):
             raise Refused(
                 f"{name} is not a file that provision makes",
                 why="the state names it",
-                hint="look at the state file: provision did not write this into it",
+                hint=FOREIGN_RECORD_HINT,
             )
-        yield RemoveFileIfUnmodified(folder / name, str(sha256))
+        yield RemoveFileIfUnmodified(folder / name, sha256)
 
 
 def _notes(context: TargetContext, facts: Facts) -> Iterator[str]:

@@ -7,12 +7,6 @@ from collections.abc import Mapping
 from provision import verification
 from provision.assets import find_asset
 
-_CELL, _VERIFY, _RUN = (
-    "templates/colab-cell.py",
-    "templates/colab-verify.py",
-    "templates/colab-run.py",
-)
-
 
 def build_payload_members() -> Mapping[str, bytes]:
     """Return the programs by the name they have in the payload."""
@@ -23,16 +17,9 @@ def build_payload_members() -> Mapping[str, bytes]:
     }
 
 
-def read_cell_template() -> str:
-    """Return the program of the first cell."""
-    return find_asset(_CELL).read_text(encoding="utf-8")
+def read_template(name: str) -> str:
+    """Return the program of a cell: "cell" makes the environment, "verify" shows the report.
 
-
-def read_verify_template() -> str:
-    """Return the program of the cell that shows the report."""
-    return find_asset(_VERIFY).read_text(encoding="utf-8")
-
-
-def read_run_template() -> str:
-    """Return the program of the cell that runs a script in the environment of its own."""
-    return find_asset(_RUN).read_text(encoding="utf-8")
+    "run" runs a script in an isolated environment.
+    """
+    return find_asset(f"templates/colab-{name}.py").read_text(encoding="utf-8")

@@ -48,28 +48,28 @@ class RenderedFiles:
 
     @property
     def payload_name(self) -> str:
-        """The name of the payload's file, if it is one of its own."""
+        """The name of the payload's file, if it has its own file."""
         return self.name + PAYLOAD_SUFFIX
 
-    def merge_files(self, there: Mapping[str, bytes]) -> dict[str, bytes]:
+    def merge_files(self, existing: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the files by name, merged with those that exist.
 
         What is up to date keeps its bytes, and what people added stays.
         """
         files = {
             self.name + CELL_SUFFIX: _merge_cell(
-                there.get(self.name + CELL_SUFFIX), self.cell
+                existing.get(self.name + CELL_SUFFIX), self.cell
             ).encode()
         }
-        files[self.notebook_name] = _merge_notebook(there.get(self.notebook_name), self.notebook)
+        files[self.notebook_name] = _merge_notebook(existing.get(self.notebook_name), self.notebook)
         if self.url:
             files[self.payload_name] = self.payload
         return files
 
-    def find_edited_copies(self, there: Mapping[str, bytes]) -> tuple[str, ...]:
+    def find_edited_copies(self, existing: Mapping[str, bytes]) -> tuple[str, ...]:
         """Return the names of the cells of which the existing notebook has an edited copy."""
         return notebook.find_edited_copies(
-            read_notebook(there.get(self.notebook_name, b"")), self.notebook
+            read_notebook(existing.get(self.notebook_name, b"")), self.notebook
         )
 
 
@@ -113,7 +113,7 @@ def build_about(
     sha256: str,
     url: str = "",
 ) -> dict[str, Any]:
-    """Return what a cell says of itself, for people."""
+    """Return the description of a cell for people."""
     return {
         "what": f"environment {context.spec.name}: {', '.join(_contents(context, document))}",
         "for": ", ".join(_machine(context, facts, document)),
@@ -158,44 +158,44 @@ def _notebook(
     context: TargetContext, facts: Facts, about: Mapping[str, Any], text: str
 ) -> dict[str, Any]:
     shape = find_shape(context.spec.gpu, get_colab_target(context).shape, facts)
-    found = {"payload_sha256": about["payload_sha256"]}
+    digest = {"payload_sha256": about["payload_sha256"]}
     texts = {
         notebook.ENVIRONMENT_CELL: text,
-        notebook.VERIFY_CELL: cell.fill_template(programs.read_verify_template(), found),
+        notebook.VERIFY_CELL: cell.fill_template(programs.read_template("verify"), digest),
     }
     if get_colab_target(context).isolation == "venv":
-        texts[notebook.RUN_CELL] = cell.fill_template(programs.read_run_template(), found)
+        texts[notebook.RUN_CELL] = cell.fill_template(programs.read_template("run"), digest)
     lines = {
         "made of": f"{about['spec']}, target {about['target']}",
         "for": about["for"],
         "made again by": about["make_again"],
     }
-    words = (
+    introduction = (
         "The first cell makes the environment of a lock, checks the machine, and proves that "
         "it works; the second shows the report. Run all runs both."
     )
     title = f"Environment {notebook.format_code(context.spec.name)}"
     return notebook.build_notebook(
         notebook.build_metadata(get_colab_target(context), shape.metadata if shape else {}),
-        notebook.format_markdown(lines, title, words),
+        notebook.format_markdown(lines, title, introduction),
         texts,
     )
 
 
-def _merge_cell(there: bytes | None, text: str) -> str:
-    found = there.decode("utf-8", "replace") if there is not None else ""
-    return found if cell.is_same_cell(found, text) else text
+def _merge_cell(existing: bytes | None, text: str) -> str:
+    current = existing.decode("utf-8", "replace") if existing is not None else ""
+    return current if cell.is_same_cell(current, text) else text
 
 
-def _merge_notebook(there: bytes | None, ours: Mapping[str, Any]) -> bytes:
+def _merge_notebook(existing: bytes | None, ours: Mapping[str, Any]) -> bytes:
     if (
-        there is None
-        or (document := read_notebook(there)) is None
+        existing is None
+        or (document := read_notebook(existing)) is None
         or not notebook.is_rendered_notebook(document)
     ):
         return notebook.dumps(ours).encode()
     fresh = notebook.update_notebook(document, ours)
-    return there if fresh == document else notebook.dumps(fresh).encode()
+    return existing if fresh == document else notebook.dumps(fresh).encode()
 
 
 def read_notebook(content: bytes) -> Any:

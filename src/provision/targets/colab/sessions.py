@@ -8,11 +8,7 @@ from pathlib import Path
 from provision.effects.colab import StopColabSession
 from provision.plan import Action, Operation
 from provision.state import Ledger
-
-NOTEBOOK_PART = "notebook"
-"""The part that is a notebook with its cell."""
-SESSION_PART = "session"
-"""The part that is a machine at Colab: in the journal while it is used, in the state if kept."""
+from provision.targets.colab.records import SessionRecord
 
 
 def get_sessions_folder(folder: Path) -> Path:
@@ -22,17 +18,17 @@ def get_sessions_folder(folder: Path) -> Path:
 
 def plan_session_stops(address: str, folder: Path, ledger: Ledger) -> Iterator[Action]:
     """Yield the actions that release the machines of an address, recorded or only begun."""
-    intent, record = ledger.find_interrupted(address), ledger.state.resource(address, SESSION_PART)
-    if intent is not None and intent.part == SESSION_PART:
+    intent, record = ledger.find_interrupted(address), SessionRecord.find(ledger.state, address)
+    if intent is not None and intent.part == SessionRecord.part:
         reason = "an interrupted run may have left it"
         yield plan_session_stop(address, folder, intent.details["session"], reason)
     if record is not None:
         reason = "destroy was asked for"
-        yield plan_session_stop(address, folder, str(record["session"]), reason)
+        yield plan_session_stop(address, folder, record.session, reason)
 
 
 def plan_session_stop(address: str, folder: Path, session: str, reason: str) -> Action:
     """Return the action that releases a session."""
     stop = StopColabSession(session, get_sessions_folder(folder))
     title = f"Colab session {session}"
-    return Action(Operation.DESTROY, address, SESSION_PART, title, reason, (stop,))
+    return Action(Operation.DESTROY, address, SessionRecord.part, title, reason, (stop,))

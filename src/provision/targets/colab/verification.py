@@ -14,13 +14,9 @@ from provision.kinds.colab import find_shape
 from provision.plan import Action, Intent, Operation
 from provision.targets.base import AnyDriver, Journal, ProbeEvidence
 from provision.targets.colab.file_names import get_colab_target
+from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.rendered_files import render_files
-from provision.targets.colab.sessions import (
-    NOTEBOOK_PART,
-    SESSION_PART,
-    get_sessions_folder,
-    plan_session_stop,
-)
+from provision.targets.colab.sessions import get_sessions_folder, plan_session_stop
 from provision.targets.context import TargetContext
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
@@ -47,9 +43,9 @@ def verify_on_colab(
             why="what it had begun would be forgotten",
             hint="go on with it: provision apply",
         )
-    kept = journal.state.resource(context.address, SESSION_PART)
+    kept = SessionRecord.find(journal.state, context.address)
     if kept is not None:
-        stop = plan_session_stop(context.address, journal.folder, str(kept["session"]), "")
+        stop = plan_session_stop(context.address, journal.folder, kept.session, "")
         journal.perform(driver, stop, announce=False)
     nonce = journal.system.token()
     session = f"provision-{nonce[:12]}"
@@ -59,12 +55,12 @@ def verify_on_colab(
     request = _session_request(context, facts, session, nonce, path, keep=keep)
     journal.perform(driver, _session_action(context.address, session, request), announce=False)
     content = journal.system.read(path, MAX_REPORT_BYTES)
-    # The verdict is valid for what the notebook asks, whose nonce is another than that of the run.
-    notebook = journal.state.resource(context.address, NOTEBOOK_PART) or {}
+    # The verdict answers the notebook, whose nonce differs from that of the run.
+    notebook = NotebookRecord.find(journal.state, context.address)
     return ProbeEvidence(
         read_report(content, str(path), nonce=nonce),
         path,
-        nonce=str(notebook.get("nonce", "")),
+        nonce=notebook.nonce if notebook is not None else "",
         installed=True,
         sha256=hashlib.sha256(content).hexdigest(),
         session=session if keep else "",
@@ -86,12 +82,11 @@ def stop_interrupted_session(intent: Intent, journal: Journal) -> None:
 
 def _session_action(address: str, session: str, request: RunOnColab) -> Action:
     """Return the action that runs a session; the state records it only if it keeps running."""
-    title = f"Colab session {session}"
-    record = {"title": title, "session": session} if request.keep_session else None
-    intent = Intent(address, SESSION_PART, str(Operation.CREATE), details={"session": session})
-    return Action(
-        Operation.CREATE, address, SESSION_PART, title, "", (request,), record, intent=intent
-    )
+    record = SessionRecord(f"Colab session {session}", session)
+    create, part = Operation.CREATE, record.part
+    intent = Intent(address, part, str(create), details={"session": session})
+    kept = record.to_json() if request.keep_session else None
+    return Action(create, address, part, record.title, "", (request,), kept, intent=intent)
 
 
 def _session_request(

@@ -2,46 +2,81 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from provision.effects.local import InstallPackages, RemoveTree
-from provision.effects.system import Effect, Reader
+from provision.effects.local import (
+    InstallPackages,
+    MakeFolder,
+    MonitorRequest,
+    MoveFile,
+    RemoveTree,
+    RunProbe,
+    WriteFile,
+)
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
-from provision.state import Ledger, State, to_folder_name
+from provision.state import Ledger, State, resolve_own_folder
 from provision.targets.base import (
-    VERIFICATION_PART,
     Driver,
     Journal,
     ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.local.conda_link import (
-    CONDA_LINK_PART,
+from provision.targets.local.conda import (
     build_activation_command,
+    find_conda_refusals,
     plan_conda_link,
-    plan_link_removal,
+    uses_conda,
 )
-from provision.targets.local.conda_prefix import find_conda_refusals, uses_conda
-from provision.targets.local.environment import ENVIRONMENT_PART, plan_environment, plan_python
-from provision.targets.local.environment_drift import join_limited
-from provision.targets.local.kernel import KERNEL_PART, plan_kernel
-from provision.targets.local.observation import LocalObservation, observe_environment
-from provision.targets.local.paths import environment_path, stable_path
-from provision.targets.local.refusals import find_machine_refusals, find_spec_refusals
-from provision.targets.local.verification import activation_variables, run_probe_locally
-from provision.targets.recorded_paths import (
-    plan_kernel_removal,
-    refuse_foreign_removals,
-    resolve_own_folder,
+from provision.targets.local.observation import (
+    LocalObservation,
+    find_machine_refusals,
+    find_spec_refusals,
+    join_limited,
+    observe_environment,
 )
+from provision.targets.local.planning import (
+    plan_environment,
+    plan_kernel,
+    plan_python,
+    plan_removal,
+)
+from provision.targets.local.records import (
+    CondaLinkRecord,
+    EnvironmentRecord,
+    KernelRecord,
+    environment_path,
+    stable_path,
+)
+from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import TargetCondition, TargetSummary
+from provision.verification import expectations_of, probe_zipapp, read_report
+from provision.verification.report import MAX_REPORT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProgram:
+    """A program that has the caller's terminal for as long as it is followed."""
+
+    system: System
+    argv: tuple[str, ...]
+    variables: Mapping[str, str]
+    monitor: MonitorRequest | None
+    prefix: Path
+
+    def follow(self) -> int:
+        """Run the program to its end; without a monitor this process becomes the program."""
+        return self.system.run(self.argv, self.variables, self.monitor, prefix=self.prefix)
+
+    def stop(self) -> None:
+        """Do nothing: the program ends with the process that follows it."""
 
 
 class LocalDriver(Driver[LocalObservation]):
@@ -62,8 +97,7 @@ class LocalDriver(Driver[LocalObservation]):
             *find_machine_refusals(context, observed),
         ]
         if uses_conda(context):
-            foreign = environment_path(context) if observed.is_foreign else None
-            refusals += find_conda_refusals(context, observed.conda, foreign)
+            refusals += find_conda_refusals(context, observed.conda, is_foreign=observed.is_foreign)
         return tuple(refusals)
 
     def plan(self, context: TargetContext, observed: LocalObservation) -> tuple[Action, ...]:
@@ -81,30 +115,31 @@ class LocalDriver(Driver[LocalObservation]):
         parts = ledger.state.parts(address)
         interrupted = ledger.find_interrupted(address)
         actions = []
-        if interrupted is not None and interrupted.part == CONDA_LINK_PART:
-            parts.setdefault(CONDA_LINK_PART, interrupted.details)
+        if interrupted is not None and interrupted.part == CondaLinkRecord.part:
+            parts.setdefault(interrupted.part, interrupted.details)
         elif interrupted is not None:
             removals = tuple(
                 RemoveTree(resolve_own_folder(folder, path, address)) for path in interrupted.paths
             )
             title, reason = "half-made environment", "an interrupted run left it"
-            half_made = (Operation.DESTROY, address, interrupted.part, title, reason, removals)
-            actions.append(Action(*half_made))
+            part = interrupted.part
+            actions.append(Action(Operation.DESTROY, address, part, title, reason, removals))
         # The name comes last, when nothing exists that it leads to.
-        for part in sorted(parts, key=lambda part: part == CONDA_LINK_PART):
-            unverified = part == ENVIRONMENT_PART and VERIFICATION_PART not in parts
+        for part in sorted(parts, key=lambda part: part == CondaLinkRecord.part):
+            unverified = part == EnvironmentRecord.part and VerificationRecord.part not in parts
             actions.append(
-                _plan_removal(address, part, parts[part], folder, with_reports=unverified)
+                plan_removal(address, part, parts[part], folder, with_reports=unverified)
             )
         return tuple(actions)
 
     def state_after(self, action: Action, state: State, reader: Reader) -> State:
         """Return the state once an action is done; new packages void the stored verdict."""
         after = super().state_after(action, state, reader)
-        stored = state.resource(action.address, VERIFICATION_PART)
+        stored = VerificationRecord.find(state, action.address)
         if stored is None or not _installs_packages(action):
             return after
-        return after.with_record(action.address, VERIFICATION_PART, {**stored, "verdict": ""})
+        void = replace(stored, verdict="")
+        return after.with_record(action.address, void.part, void.to_json())
 
     def recover(
         self,
@@ -115,7 +150,7 @@ class LocalDriver(Driver[LocalObservation]):
         still_running: tuple[str, ...] = (),  # noqa: ARG002
     ) -> None:
         """Remove what an interrupted run began in our folder and the state does not record."""
-        if not planned and intent.part == CONDA_LINK_PART and intent.details:
+        if not planned and intent.part == CondaLinkRecord.part and intent.details:
             # The link is in a folder of conda: it is recorded, whether it was made or not.
             journal.record(intent.address, intent.part, dict(intent.details))
         elif not planned:
@@ -125,12 +160,12 @@ class LocalDriver(Driver[LocalObservation]):
     def reason_for_missing_report(
         self,
         context: TargetContext,
-        stored: Mapping[str, Any],
+        stored: VerificationRecord,
         state: State,  # noqa: ARG002
         reader: Reader,
     ) -> str:
         """Return that the file of the stored report is gone."""
-        if reader.exists(context.folder / str(stored["report"])):
+        if reader.exists(context.folder / stored.report):
             return ""
         return "its report is gone"
 
@@ -142,9 +177,9 @@ class LocalDriver(Driver[LocalObservation]):
         only: tuple[str, ...],  # noqa: ARG002
     ) -> None:
         """Check that the environment is complete; a Python that went away is the usual cause."""
-        interpreter = self.get_interpreter(context)
         if self.observe(context, ledger, reader).is_complete:
             return
+        interpreter = self.get_interpreter(context)
         reason = f"looked in {interpreter.prefix}"
         if reader.exists(interpreter.prefix) and not reader.exists(interpreter.python):
             missing = "is missing, or leads to a Python that was removed or upgraded since"
@@ -162,29 +197,34 @@ class LocalDriver(Driver[LocalObservation]):
         interpreter, caller = self.get_interpreter(context), journal.system.environment()
         variables = {
             **self.get_environment_variables(context, caller, partial=True),
-            **activation_variables(interpreter.prefix, caller),
+            **_activation_variables(interpreter.prefix, caller),
         }
-        return run_probe_locally(context, interpreter, variables, journal, options.only)
+        return _run_probe(context, interpreter, variables, journal, options.only)
 
-    def require_runnable(self, context: TargetContext, ledger: Ledger, reader: Reader) -> None:
-        """Check that the environment is complete."""
-        if not self.observe(context, ledger, reader).is_complete:
+    def start(
+        self,
+        context: TargetContext,
+        argv: tuple[str, ...],
+        journal: Journal,
+        monitor: MonitorRequest | None,
+    ) -> LocalProgram:
+        """Return a program of the activated environment; it runs while it is followed."""
+        system, prefix = journal.system, self.get_interpreter(context).prefix
+        if not self.observe(context, journal.ledger, system).is_complete:
             raise Refused(
                 f"there is no whole environment for {context.address}",
-                why=f"looked in {self.get_interpreter(context).prefix}",
+                why=f"looked in {prefix}",
                 hint=f"make it with `{context.command('apply')}`",
             )
-
-    def get_program_variables(
-        self, context: TargetContext, caller: Mapping[str, str]
-    ) -> dict[str, str]:
-        """Return the variables of a program in the activated environment."""
-        inherited = {name: value for name, value in caller.items() if name != "PYTHONHOME"}
-        return {
+        inherited = {
+            name: value for name, value in system.environment().items() if name != "PYTHONHOME"
+        }
+        variables = {
             **inherited,
             **self.get_environment_variables(context, inherited),
-            **activation_variables(self.get_interpreter(context).prefix, inherited),
+            **_activation_variables(prefix, inherited),
         }
+        return LocalProgram(system, argv, variables, monitor, prefix)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the environment, with its packages and files compared."""
@@ -202,19 +242,22 @@ class LocalDriver(Driver[LocalObservation]):
 
     def location(self, address: str, folder: Path, state: State) -> str | None:
         """Return the stable path of the recorded environment."""
-        record = state.resource(address, ENVIRONMENT_PART)
-        return str(folder / str(record["paths"][-1])) if record is not None else None
+        record = EnvironmentRecord.find(state, address)
+        return str(folder / record.paths[-1]) if record is not None else None
 
     def summarize(
-        self, context: TargetContext, state: State, actions: Sequence[Action]
+        self,
+        context: TargetContext,
+        state: State,
+        reader: Reader,  # noqa: ARG002
+        actions: Sequence[Action],
     ) -> TargetSummary:
         """Return the kernel, the activation command and how files were compared."""
-        kernel = state.resource(context.address, KERNEL_PART) or {}
-        link = state.resource(context.address, CONDA_LINK_PART)
+        kernel = KernelRecord.find(state, context.address)
         return TargetSummary(
-            kernel=kernel.get("name"),
-            activation=build_activation_command(link),
-            file_comparison=_describe_comparison(actions),
+            kernel=kernel.name if kernel is not None else None,
+            activation=build_activation_command(CondaLinkRecord.find(state, context.address)),
+            file_comparison="" if uses_conda(context) else _describe_comparison(actions),
         )
 
     def get_interpreter(self, context: TargetContext) -> Interpreter:
@@ -234,28 +277,9 @@ def _installs_packages(action: Action) -> bool:
     return any(isinstance(effect, InstallPackages) for effect in action.effects)
 
 
-def _plan_removal(
-    address: str, part: str, record: Mapping[str, Any], folder: Path, *, with_reports: bool
-) -> Action:
-    """Return the removal of one part; `with_reports` those that no verdict records yet."""
-    earlier = tuple(record.get("earlier", ()))
-    paths = [*record.get("paths", ()), *earlier]
-    if with_reports:
-        paths.append(f"reports/{to_folder_name(address)}")
-    effects: list[Effect] = [*plan_kernel_removal(record, address)]
-    effects += [RemoveTree(resolve_own_folder(folder, path, address)) for path in paths]
-    if part == CONDA_LINK_PART:
-        effects += plan_link_removal(record)
-    title = str(record.get("title", part))
-    for path in earlier:
-        title += f", and {Path(path).name} of an earlier lock"
-    reason = "destroy was asked for"
-    return Action(Operation.DESTROY, address, part, title, reason, tuple(effects))
-
-
 def _remove_half_made(intent: Intent, journal: Journal) -> None:
     paths = {path: RemoveTree(journal.folder / path) for path in intent.paths}
-    refuse_foreign_removals(journal.ledger, paths.values(), journal.folder)
+    journal.ledger.refuse_foreign_removals(paths.values(), journal.folder)
     records = journal.state.resources.values()
     recorded = {path for record in records for path in record.get("paths", ())}
     for path, removal in paths.items():
@@ -264,13 +288,11 @@ def _remove_half_made(intent: Intent, journal: Journal) -> None:
 
 
 def _describe_comparison(actions: Sequence[Action]) -> str:
-    """Return with what the files were compared; "" for conda, which compares them by itself."""
+    """Return with what the files of an environment that uv makes were compared."""
     for action in actions:
-        if action.part != ENVIRONMENT_PART or (action.record or {}).get("manager") != "uv":
-            continue
         if _installs_packages(action):
             return "downloads with the lock, installed files with their RECORDs: all by sha256"
-        if action.operation is Operation.KEEP:
+        if action.part == EnvironmentRecord.part and action.operation is Operation.KEEP:
             return action.reason
     return ""
 
@@ -287,3 +309,72 @@ def _read_secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> di
                 hint=f"export {reference.env}=... and run again",
             )
     return values
+
+
+def _run_probe(
+    context: TargetContext,
+    interpreter: Interpreter,
+    variables: Mapping[str, str],
+    journal: Journal,
+    only: tuple[str, ...],
+) -> ProbeEvidence:
+    """Run the probe in a complete environment, and return its report.
+
+    Raises:
+        ExternalError: the probe itself failed.
+    """
+    system, progress = journal.system, journal.progress
+    expectations = expectations_of(
+        context.spec, context.target, context.lock, context.environment, interpreter.prefix
+    )
+    nonce = system.token()
+    request = json.dumps({**expectations, "nonce": nonce}, indent=1, sort_keys=True)
+    folder = context.reports_folder
+    program, expected = folder / "probe.pyz", folder / "expectations.json"
+    system.perform(MakeFolder(folder, 0o700), progress)
+    system.perform(WriteFile(program, probe_zipapp(), 0o600), progress)
+    system.perform(WriteFile(expected, request, 0o600), progress)
+    path = folder / ("report-only.json" if only else "report.json")
+    stored = VerificationRecord.find(journal.state, context.address)
+    if only or stored is None or not stored.verdict:
+        # Nothing records this file: it covers single checks, or what was replaced since.
+        system.perform(RemoveTree(path), progress)
+    # The last report stays the verdict until this run has ended.
+    new_path = folder / "report-new.json"
+    system.perform(RemoveTree(new_path), progress)
+    probe = RunProbe(
+        interpreter.python,
+        program,
+        expected,
+        new_path,
+        expectations["timeout_s"],
+        tuple(variables.items()),
+        only,
+    )
+    system.perform(probe, _show_stages(progress))
+    report = read_report(system.read(new_path, MAX_REPORT_BYTES), str(new_path), nonce=nonce)
+    system.perform(MoveFile(new_path, path), progress)
+    return ProbeEvidence(report, path, partial=bool(only))
+
+
+def _activation_variables(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that activate an environment: its programs come first on the PATH."""
+    path = caller.get("PATH", "/usr/bin:/bin")
+    return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{path}"}
+
+
+def _show_stages(progress: ProgressCallback) -> ProgressCallback:
+    """Return a callback that turns the probe's events into sentences; other lines pass as is."""
+
+    def show(line: str) -> None:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            progress(line)
+            return
+        if not isinstance(event, dict) or event.get("event") != "stage":
+            return
+        if event.get("status") == "started":
+            progress(f"verifying: {event.get('title', event.get('stage'))}")
+
+    return show

@@ -9,7 +9,7 @@ from provision.effects.system import Reader
 from provision.errors import Refused
 from provision.state import State
 from provision.targets.capabilities import InstanceAccess
-from provision.targets.workbench.records import INSTANCE_PART, build_resource_name
+from provision.targets.workbench.records import InstanceRecord
 
 
 def describe_instance_access(
@@ -21,28 +21,28 @@ def describe_instance_access(
         Refused: none is recorded, or it is gone.
     """
     target = address.rpartition("/")[2]
-    record = state.resource(address, INSTANCE_PART)
-    if record is None or not record.get("zone"):
+    record = InstanceRecord.find(state, address)
+    if record is None or not record.zone:
         raise Refused(
             f"no instance is recorded for {address}",
             hint=f"make it with `provision apply {shlex.quote(str(spec_path))} --target {target}`",
         )
-    instance = reader.cloud().instance(build_resource_name(record))
+    instance = reader.cloud().instance(record.resource_name)
     if instance is None:
         raise Refused(
-            f"{record['instance']} is gone",
-            why=f"{build_resource_name(record)} is not there",
+            f"{record.instance} is gone",
+            why=f"{record.resource_name} is not there",
             hint=f"make it again with `provision apply {spec_path}`",
         )
     url = str(instance.get("proxyUri", ""))
     if url and "://" not in url:
         url = f"https://{url}"
-    options = [f"--project={record['project']}", f"--zone={record['zone']}"]
-    shell = ["gcloud", "compute", "ssh", record["instance"], *options]
+    options = [f"--project={record.project}", f"--zone={record.zone}"]
+    shell = ["gcloud", "compute", "ssh", record.instance, *options]
     tunnel = [*shell, "--", "-L", "8080:localhost:8080"]
     return InstanceAccess(
         target,
-        record["instance"],
+        record.instance,
         str(instance.get("state", "")),
         url,
         shlex.join(shell),

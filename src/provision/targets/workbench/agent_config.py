@@ -12,11 +12,14 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from provision.field_types import parse_duration
-from provision.kinds import WorkbenchTarget
-from provision.lock import LockedPackage, digest_of
-from provision.lock.target_view import DEFAULT_INDEX_URL
+from provision.lock import digest_of
 from provision.targets.context import TargetContext
-from provision.targets.workbench.resource_names import ResourceNames, build_instance_kernel_name
+from provision.targets.install_request import build_install_request
+from provision.targets.workbench.resource_names import (
+    ResourceNames,
+    build_instance_kernel_name,
+    get_workbench_target,
+)
 from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.workbench/1"
@@ -73,7 +76,7 @@ def build_agent_config(
 
 
 def compute_declared_digest(context: TargetContext) -> str:
-    """Return the digest of what a document declares, whichever run and version of ours.
+    """Return the digest of what a document declares, without the run and our version.
 
     A different digest means that the device has something to do.
     """
@@ -86,12 +89,11 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
 
 
 def _build_declaration(context: TargetContext) -> dict[str, Any]:
-    spec, target = context.spec, context.spec.targets[context.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
+    spec, target = context.spec, get_workbench_target(context)
     return {
         "digest": context.environment.digest,
         "python": context.lock.python,
-        "install": _install(context, target),
+        "install": build_install_request(context, "own", mirrors=target.mirrors),
         "env": dict(spec.env),
         "paths": dict(spec.paths),
         "secrets": {
@@ -109,55 +111,6 @@ def _build_declaration(context: TargetContext) -> dict[str, Any]:
             key: value for key, value in _build_expectations(context).items() if key != "tool"
         },
     }
-
-
-def _install(context: TargetContext, target: WorkbenchTarget) -> dict[str, Any]:
-    """Return the installer's request: files by hash, indexes at addresses the device reaches."""
-    held = sorted(context.lock.packages_in(context.environment), key=lambda one: one.name)
-    packages = [
-        {
-            "name": one.name,
-            "version": one.version,
-            "index": one.index,
-            "files": {file.name: file.sha256 for file in one.files},
-        }
-        for one in held
-    ]
-    known = {"pypi": DEFAULT_INDEX_URL, **context.lock.indexes}
-    given = context.sandbox_sources.indexes if context.sandbox_sources else {}
-    used = {
-        name: given.get(name) or _mirrored(name, address, target)
-        for name, address in known.items()
-        if name == "pypi" or name in _index_names(held)
-    }
-    how = {
-        "schema": "provision.install/1",
-        "mode": "own",
-        "python_version": context.lock.python,
-        "audit": "size",
-    }
-    return {
-        **how,
-        "packages": packages,
-        "indexes": {name: address for name, address in used.items() if address},
-        "links": list(context.sandbox_sources.find_links) if context.sandbox_sources else [],
-    }
-
-
-def _index_names(held: list[LockedPackage]) -> set[str]:
-    return {one.index for one in held}
-
-
-def _mirrored(name: str, address: str, target: WorkbenchTarget) -> str:
-    """Return an index's address on the device.
-
-    A mirror named pytorch is the folder that contains one index for each flavour.
-    """
-    if name in target.mirrors:
-        return target.mirrors[name]
-    if name.startswith("pytorch-") and "pytorch" in target.mirrors:
-        return f"{target.mirrors['pytorch'].rstrip('/')}/{name.removeprefix('pytorch-')}"
-    return address
 
 
 def _build_expectations(context: TargetContext) -> dict[str, Any]:

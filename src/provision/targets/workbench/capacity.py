@@ -27,7 +27,7 @@ _METRICS |= {
 
 
 class CapacityCheck(NamedTuple):
-    """What was learned: notes for the plan, and why no zone can have it ("" where one may)."""
+    """Notes for the plan, and why no zone has the capacity; "" if one may have it."""
 
     notes: tuple[str, ...] = ()
     problem: str = ""
@@ -46,9 +46,9 @@ def check_capacity(
     card: Card | None,
     count: int,
     cloud: CloudReader,
-    held: ReleasedGpus | None = None,
+    released: ReleasedGpus | None = None,
 ) -> CapacityCheck:
-    """Return what quota and zones say about cards; what cannot be read is no obstacle."""
+    """Return the quota and the zones for cards; what cannot be read is not an obstacle."""
     if card is None:
         return CapacityCheck()
     notes, open_zones = [], list(names.zones)
@@ -66,12 +66,13 @@ def check_capacity(
             continue
         limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
         notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")
-        free = (
-            held.quantity
-            if held and held.accelerator_type == card.workbench and region_of(held.zone) == region
-            else 0
-        )
-        if limit - used + free < count:
+        free = limit - used
+        if released and (released.accelerator_type, region_of(released.zone)) == (
+            card.workbench,
+            region,
+        ):
+            free += released.quantity
+        if free < count:
             open_zones = [zone for zone in open_zones if region_of(zone) != region]
     short = not open_zones
     for zone in list(open_zones):

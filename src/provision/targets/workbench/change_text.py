@@ -17,12 +17,12 @@ _HIDDEN_PATHS = (
     "labels/provision-lock",
     f"labels/{LINEAGE_LABEL}",
 )
-"""What changes with every run, or with the state: the packages, the promises and whose it is are
-told of in their own words.
-"""
+"""Values that change with every run, or with the state: other notes describe them."""
 _FIELDS = {
     "gceSetup/machineType": "machine_type",
     "gceSetup/acceleratorConfigs": "gpu",
+    "gceSetup/disablePublicIp": "public_ip",
+    "gceSetup/reservationAffinity": "reservation",
     "gceSetup/tags": "tags",
     "gceSetup/metadata/idle-timeout-seconds": "idle_shutdown",
     "gceSetup/metadata/provision-max-lifetime-seconds": "max_lifetime",
@@ -33,70 +33,76 @@ _FIELDS = {
     "enableManagedEuc": "managed_euc",
     "zone": "zones",
 }
-_DISKS = {"gceSetup/bootDisk": "boot_disk", "gceSetup/dataDisks": "data_disk"}
-_SHIELDED = {
-    "enableSecureBoot": "secure_boot",
-    "enableVtpm": "vtpm",
-    "enableIntegrityMonitoring": "integrity_monitoring",
+_FIELDS_OF_BLOCKS = {
+    "gceSetup/bootDisk": {
+        "diskSizeGb": "boot_disk.size",
+        "diskType": "boot_disk.type",
+        "kmsKey": "boot_disk.kms_key",
+    },
+    "gceSetup/dataDisks": {
+        "diskSizeGb": "data_disk.size",
+        "diskType": "data_disk.type",
+        "kmsKey": "data_disk.kms_key",
+    },
+    "gceSetup/shieldedInstanceConfig": {
+        "enableSecureBoot": "shielded.secure_boot",
+        "enableVtpm": "shielded.vtpm",
+        "enableIntegrityMonitoring": "shielded.integrity_monitoring",
+    },
+    "gceSetup/networkInterfaces": {"network": "network", "subnet": "subnet"},
+    "gceSetup/gpuDriverConfig": {"enableGpuDriver": "gpu_driver"},
 }
+"""Fields of the spec by path and key, for paths whose values have several."""
 
 
-def describe_changes(found: tuple[FieldChange, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
+def describe_changes(changes: tuple[FieldChange, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
     """Return every field of the spec that differs, with both values.
 
     What every new run changes is left out.
     """
-    lines = [
-        pair
-        for change in found
+    return tuple(
+        (field, f"{_format(actual)} -> {_format(desired)}")
+        for change in changes
         if change.path not in _HIDDEN_PATHS
-        for pair in _pairs(change, facts)
-    ]
-    return tuple((field, f"{_shown(had)} -> {_shown(wants)}") for field, had, wants in lines)
+        for field, actual, desired in _list_fields(change, facts)
+        if actual != desired
+    )
 
 
-def _pairs(change: FieldChange, facts: Facts) -> Iterator[tuple[str, Any, Any]]:
-    path, had, wants = change.path, change.actual, change.desired
-    if path in _DISKS:
-        yield from _of_disk(_DISKS[path], _first(had), _first(wants), facts)
-    elif path == "gceSetup/shieldedInstanceConfig":
-        one, other = _first(had), _first(wants)
-        values = (
-            (f"shielded.{name}", bool(one.get(key)), bool(other.get(key)))
-            for key, name in _SHIELDED.items()
-        )
-        yield from (value for value in values if value[1] != value[2])
-    elif path == "gceSetup/networkInterfaces":
-        one, other = _first(had), _first(wants)
-        yield from (
-            (key, one.get(key), other.get(key))
-            for key in ("network", "subnet")
-            if one.get(key) != other.get(key)
-        )
-    elif path == "gceSetup/gpuDriverConfig":
-        yield (
-            "gpu_driver",
-            bool(_first(had).get("enableGpuDriver")),
-            bool(_first(wants).get("enableGpuDriver")),
-        )
-    elif path == "gceSetup/disablePublicIp":
-        yield "public_ip", not had, not wants
-    elif path == "gceSetup/reservationAffinity":
-        yield "reservation", _only(_first(had).get("values")), _only(_first(wants).get("values"))
-    elif (one := _value(path, had, facts)) != (other := _value(path, wants, facts)):
-        yield _name(path), one, other
+def _list_fields(change: FieldChange, facts: Facts) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields of the spec that a change concerns, with their values."""
+    path = change.path
+    if path not in _FIELDS_OF_BLOCKS:
+        field = _FIELDS.get(path) or path.removeprefix("gceSetup/").replace("/", ".", 1)
+        actual, desired = change.actual, change.desired
+        yield field, _to_spec_value(path, actual, facts), _to_spec_value(path, desired, facts)
+        return
+    for key, field in _FIELDS_OF_BLOCKS[path].items():
+        actual, desired = _first(change.actual).get(key), _first(change.desired).get(key)
+        yield field, _to_block_value(key, actual, facts), _to_block_value(key, desired, facts)
 
 
-def _name(path: str) -> str:
-    return _FIELDS.get(path) or path.removeprefix("gceSetup/").replace("/", ".", 1)
+def _to_block_value(key: str, value: Any, facts: Facts) -> Any:
+    if key.startswith("enable"):
+        return bool(value)
+    if key == "diskSizeGb":
+        return f"{value}GiB" if value else None
+    if key == "diskType":
+        names = {disk.api: name for name, disk in facts.disks.items()}
+        return names.get(str(value), value)
+    return value
 
 
-def _value(path: str, value: Any, facts: Facts) -> Any:
+def _to_spec_value(path: str, value: Any, facts: Facts) -> Any:
     match path:
         case "gceSetup/machineType":
             return str(value or "").rpartition("/")[2]
         case "gceSetup/acceleratorConfigs":
-            return _card(_first(value), facts)
+            return _format_gpu(_first(value), facts)
+        case "gceSetup/disablePublicIp":
+            return not value
+        case "gceSetup/reservationAffinity":
+            return _only(_first(value).get("values"))
         case "gceSetup/vmImage":
             return _first(value).get("name") or _first(value).get("family")
         case "gceSetup/serviceAccounts":
@@ -107,42 +113,24 @@ def _value(path: str, value: Any, facts: Facts) -> Any:
             "gceSetup/metadata/idle-timeout-seconds"
             | "gceSetup/metadata/provision-max-lifetime-seconds"
         ):
-            return _duration(str(value or ""))
+            return _format_duration(str(value or ""))
         case "instanceOwners":
             return _only(value)
         case _:
             return value
 
 
-def _of_disk(
-    field: str, had: Mapping[str, Any], wants: Mapping[str, Any], facts: Facts
-) -> Iterator[tuple[str, Any, Any]]:
-    kinds = {kind.api: name for name, kind in facts.disks.items()}
-    for key, name in (("diskSizeGb", "size"), ("diskType", "type"), ("kmsKey", "kms_key")):
-        one, other = had.get(key), wants.get(key)
-        if one == other:
-            continue
-        if key == "diskSizeGb":
-            one, other = (f"{size}GiB" if size else None for size in (one, other))
-        yield f"{field}.{name}", kinds.get(str(one), one), kinds.get(str(other), other)
-
-
-def _card(config: Mapping[str, Any], facts: Facts) -> str | None:
+def _format_gpu(config: Mapping[str, Any], facts: Facts) -> str | None:
     if not config:
         return None
-    name = next(
-        (
-            card.name
-            for card in facts.cards
-            if card.workbench and card.workbench == config.get("type")
-        ),
-        str(config.get("type", "")),
-    )
+    kind = str(config.get("type", ""))
+    names = {card.workbench: card.name for card in facts.cards if card.workbench}
     count = str(config.get("coreCount", "1"))
+    name = names.get(kind, kind)
     return name if count == "1" else f"{name}:{count}"
 
 
-def _duration(seconds: str) -> str | None:
+def _format_duration(seconds: str) -> str | None:
     if not seconds.isdecimal() or int(seconds) == 0:
         return seconds or None
     for unit, length in (("h", 3600), ("m", 60)):
@@ -161,13 +149,12 @@ def _only(value: Any) -> Any:
     return value[0] if isinstance(value, list) and value else None
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     """Return a value as a spec has it, on one line, without what looks like a secret."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value in (None, "", [], {}):
         return "none"
-    text = escape_line(
-        redact(", ".join(map(str, value)) if isinstance(value, list) else str(value))
-    )
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = escape_line(redact(text))
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

@@ -1,60 +1,70 @@
-"""Deletion of instances: only what provision makes, whatever the state says."""
+"""Deletion of instances: only what provision makes, whatever the state contains."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from provision.effects.google import DeleteInstance, DeleteObjects
 from provision.effects.system import Effect
 from provision.errors import Refused
-from provision.plan import Intent
+from provision.plan import Action, Intent, Operation
+from provision.state import State
+from provision.targets.workbench.records import InstanceRecord, is_former_part
+from provision.targets.workbench.resource_names import ResourceNames
 
 
-def plan_instance_deletion(record: Mapping[str, Any]) -> Iterator[Effect]:
-    """Yield the effects that delete a recorded instance and the objects of its state.
+def plan_instance_deletion(record: InstanceRecord) -> tuple[Effect, ...]:
+    """Return the effects that delete a recorded instance and the objects of its state.
 
     Raises:
         Refused: the record names something that provision does not make.
     """
-    project, instance, bucket, lineage = (
-        str(record.get(key, "")) for key in ("project", "instance", "bucket", "lineage")
-    )
-    zones = (
-        [str(record["zone"])]
-        if record.get("zone")
-        else [str(zone) for zone in record.get("zones", ())]
-    )
-    if not has_own_names(record):
+    if not has_own_names(record.instance, record.bucket, record.lineage):
         raise Refused(
-            f"{instance or 'the instance'} is not ours to delete",
+            f"{record.instance or 'the instance'} is not ours to delete",
             why="the state names what we do not make",
             hint="look at the state file",
         )
-    yield from (
-        DeleteInstance(f"projects/{project}/locations/{zone}/instances/{instance}", lineage)
-        for zone in zones
-    )
-    yield DeleteObjects(bucket)
+    names = (candidate.resource_name for candidate in record.candidates)
+    instances = (DeleteInstance(name, record.lineage) for name in names)
+    return (*instances, DeleteObjects(record.bucket))
 
 
-def plan_interrupted_deletion(intent: Intent, gone: tuple[Effect, ...]) -> Iterator[Effect]:
-    """Yield the effects that delete what an interrupted run may have left, except `gone`."""
-    details = intent.details
-    yield from (
-        effect
-        for name in intent.names
-        if (effect := DeleteInstance(name, str(details.get("lineage", "")))) not in gone
-    )
-    if has_own_names(details) and (objects := DeleteObjects(str(details["bucket"]))) not in gone:
-        yield objects
-
-
-def has_own_names(record: Mapping[str, Any]) -> bool:
-    """Return whether a record names an instance and a folder as provision names them."""
+def plan_interrupted_deletion(intent: Intent, deleted: tuple[Effect, ...]) -> Iterator[Effect]:
+    """Yield the effects that delete what an interrupted run may have left, except `deleted`."""
     instance, bucket, lineage = (
-        str(record.get(key, "")) for key in ("instance", "bucket", "lineage")
+        str(intent.details.get(key, "")) for key in ("instance", "bucket", "lineage")
     )
+    effects: list[Effect] = [DeleteInstance(name, lineage) for name in intent.names]
+    if has_own_names(instance, bucket, lineage):
+        effects.append(DeleteObjects(bucket))
+    return (effect for effect in effects if effect not in deleted)
+
+
+def has_own_names(instance: str, bucket: str, lineage: str) -> bool:
+    """Return whether an instance and a folder are named as provision names them."""
     named = instance.startswith("provision-") and re.fullmatch(r"[a-z0-9_-]+", lineage) is not None
     return named and bucket.startswith("gs://") and bucket.endswith(f"/{instance}/{lineage}/")
+
+
+def plan_former_removals(
+    state: State, address: str, names: ResourceNames
+) -> Iterator[tuple[str, Action]]:
+    """Yield the full names of replaced instances with the actions that delete them.
+
+    The current one is left out, whatever part records it: it goes with the action on itself.
+    """
+    current = InstanceRecord.find(state, address)
+    # Instances of one name and lineage share a folder of objects, so it stays.
+    shared = DeleteObjects(names.folder)
+    for part, document in state.parts(address).items():
+        if not is_former_part(part):
+            continue
+        former = InstanceRecord.from_json(document)
+        if current is not None and current.resource_name == former.resource_name:
+            continue
+        deletion = tuple(effect for effect in plan_instance_deletion(former) if effect != shared)
+        reason = "a move was cut short before it was deleted"
+        action = Action(Operation.DESTROY, address, part, former.title, reason, deletion)
+        yield former.resource_name, action

@@ -1,8 +1,8 @@
 """Differences between the desired instance and the running one, and how each is applied.
 
-The service adds labels, tags and metadata of its own, and more of them over the years: nothing
-that we did not write is compared, and nothing that was read is ever sent back. What the service
-does not report faithfully (image, disk types, owner) is compared with what was sent when the
+The service adds its own labels, tags and metadata, and more of them over the years: nothing that
+we did not write is compared, and nothing that was read is ever sent back. What the service does
+not report faithfully (image, disk types, owner) is compared with what was sent when the
 instance was created: by the state's record, else by the instance's own metadata.
 """
 
@@ -51,14 +51,12 @@ _SETUP_FIELD_METHODS = {
 """Fields below gceSetup that a mask may name (notebooks.v2 discovery document, instances.patch),
 and when (magic-modules, workbench Instance.yaml).
 """
-_READ_AT_START: tuple[str, ...] = (
+_READ_AT_START = (
     "disable-mixer",
     "enable-jupyterlab4",
     "enable-jupyterlab4-preview",
     "geminicli-disabled",
     "geminicli-tc-accepted",
-)
-_READ_AT_START += (
     "notebook-disable-downloads",
     "notebook-disable-nbconvert",
     "notebook-disable-root",
@@ -67,28 +65,33 @@ _READ_AT_START += (
 """Keys of metadata that an instance reads when it starts (magic-modules,
 pre_update/workbench_instance.go.tmpl).
 """
+_FLAGS = {
+    "gpuDriverConfig": ("enableGpuDriver",),
+    "shieldedInstanceConfig": ("enableSecureBoot", "enableVtpm", "enableIntegrityMonitoring"),
+}
+"""Flags of blocks from which the service leaves out what is false."""
 
 
-def find_changes(wanted: Body, real: Body, sent: Body | None) -> tuple[FieldChange, ...]:
+def find_changes(desired: Body, actual: Body, sent: Body | None) -> tuple[FieldChange, ...]:
     """Return what differs.
 
     `sent` is the body that was sent last; without it only what the service reports is compared.
     """
-    return tuple(_changes(wanted, real, sent or {}))
+    return tuple(_list_changes(desired, actual, sent or {}))
 
 
-def build_patch(found: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
+def build_patch(changes: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
     """Return body and update mask for changes in place.
 
     A removed key of a map is sent as "", since maps are merged.
     """
     body: dict[str, Any] = {}
     masks = []
-    for change in found:
+    for change in changes:
         parent, (*above, last) = body, _parts(change.path)
         for key in above:
             parent = parent.setdefault(key, {})
-        in_map = _of_map(change.path)
+        in_map = change.path.startswith(("labels/", "gceSetup/metadata/"))
         parent[last] = change.desired
         if change.desired is None:
             parent[last] = "" if in_map else _empty(change.actual)
@@ -96,105 +99,105 @@ def build_patch(found: tuple[FieldChange, ...]) -> tuple[dict[str, Any], str]:
     return body, ",".join(_mask(path) for path in dict.fromkeys(masks))
 
 
-def _changes(wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
-    yield from _map("labels", wanted, real, sent)
-    new, now, old = (body.get("gceSetup", {}) for body in (wanted, real, sent))
-    for change in _map("metadata", new, now, old):
+def _list_changes(desired: Body, actual: Body, sent: Body) -> Iterator[FieldChange]:
+    yield from _list_map_changes("labels", desired, actual, sent)
+    desired_setup, actual_setup, sent_setup = (
+        body.get("gceSetup", {}) for body in (desired, actual, sent)
+    )
+    for change in _list_map_changes("metadata", desired_setup, actual_setup, sent_setup):
         key = change.path.partition("/")[2]
         if key != CREATION_METADATA_KEY:
-            yield change._replace(
-                path=f"gceSetup/{change.path}",
-                method=ChangeMethod.STOPPED if key in _READ_AT_START else ChangeMethod.RUNNING,
-            )
-    for key, way in _SETUP_FIELD_METHODS.items():
-        wants, had = new.get(key), now.get(key)
-        if not _same(key, wants, had, old.get(key)):
-            if key == "tags":  # those of the service are nobody's business
-                had = [tag for tag in had or () if tag in (*(wants or ()), *(old.get(key) or ()))]
-            yield FieldChange(
-                f"gceSetup/{key}",
-                had,
-                wants,
-                ChangeMethod.REPLACE if _needs_replacement(key, wants, had) else way,
-            )
+            method = ChangeMethod.STOPPED if key in _READ_AT_START else ChangeMethod.RUNNING
+            yield change._replace(path=f"gceSetup/{change.path}", method=method)
+    for key, in_place in _SETUP_FIELD_METHODS.items():
+        new, now, old = desired_setup.get(key), actual_setup.get(key), sent_setup.get(key)
+        if _is_same(key, new, now, old):
+            continue
+        if key == "tags":  # those of the service are nobody's business
+            now = [tag for tag in now or () if tag in (*(new or ()), *(old or ()))]
+        method = ChangeMethod.REPLACE if _needs_replacement(key, new, now) else in_place
+        yield FieldChange(f"gceSetup/{key}", now, new, method)
     if sent:
-        yield from _creation_changes(wanted, now, sent)
-    elif (image := now.get("vmImage", {}).get("name")) and image != new["vmImage"]["name"]:
-        yield FieldChange("gceSetup/vmImage", now["vmImage"], new["vmImage"], ChangeMethod.REPLACE)
+        yield from _list_creation_changes(desired, actual_setup, sent)
+        return
+    image = actual_setup.get("vmImage", {})
+    if image.get("name") and image["name"] != desired_setup["vmImage"]["name"]:
+        method = ChangeMethod.REPLACE
+        yield FieldChange("gceSetup/vmImage", image, desired_setup["vmImage"], method)
 
 
-def _creation_changes(wanted: Body, now: Body, sent: Body) -> Iterator[FieldChange]:
+def _list_creation_changes(desired: Body, actual_setup: Body, sent: Body) -> Iterator[FieldChange]:
     """Yield the differences from the creation; only a disk that grows needs no new instance."""
-    new, old = wanted.get("gceSetup", {}), sent.get("gceSetup", {})
     for key in IMMUTABLE_SETUP_FIELDS:
-        way = (
-            _disk_change_method(new.get(key), old.get(key), now.get(key))
-            if key in ("bootDisk", "dataDisks")
-            else ChangeMethod.REPLACE
-        )
-        if way is not None and new.get(key) != old.get(key):
-            real = _disk(now.get(key)).get("diskSizeGb")
-            had = old.get(key)
-            if way is ChangeMethod.GROW and real is not None:
-                had = {**_disk(had), "diskSizeGb": real}
-            yield FieldChange(f"gceSetup/{key}", had, new.get(key), way)
+        new, old = (body.get("gceSetup", {}).get(key) for body in (desired, sent))
+        if new == old:
+            continue
+        method: ChangeMethod | None = ChangeMethod.REPLACE
+        if key in ("bootDisk", "dataDisks"):
+            method = _disk_change_method(new, old, actual_setup.get(key))
+        if method is ChangeMethod.GROW:
+            size = _disk(actual_setup.get(key)).get("diskSizeGb")
+            old = old if size is None else {**_disk(old), "diskSizeGb": size}
+        if method is not None:
+            yield FieldChange(f"gceSetup/{key}", old, new, method)
     for key in IMMUTABLE_FIELDS:
-        if wanted.get(key) != sent.get(key):
-            yield FieldChange(key, sent.get(key), wanted.get(key), ChangeMethod.REPLACE)
+        if desired.get(key) != sent.get(key):
+            yield FieldChange(key, sent.get(key), desired.get(key), ChangeMethod.REPLACE)
 
 
-def _needs_replacement(key: str, wants: Any, had: Any) -> bool:
+def _needs_replacement(key: str, desired: Any, actual: Any) -> bool:
     """Return whether the service refuses a change in place.
 
     It refuses a public address back, and a change from G2 to other machines (Workbench
     documentation, Change machine type).
     """
     if key == "machineType":
-        return _last(wants).startswith("g2-") != _last(had).startswith("g2-")
-    return key == "disablePublicIp" and not wants
+        return _last(desired).startswith("g2-") != _last(actual).startswith("g2-")
+    return key == "disablePublicIp" and not desired
 
 
-def _disk_change_method(wants: Any, sent: Any, real: Any) -> ChangeMethod | None:
+def _disk_change_method(desired: Any, sent: Any, actual: Any) -> ChangeMethod | None:
     """Return how a disk is changed; None if somebody grew it at least as far by hand."""
-    one, other, told = _disk(wants), _disk(sent), _disk(real)
-    if {**one, "diskSizeGb": ""} != {**other, "diskSizeGb": ""} or _size(one) < _size(other):
+    new, old = _disk(desired), _disk(sent)
+    if {**new, "diskSizeGb": ""} != {**old, "diskSizeGb": ""} or _size(new) < _size(old):
         return ChangeMethod.REPLACE
-    return None if _size(told) >= _size(one) else ChangeMethod.GROW
+    return None if _size(_disk(actual)) >= _size(new) else ChangeMethod.GROW
 
 
-def _map(key: str, wanted: Body, real: Body, sent: Body) -> Iterator[FieldChange]:
-    wants, had, ours = wanted.get(key, {}), real.get(key, {}), sent.get(key, {})
-    for name in wants:
-        if wants[name] != had.get(name) and (
-            wants[name] or had.get(name)
-        ):  # an empty value and none are the same to the service
-            yield FieldChange(f"{key}/{name}", had.get(name), wants[name], ChangeMethod.RUNNING)
-    for name in ours:
-        if name not in wants and had.get(name):
-            yield FieldChange(f"{key}/{name}", had[name], None, ChangeMethod.RUNNING)
+def _list_map_changes(key: str, desired: Body, actual: Body, sent: Body) -> Iterator[FieldChange]:
+    new, now, old = (body.get(key, {}) for body in (desired, actual, sent))
+    for name, value in new.items():
+        # An empty value and none are the same to the service.
+        if value != now.get(name) and (value or now.get(name)):
+            yield FieldChange(f"{key}/{name}", now.get(name), value, ChangeMethod.RUNNING)
+    for name in old:
+        if name not in new and now.get(name):
+            yield FieldChange(f"{key}/{name}", now[name], None, ChangeMethod.RUNNING)
 
 
-def _same(key: str, wants: Any, had: Any, sent: Any) -> bool:
+def _is_same(key: str, desired: Any, actual: Any, sent: Any) -> bool:
+    if key == "tags":
+        tags = set(actual or ())
+        removed = set(sent or ()) - set(desired or ())
+        return set(desired or ()) <= tags and not removed & tags
+    if key == "reservationAffinity" and desired is None and sent is None:
+        return True
+    return bool(_comparable(key, desired) == _comparable(key, actual))
+
+
+def _comparable(key: str, value: Any) -> Any:
+    """Return what is compared of a field below gceSetup."""
     match key:
         case "machineType":
-            return _last(wants) == _last(had)
-        case "tags":
-            return set(wants or ()) <= set(had or ()) and not (
-                set(sent or ()) - set(wants or ())
-            ) & set(had or ())
-        case "shieldedInstanceConfig" | "gpuDriverConfig":  # false is left out by the service
-            return {name: value for name, value in (wants or {}).items() if value} == {
-                k: v for k, v in (had or {}).items() if v and k in _known(key)
-            }
+            return _last(value)
+        case "shieldedInstanceConfig" | "gpuDriverConfig":
+            return [flag for flag in _FLAGS[key] if (value or {}).get(flag)]
         case "acceleratorConfigs":
-            return [(one.get("type"), str(one.get("coreCount", 1))) for one in wants or ()] == [
-                (o.get("type"), str(o.get("coreCount", 1))) for o in had or ()
-            ]
+            return [(gpu.get("type"), str(gpu.get("coreCount", 1))) for gpu in value or ()]
         case "reservationAffinity":
-            default = {"consumeReservationType": "RESERVATION_ANY"}
-            return (wants or default) == (had or default) or (wants is None and sent is None)
+            return value or {"consumeReservationType": "RESERVATION_ANY"}
         case _:
-            return bool(wants) == bool(had)
+            return bool(value)
 
 
 def _disk(value: Any) -> Body:
@@ -207,27 +210,15 @@ def _size(disk: Body) -> int:
     return int(disk.get("diskSizeGb", 0))
 
 
-def _known(key: str) -> tuple[str, ...]:
-    return (
-        ("enableGpuDriver",)
-        if key == "gpuDriverConfig"
-        else ("enableSecureBoot", "enableVtpm", "enableIntegrityMonitoring")
-    )
-
-
 def _parts(path: str) -> list[str]:
     """Return the parts of a path; a key of a map is one part, whatever characters it has."""
     return path.split("/", 2 if path.startswith("gceSetup/") else 1)
 
 
-def _of_map(path: str) -> bool:
-    return path.startswith(("labels/", "gceSetup/metadata/"))
-
-
-def _empty(had: Any) -> Any:
-    if isinstance(had, list):
+def _empty(actual: Any) -> Any:
+    if isinstance(actual, list):
         return []
-    return {} if isinstance(had, dict) else ""
+    return {} if isinstance(actual, dict) else ""
 
 
 def _last(value: Any) -> str:
@@ -236,5 +227,5 @@ def _last(value: Any) -> str:
 
 def _mask(path: str) -> str:
     """Return a path as the update mask spells it: in snake case, as its documentation does."""
-    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
-    return words.replace("/", ".")
+    snake_case = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in path)
+    return snake_case.replace("/", ".")

@@ -14,22 +14,19 @@ from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation, Verification
 from provision.spec import Spec
-from provision.state import Ledger, State
+from provision.state import Ledger, State, resolve_own_folder
 from provision.targets.base import (
-    VERIFICATION_PART,
     Driver,
-    InstanceLocation,
+    FollowUp,
     Journal,
     Pending,
     ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
     VerifyOptions,
 )
 from provision.targets.capabilities import InstanceAccess, OrphanList
-from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.recorded_paths import resolve_own_folder
-from provision.targets.single_checks import refuse_single_checks
+from provision.targets.context import Interpreter, TargetContext
+from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import InstanceSummary, TargetCondition, TargetSummary
 from provision.targets.workbench.access import describe_instance_access
 from provision.targets.workbench.agent_config import (
     STABLE_PREFIX,
@@ -40,9 +37,9 @@ from provision.targets.workbench.notices import leftover_notice
 from provision.targets.workbench.observation import (
     WorkbenchObservation,
     find_differences,
+    observe_instance,
     select_run,
 )
-from provision.targets.workbench.observer import observe_instance
 from provision.targets.workbench.orphans import list_orphan_instances
 from provision.targets.workbench.ownership import is_owned
 from provision.targets.workbench.plan_notes import RESTART_NOTE
@@ -54,12 +51,11 @@ from provision.targets.workbench.planning import (
     plan_update,
 )
 from provision.targets.workbench.records import (
-    INSTANCE_PART,
-    build_resource_name,
-    expand_zones,
+    InstanceRecord,
     forget_former_instance,
     is_former_part,
     is_instance_part,
+    zone_of,
 )
 from provision.targets.workbench.recovery import (
     has_lineage,
@@ -67,7 +63,7 @@ from provision.targets.workbench.recovery import (
     refuse_pending_creation,
 )
 from provision.targets.workbench.refusals import find_refusals
-from provision.targets.workbench.verification import await_report, settle_verdict
+from provision.targets.workbench.verification import await_report, plan_after_verdict
 from provision.verification import Report
 
 
@@ -92,15 +88,17 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         self, context: TargetContext, observed: WorkbenchObservation
     ) -> tuple[Refusal, ...]:
         """Return the fields that this kind does not support, or that cannot be had."""
-        # Beside one of ours, another is in the way only where the new one may have to lie.
-        others = (one for one in observed.others if not is_owned(one, observed.names))
+        # Next to our instance, another matters only where the new one may have to be.
         foreign = tuple(
-            one
-            for one in others
-            if not observed.exists
-            or (
-                observed.needs_replacement
-                and str(one.get("name", "")).split("/")[3] in observed.names.zones
+            instance
+            for instance in observed.others
+            if not is_owned(instance, observed.names)
+            and (
+                not observed.exists
+                or (
+                    observed.needs_replacement
+                    and zone_of(str(instance.get("name", ""))) in observed.names.zones
+                )
             )
         )
         return tuple(
@@ -117,31 +115,22 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     def plan(self, context: TargetContext, observed: WorkbenchObservation) -> tuple[Action, ...]:
         """Return the action on the instance, and the deletion of replaced ones that a move left."""
         stays = observed.exists and not observed.needs_replacement
-        taken = {
-            observed.names.instance_resource_name(zone)
-            for zone in ((observed.zone,) if stays else observed.names.zones)
-        }  # names that the instance has, or may get
+        zones = (observed.zone,) if stays else observed.names.zones
+        possible_names = {observed.names.instance_resource_name(zone) for zone in zones}
         return (
-            *self._plan_instance(context, observed),
-            *(action for name, action in observed.former_instances if name not in taken),
+            self._plan_instance(context, observed),
+            *(action for name, action in observed.former_instances if name not in possible_names),
         )
 
-    def _plan_instance(
-        self, context: TargetContext, observed: WorkbenchObservation
-    ) -> tuple[Action, ...]:
-        if (
-            observed.recorded is not None
-            and observed.recorded.get("project") != observed.names.project
-        ):
-            return (plan_move(context, observed),)
+    def _plan_instance(self, context: TargetContext, observed: WorkbenchObservation) -> Action:
+        recorded = observed.recorded
+        if recorded is not None and recorded.project != observed.names.project:
+            return plan_move(context, observed, recorded)
         if observed.instance is None:
-            return (plan_create(context, observed),)
-        found = find_differences(context, observed, select_run(context, observed))
-        return (
-            plan_replace(context, observed, found)
-            if observed.needs_replacement
-            else plan_update(context, observed, found),
-        )
+            return plan_create(context, observed)
+        changes = find_differences(context, observed, select_run(context, observed))
+        plan = plan_replace if observed.needs_replacement else plan_update
+        return plan(context, observed, changes)
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
         """Return the deletion of all instances of an address, of their objects and reports."""
@@ -166,11 +155,11 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
 
     def state_after(self, action: Action, state: State, reader: Reader) -> State:
         """Return the state once an action is done; the zone is known only then."""
-        done = _with_zone(action, reader)
-        after = state.after_action(done)
-        if done.record is not None and done.record.get("zone"):
-            after = forget_former_instance(after, action.address, done.record)
-        return after
+        record = _find_zone(action, reader)
+        if record is None:
+            return state.after_action(action)
+        after = state.after_action(replace(action, record=record.to_json()))
+        return forget_former_instance(after, action.address, record) if record.zone else after
 
     def state_after_failure(self, action: Action, state: State) -> State:
         """Return the state without the instances that a failed action had deleted first."""
@@ -178,8 +167,9 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         for effect in action.effects:
             if isinstance(effect, CreateInstance) and effect.instead_of:
                 after = after.with_record(action.address, action.part, None)
-        for old in expand_zones(state.resource(action.address, INSTANCE_PART)):
-            after = forget_former_instance(after, action.address, old)
+        recorded = InstanceRecord.find(state, action.address)
+        for candidate in recorded.candidates if recorded is not None else ():
+            after = forget_former_instance(after, action.address, candidate)
         return after
 
     def recover(
@@ -218,7 +208,11 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         planned = super().plan_verification(context, state, reader, actions, requested=requested)
         updates = (Operation.KEEP, Operation.CHANGE)
         for action in actions:
-            if planned.needed and action.part == INSTANCE_PART and action.operation in updates:
+            if (
+                planned.needed
+                and action.part == InstanceRecord.part
+                and action.operation in updates
+            ):
                 return self._with_restart(planned, action, state)
         return planned
 
@@ -227,8 +221,8 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         return "on the instance"
 
     def _with_restart(self, planned: Verification, action: Action, state: State) -> Verification:
-        stored = state.resource(action.address, VERIFICATION_PART)
-        if stored and stored.get("nonce") == (action.record or {}).get("nonce"):
+        stored = VerificationRecord.find(state, action.address)
+        if stored and stored.nonce == (action.record or {}).get("nonce"):
             return replace(planned, reason=f"{planned.reason}; {RESTART_NOTE}")
         if self.voids_verdict(action, state):
             return replace(planned, reason="it is started anew")
@@ -237,42 +231,32 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     def reason_for_missing_report(
         self,
         context: TargetContext,
-        stored: Mapping[str, Any],
+        stored: VerificationRecord,
         state: State,
         reader: Reader,  # noqa: ARG002
     ) -> str:
         """Return why the last run has no verdict; "" when the stored one is of that run."""
-        record = state.resource(context.address, INSTANCE_PART)
+        record = InstanceRecord.find(state, context.address)
         if record is None:
             return ""
-        if record.get("ended"):
+        if record.ended:
             return "its last run ended without a proof"
-        if stored.get("nonce") != record.get("nonce"):
+        if stored.nonce != record.nonce:
             return "the device has not reported yet"
         return ""
-
-    def require_verifiable(
-        self,
-        context: TargetContext,
-        ledger: Ledger,  # noqa: ARG002
-        reader: Reader,  # noqa: ARG002
-        only: tuple[str, ...],
-    ) -> None:
-        """Check that no single checks are requested: an instance runs all of them."""
-        refuse_single_checks(context, only)
 
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
         """Wait for the report of the run; one that was verified before, or ended, runs again."""
-        record = journal.state.resource(context.address, INSTANCE_PART) or {}
-        stored = journal.state.resource(context.address, VERIFICATION_PART)
-        verified = stored is not None and stored.get("nonce") == record.get("nonce")
+        record = InstanceRecord.find(journal.state, context.address)
+        stored = VerificationRecord.find(journal.state, context.address)
+        verified = stored is not None and record is not None and stored.nonce == record.nonce
         if options.rerun or verified:
             self._request_run(context, journal)
         if options.detach:
             return Pending()
-        return await_report(context, journal)
+        return await_report(self, context, journal)
 
     def _request_run(self, context: TargetContext, journal: Journal) -> None:
         observed = self.observe(context, Ledger(journal.state), journal.system)
@@ -284,13 +268,15 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         action = plan_rerun(context, observed, journal.system.token())
         journal.perform(self, action)
 
-    def after_verdict(self, context: TargetContext, report: Report, journal: Journal) -> str:
-        """Stop, delete or keep an instance that is not verified, as `on_failure` says."""
-        return settle_verdict(context, report, journal)
+    def after_verdict(
+        self, context: TargetContext, report: Report, state: State, reader: Reader
+    ) -> FollowUp:
+        """Return how an instance that is not verified is stopped, deleted or kept."""
+        return plan_after_verdict(context, report, state, reader)
 
     def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
         """Wait for the report of the recorded run."""
-        return await_report(context, journal)
+        return await_report(self, context, journal)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the recorded instance; one that was only begun is half-made."""
@@ -302,25 +288,26 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
             return TargetCondition("absent", "")
         if not intent.names:
             return TargetCondition("half-made", "")
-        zones = " or ".join(name.split("/")[3] for name in intent.names)
+        zones = " or ".join(map(zone_of, intent.names))
         return TargetCondition("half-made", f"{intent.names[0].rpartition('/')[2]} in {zones}")
 
     def location(self, address: str, folder: Path, state: State) -> str | None:  # noqa: ARG002
         """Return the name and zone of the recorded instance."""
-        record = state.resource(address, INSTANCE_PART)
-        return f"{record['instance']} in {record['zone']}" if record is not None else None
+        record = InstanceRecord.find(state, address)
+        return f"{record.instance} in {record.zone}" if record is not None else None
 
     def summarize(
         self,
         context: TargetContext,
         state: State,
+        reader: Reader,  # noqa: ARG002
         actions: Sequence[Action],  # noqa: ARG002
     ) -> TargetSummary:
-        """Return name and zone of the instance."""
-        record = state.resource(context.address, INSTANCE_PART)
+        """Return the name and zone of the instance."""
+        record = InstanceRecord.find(state, context.address)
         if record is None:
             return TargetSummary()
-        return TargetSummary(instance=InstanceLocation(record["instance"], record["zone"]))
+        return TargetSummary(instance=InstanceSummary(record.instance, record.zone))
 
     def refuse_program(self, context: TargetContext) -> Refusal:
         """Return that programs run on the instance."""
@@ -351,21 +338,11 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         prefix = Path(get_prefix(context))
         return Interpreter(prefix / "bin/python", prefix, Path(STABLE_PREFIX))
 
-    def get_environment_variables(
-        self,
-        context: TargetContext,
-        caller: Mapping[str, str],  # noqa: ARG002
-        *,
-        partial: bool = False,  # noqa: ARG002
-    ) -> dict[str, str]:
-        """Return the declared variables; secrets are fetched on the instance."""
-        return declared_variables(context.spec)
-
 
 def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
     title, reason = str(record.get("title", part)), "destroy was asked for"
     if is_instance_part(part):
-        effects = tuple(plan_instance_deletion(record))
+        effects = plan_instance_deletion(InstanceRecord.from_json(record))
         notes = ("its disks go with it: /home/jupyter and all that lies there",)
         return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
     paths = record.get("paths", ())
@@ -373,13 +350,15 @@ def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Pa
     return Action(Operation.DESTROY, address, part, title, reason, removals)
 
 
-def _with_zone(action: Action, reader: Reader) -> Action:
-    """Return an action whose record names the zone that its instance is in."""
-    record = action.record
-    if action.part != INSTANCE_PART or record is None or record.get("zone"):
-        return action
+def _find_zone(action: Action, reader: Reader) -> InstanceRecord | None:
+    """Return the record of an action on an instance, with the zone that it is in."""
+    if action.part != InstanceRecord.part or action.record is None:
+        return None
+    record = InstanceRecord.from_json(action.record)
+    if record.zone:
+        return record
     cloud = reader.cloud()
-    for possible in expand_zones(record):
-        if has_lineage(cloud.instance(build_resource_name(possible)), record["lineage"]):
-            return replace(action, record={**record, "zone": possible["zone"]})
-    return action
+    for candidate in record.candidates:
+        if has_lineage(cloud.instance(candidate.resource_name), record.lineage):
+            return candidate
+    return record

@@ -35,28 +35,28 @@ def find_newest_family(facts: Facts) -> str:
     ).family
 
 
-def is_image_unpinned(asked: str | None) -> bool:
+def is_image_unpinned(image: str | None) -> bool:
     """Return whether the spec names no image, or only a family."""
-    return asked is None or not split_image_name(asked)[1]
+    return image is None or not split_image_name(image)[1]
 
 
 def choose_image(
-    asked: str | None,
+    declared: str | None,
     facts: Facts,
     config: Mapping[str, Any] | None,
     recorded: Mapping[str, Any] | None,
 ) -> ImageChoice:
     """Return the image of an instance.
 
-    `config` is the answer of getConfig in the first zone; None if it was not asked or failed. What
-    was resolved for an instance that exists (`recorded`: project, name, family) stays as long as
-    the spec names the same family: images come out weekly, which is no reason for a new machine.
+    `config` is the answer of getConfig in the first zone; None if it was not requested or failed.
+    What was resolved for an instance that exists (`recorded`: project, name, family) stays as long
+    as the spec names the same family: images come out weekly, which does not justify a new machine.
     """
-    family = split_image_name(asked)[0] if asked else find_newest_family(facts)
+    family = split_image_name(declared)[0] if declared else find_newest_family(facts)
     row = facts.images.get(family)
     project = row.project if row else _PROJECT
-    if asked is not None and not is_image_unpinned(asked):
-        return ImageChoice(project, asked)
+    if declared is not None and not is_image_unpinned(declared):
+        return ImageChoice(project, declared)
     if recorded is not None and recorded.get("family") == family:
         return ImageChoice(str(recorded["project"]), str(recorded["name"]), family)
     if config is None:
@@ -76,5 +76,5 @@ def choose_image(
 
 
 def _age(name: str) -> tuple[str, str, int, str]:
-    found = _DATED.search(name)
-    return (found[1], found[2], int(found[3]), name) if found else ("", "", 0, name)
+    match = _DATED.search(name)
+    return (match[1], match[2], int(match[3]), name) if match else ("", "", 0, name)

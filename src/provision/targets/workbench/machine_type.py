@@ -1,4 +1,4 @@
-"""Which machine type an instance gets, and what it costs an hour by the tables."""
+"""Choice of the machine type of an instance, and its price by the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 
 _LEAST_RAM_GB = 8.0
-"""Memory of a machine without a card where the spec asks for none: Jupyter, torch and a small
+"""Memory of a machine without a card if the spec requires none: for Jupyter, torch and a small
 model. Our choice.
 """
 
@@ -34,12 +34,13 @@ class MachineChoice(NamedTuple):
     @property
     def price(self) -> str:
         """The price in words, with the day it was read on."""
-        if self.offer is None:
-            return "price not known"
-        return (
-            f"${self.offer.dollars:.2f} an hour in {self.offer.region} "
-            f"({self.offer.evidence.as_of}), without disks and traffic"
-        )
+        return "price not known" if self.offer is None else format_price(self.offer)
+
+
+def format_price(offer: MachineOffer) -> str:
+    """Return the hourly price of a machine, with the day it was read on."""
+    read = offer.evidence.as_of
+    return f"${offer.dollars:.2f} an hour in {offer.region} ({read}), without disks and traffic"
 
 
 def choose_machine(

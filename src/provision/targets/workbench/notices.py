@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
 
 from provision.errors import ProvisionError
 from provision.facts import Facts, load_facts
 from provision.facts.machines import cheapest_offer, list_offers, region_of
 from provision.state import Ledger
 from provision.targets.context import TargetContext
-from provision.targets.workbench.records import INSTANCE_PART, list_zones
+from provision.targets.workbench.machine_type import format_price
+from provision.targets.workbench.records import InstanceRecord, zone_of
 
 
-def hourly_price(record: Mapping[str, Any], facts: Facts) -> str:
+def hourly_price(record: InstanceRecord, facts: Facts) -> str:
     """Return the hourly price of a recorded instance with its date; "" if the facts have none."""
-    setup = record.get("body", {}).get("gceSetup", {})
+    setup = (record.body or {}).get("gceSetup", {})
     machine = facts.machines.get(str(setup.get("machineType", "")).rpartition("/")[2])
-    zones = list_zones(record)
-    if machine is None or not zones:
+    if machine is None or not record.possible_zones:
         return ""
     card, count = None, 0
     if configs := setup.get("acceleratorConfigs"):
@@ -27,32 +27,29 @@ def hourly_price(record: Mapping[str, Any], facts: Facts) -> str:
         card = next((card for card in facts.cards if name and card.workbench == name), None)
         if card is None:
             return ""
-    region = region_of(zones[0])
+    region = region_of(record.possible_zones[0])
     offer = cheapest_offer(list_offers((machine,), card, count), region)
-    if offer is None:
-        return ""
-    read = offer.evidence.as_of
-    return f"${offer.dollars:.2f} an hour in {region} ({read}), without disks and traffic"
+    return format_price(offer) if offer is not None else ""
 
 
-def running_notice(context: TargetContext, record: Mapping[str, Any]) -> str:
+def running_notice(context: TargetContext, record: InstanceRecord) -> str:
     """Return that an instance runs on, with its price and the commands to wait or remove it."""
-    where = f"{record['instance']} in {record['zone']}"
+    where = f"{record.instance} in {record.zone}"
     commands = _next_commands(context, "wait on", "attach")
     return f"{where} runs on{_cost(context, record)}\n{commands}"
 
 
 def leftover_notice(context: TargetContext, ledger: Ledger) -> str:
     """Return the notice about a target's instance, recorded or being made; "" if there is none."""
-    record = ledger.state.resource(context.address, INSTANCE_PART)
+    record = InstanceRecord.find(ledger.state, context.address)
     intent = ledger.find_interrupted(context.address)
     if intent is not None and intent.names:
-        zones = [name.split("/")[3] for name in intent.names]
-        requested = {**(record or {}), **intent.details, "zone": "", "zones": zones}
-        return _possibly_running_notice(context, requested)
-    if record is None or record.get("ended"):
+        requested = InstanceRecord.from_intent(intent, tuple(map(zone_of, intent.names)))
+        body = record.body if record is not None else None
+        return _possibly_running_notice(context, replace(requested, zone="", body=body))
+    if record is None or record.ended:
         return ""
-    if record.get("zone"):
+    if record.zone:
         return running_notice(context, record)
     return _possibly_running_notice(context, record)
 
@@ -67,13 +64,13 @@ def add_hint_on_error(hint: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def _possibly_running_notice(context: TargetContext, record: Mapping[str, Any]) -> str:
-    zones = " or ".join(list_zones(record))
+def _possibly_running_notice(context: TargetContext, record: InstanceRecord) -> str:
+    zones = " or ".join(record.possible_zones)
     commands = _next_commands(context, "go on", "apply")
-    return f"{record['instance']} may be there, in {zones}{_cost(context, record)}\n{commands}"
+    return f"{record.instance} may be there, in {zones}{_cost(context, record)}\n{commands}"
 
 
-def _cost(context: TargetContext, record: Mapping[str, Any]) -> str:
+def _cost(context: TargetContext, record: InstanceRecord) -> str:
     if context.sandbox_sources is not None:
         return " in the sandbox: it costs nothing"
     price = hourly_price(record, load_facts()) or "money: its price is not in the tables"

@@ -1,16 +1,19 @@
-"""Observation of an instance: what exists, what is recorded, and what was chosen from both."""
+"""Observation of an instance: what exists and is recorded, what is chosen, and how both differ."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from provision.facts import Facts
+from provision.effects.google import CloudReader
+from provision.effects.system import Reader
+from provision.facts import Card, Facts, load_facts
 from provision.facts.schema_platforms import split_image_name
 from provision.plan import Action, Intent
+from provision.state import Ledger
 from provision.targets.context import TargetContext
 from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (
@@ -18,10 +21,13 @@ from provision.targets.workbench.agent_config import (
     compute_declared_digest,
     encode_config,
 )
-from provision.targets.workbench.capacity import CapacityCheck
+from provision.targets.workbench.capacity import CapacityCheck, ReleasedGpus, check_capacity
+from provision.targets.workbench.cleanup import plan_former_removals
 from provision.targets.workbench.diff import ChangeMethod, FieldChange, find_changes
-from provision.targets.workbench.image import ImageChoice
-from provision.targets.workbench.machine_type import MachineChoice
+from provision.targets.workbench.image import ImageChoice, choose_image, is_image_unpinned
+from provision.targets.workbench.machine_type import MachineChoice, choose_machine
+from provision.targets.workbench.ownership import find_instances
+from provision.targets.workbench.records import InstanceRecord
 from provision.targets.workbench.request_body import (
     AgentRun,
     InstanceChoices,
@@ -29,7 +35,12 @@ from provision.targets.workbench.request_body import (
     read_creation_body,
     read_run,
 )
-from provision.targets.workbench.resource_names import LINEAGE_LABEL, ResourceNames
+from provision.targets.workbench.resource_names import (
+    LINEAGE_LABEL,
+    ResourceNames,
+    build_resource_names,
+    get_workbench_target,
+)
 
 RUNNING_STATES = ("ACTIVE", "PROVISIONING", "STARTING", "INITIALIZING", "UPGRADING")
 STOPPED_STATES = ("STOPPED", "STOPPING", "SUSPENDED", "SUSPENDING")
@@ -52,7 +63,7 @@ class WorkbenchObservation:
     instance: Mapping[str, Any] | None
     zone: str
     others: tuple[Mapping[str, Any], ...]
-    recorded: Mapping[str, Any] | None
+    recorded: InstanceRecord | None
     intent: Intent | None
     machine_choice: MachineChoice
     image_choice: ImageChoice
@@ -65,27 +76,27 @@ class WorkbenchObservation:
 
     @property
     def exists(self) -> bool:
-        """Whether the instance is there, and ours."""
+        """True if the instance exists and is ours."""
         return self.instance is not None
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether an earlier run was cut short at it."""
+        """True if an earlier run was interrupted at it."""
         return self.intent is not None
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is stopped, or on its way to that."""
+        """True if it is stopped or stopping."""
         return self.state in STOPPED_STATES
 
     @property
     def is_updatable(self) -> bool:
-        """Whether it is in a state from which it can be changed."""
+        """True if it is in a state from which it can be changed."""
         return self.state in (*RUNNING_STATES, *STOPPED_STATES)
 
     @property
     def is_resolved(self) -> bool:
-        """Whether enough is known to say what is wanted."""
+        """True if machine, image and folder are known."""
         return bool(
             self.image_choice.name and self.machine_choice.machine_type and self.names.folder
         )
@@ -107,60 +118,122 @@ class WorkbenchObservation:
         return str(self.instance.get("state", "")) if self.instance else ""
 
 
-def get_source_image(
-    record: Mapping[str, Any] | None, real: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
+def observe_instance(
+    context: TargetContext, ledger: Ledger, reader: Reader
+) -> WorkbenchObservation:
+    """Return the instance of a target, by its name in every zone of the project."""
+    state, facts, cloud = ledger.state, load_facts(), reader.cloud()
+    names = build_resource_names(context, state.lineage)
+    record = InstanceRecord.find(state, context.address)
+    zones: tuple[str, ...] = ()
+    if record and record.zone and record.project == names.project:
+        zones = (record.zone,)
+    match = find_instances(context, names, zones, cloud, adopt=context.adopt)
+    target = get_workbench_target(context)
+    image = _find_source_image(record, match.instance)
+    config = None
+    is_chosen = image is not None and choose_image(target.image, facts, None, image).name
+    if is_image_unpinned(target.image) and not is_chosen:
+        config = cloud.config(names.project, names.zones[0])
+    run = f"{state.lineage} {state.serial} {context.address} {compute_declared_digest(context)}"
+    observed = WorkbenchObservation(
+        facts,
+        names,
+        *match,
+        recorded=record,
+        intent=ledger.find_interrupted(context.address),
+        machine_choice=choose_machine(context.spec, target, facts, find_card(context, facts)),
+        image_choice=choose_image(target.image, facts, config, image),
+        next_nonce=hashlib.sha256(run.encode()).hexdigest()[:32],
+        former_instances=tuple(plan_former_removals(state, context.address, names)),
+    )
+    return _compare(context, observed, cloud)
+
+
+def _compare(
+    context: TargetContext, observed: WorkbenchObservation, cloud: CloudReader
+) -> WorkbenchObservation:
+    """Return an observation with its differences, and the capacity if an instance is created."""
+    card, count = find_card(context, observed.facts), context.spec.gpu.count
+    if not observed.exists:
+        return replace(observed, capacity=check_capacity(observed.names, card, count, cloud))
+    if not observed.is_resolved:
+        return observed
+    changes = find_differences(context, observed, select_run(context, observed))
+    capacity = observed.capacity
+    is_replaced = not observed.is_updatable or any(
+        change.method is ChangeMethod.REPLACE for change in changes
+    )
+    if is_replaced:
+        # The old cards are free again only if the old instance is deleted first.
+        in_zones = observed.zone in observed.names.zones
+        released = _released_gpus(observed) if in_zones else None
+        capacity = check_capacity(observed.names, card, count, cloud, released)
+    return replace(
+        observed,
+        drift=tuple(change.path for change in changes),
+        is_complete=observed.is_updatable and not observed.is_interrupted,
+        needs_replacement=is_replaced,
+        capacity=capacity,
+    )
+
+
+def find_card(context: TargetContext, facts: Facts) -> Card | None:
+    """Return the GPU of the spec in the facts; None without a GPU."""
+    gpu = context.spec.gpu
+    return None if gpu.is_none else facts.card(gpu.type)
+
+
+def _released_gpus(observed: WorkbenchObservation) -> ReleasedGpus | None:
+    """Return the GPUs in the quota of a running instance; None if it has none."""
+    configs = (observed.instance or {}).get("gceSetup", {}).get("acceleratorConfigs") or ()
+    if observed.is_stopped or not configs:
+        return None
+    count = int(configs[0].get("coreCount", 1))
+    return ReleasedGpus(str(configs[0].get("type", "")), observed.zone, count)
+
+
+def _find_source_image(
+    record: InstanceRecord | None, instance: Mapping[str, Any] | None
+) -> Mapping[str, str] | None:
     """Return the image (project, name, family) of an instance; None if there is no instance.
 
-    The record decides, else what the instance says itself.
+    The record decides, else what the instance itself reports.
     """
-    if real is None:
+    if instance is None:
         return None
-    if record and isinstance(record.get("image"), Mapping):
-        image: Mapping[str, Any] = record["image"]
-        return image
-    image = read_creation_body(real).get("gceSetup", {}).get("vmImage", {})
+    if record and record.image:
+        return record.image
+    image = read_creation_body(instance).get("gceSetup", {}).get("vmImage", {})
     name = str(image.get("name", ""))
-    return (
-        {
-            "project": str(image.get("project", "")),
-            "name": name,
-            "family": split_image_name(name)[0],
-        }
-        if name
-        else None
-    )
+    if not name:
+        return None
+    project, family = str(image.get("project", "")), split_image_name(name)[0]
+    return {"project": project, "name": name, "family": family}
 
 
 def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:
-    """Return the run to be, and its document."""
-    document = encode_config(
-        build_agent_config(
-            context,
-            observed.names,
-            observed.next_nonce,
-            programs.build_programs(),
-            programs.read_pinned_uv(),
-        )
-    )
-    return AgentRun(
-        observed.next_nonce, hashlib.sha256(document).hexdigest(), compute_declared_digest(context)
-    ), document
+    """Return the next run, and its document."""
+    nonce, names = observed.next_nonce, observed.names
+    agent_programs, uv = programs.build_programs(), programs.read_pinned_uv()
+    document = encode_config(build_agent_config(context, names, nonce, agent_programs, uv))
+    digest = hashlib.sha256(document).hexdigest()
+    return AgentRun(nonce, digest, compute_declared_digest(context)), document
 
 
 def select_run(context: TargetContext, observed: WorkbenchObservation) -> AgentRun:
     """Return the instance's run if it is ours and for what is declared; else a new one."""
-    told = read_run(observed.instance or {})
-    ours = (observed.intent.details.get("nonce") if observed.intent else None) or (
-        observed.recorded or {}
-    ).get("nonce")
+    run = read_run(observed.instance or {})
+    nonce = observed.intent.details.get("nonce") if observed.intent else None
+    if not nonce and observed.recorded:
+        nonce = observed.recorded.nonce
     if (
-        told is not None
-        and told.declared_digest == compute_declared_digest(context)
-        and ours in (None, told.nonce)
-        and told.config_uri == f"{observed.names.run_folder(told.nonce)}document.json"
+        run is not None
+        and run.declared_digest == compute_declared_digest(context)
+        and nonce in (None, run.nonce)
+        and run.config_uri == f"{observed.names.run_folder(run.nonce)}document.json"
     ):
-        return told
+        return run
     return prepare_run(context, observed)[0]
 
 
@@ -168,7 +241,7 @@ def build_desired_body(
     context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> dict[str, Any]:
     """Return the body of the desired instance, with a run."""
-    card = observed.facts.card(context.spec.gpu.type) if not context.spec.gpu.is_none else None
+    card = find_card(context, observed.facts)
     choices = InstanceChoices(
         observed.machine_choice.machine_type,
         observed.image_choice.project,
@@ -183,22 +256,18 @@ def find_differences(
     context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> tuple[FieldChange, ...]:
     """Return the differences between the desired instance, with a run, and the one that exists."""
-    sent = (observed.recorded or {}).get("body") or read_creation_body(observed.instance or {})
-    found = find_changes(build_desired_body(context, observed, run), observed.instance or {}, sent)
-    if observed.zone not in observed.names.zones:
-        found = (
-            *found,
-            FieldChange(
-                "zone", observed.zone, ", ".join(observed.names.zones), ChangeMethod.REPLACE
-            ),
-        )
+    recorded, instance, zones = observed.recorded, observed.instance or {}, observed.names.zones
+    sent = (recorded.body if recorded else None) or read_creation_body(instance)
+    changes = find_changes(build_desired_body(context, observed, run), instance, sent)
+    if observed.zone not in zones:
+        moved = FieldChange("zone", observed.zone, ", ".join(zones), ChangeMethod.REPLACE)
+        changes = (*changes, moved)
     # Two texts of the same values are the same run.
     return tuple(
         change
-        for change in found
-        if not (
-            change.path.endswith("/provision-run") and _is_same_json(change.actual, change.desired)
-        )
+        for change in changes
+        if not change.path.endswith("/provision-run")
+        or not _is_same_json(change.actual, change.desired)
     )
 
 
@@ -210,8 +279,8 @@ def is_adopted(observed: WorkbenchObservation) -> bool:
     )
 
 
-def _is_same_json(one: Any, other: Any) -> bool:
+def _is_same_json(actual: Any, desired: Any) -> bool:
     try:
-        return bool(json.loads(one) == json.loads(other))
+        return bool(json.loads(actual) == json.loads(desired))
     except (TypeError, ValueError):
         return False

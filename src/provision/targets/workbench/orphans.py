@@ -11,7 +11,7 @@ from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
-from provision.targets.workbench.records import build_resource_name, expand_zones, is_instance_part
+from provision.targets.workbench.records import InstanceRecord, is_instance_part
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 
 
@@ -46,22 +46,20 @@ def list_orphan_instances(
         except ProvisionError as error:
             failed[project] = error
             continue
-        managed = (one for one in instances if one.get("labels", {}).get(MANAGED_LABEL) == "1")
-        orphans += [_to_orphan(one) for one in managed if _name_and_lineage(one) not in known]
+        for instance in instances:
+            labels = instance.get("labels", {})
+            identity = (str(instance.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+            if labels.get(MANAGED_LABEL) == "1" and identity not in known:
+                orphans.append(_to_orphan(instance))
     return OrphanList(tuple(orphans), failed)
-
-
-def _name_and_lineage(instance: Mapping[str, Any]) -> tuple[str, str]:
-    lineage = instance.get("labels", {}).get(LINEAGE_LABEL, "")
-    return str(instance.get("name", "")), str(lineage)
 
 
 def _recorded_instances(ledger: Ledger) -> Iterator[tuple[str, str]]:
     """Yield name and lineage of every instance that is recorded or may have been begun."""
     for key, record in ledger.state.resources.items():
         if is_instance_part(key.rpartition("#")[2]):
-            for possible in expand_zones(record):
-                yield build_resource_name(possible), str(record.get("lineage", ""))
+            for candidate in InstanceRecord.from_json(record).candidates:
+                yield candidate.resource_name, candidate.lineage
     for intent in ledger.intents:
         if is_instance_part(intent.part):
             for name in intent.names:
@@ -72,6 +70,6 @@ def _to_orphan(instance: Mapping[str, Any]) -> Orphan:
     labels = instance.get("labels", {})
     name, state, created = (str(instance.get(key, "")) for key in ("name", "state", "createTime"))
     spec, target = (str(labels.get(f"provision-{key}", "")) for key in ("spec", "target"))
-    _, project, _, zone, _, short = name.split("/")
-    delete = f"gcloud workbench instances delete {short} --project={project} --location={zone}"
+    _, project, _, zone, _, short_name = name.split("/")
+    delete = f"gcloud workbench instances delete {short_name} --project={project} --location={zone}"
     return Orphan(name, state, created, spec, target, delete)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from provision.effects.google import CloudReader
@@ -38,32 +38,27 @@ def find_instances(
     `first` are the zones to look in first. With `adopt` the only instance of this spec and target
     counts as ours, whichever state made it.
     """
-    asked = tuple(dict.fromkeys((*first, *names.zones)))
-    # A list may be late with a new instance, and a zone of the list may not be among those asked.
-    there = {
-        zone: real
-        for zone in asked
-        if (real := cloud.instance(names.instance_resource_name(zone))) is not None
-    }
-    for one in cloud.instances(names.project):
-        zone, _, instance = (
-            str(one.get("name", "")).partition("/locations/")[2].partition("/instances/")
-        )
-        if instance == names.instance:
-            there.setdefault(zone, one)
-    ours = [zone for zone, real in there.items() if is_owned(real, names)]
-    if not ours and adopt and len(there) == 1:
-        ours = [zone for zone, real in there.items() if is_made_for(real, context)]
-    if not ours:
-        return InstanceMatch(None, "", tuple(there.values()))
-    return InstanceMatch(
-        there[ours[0]], ours[0], tuple(real for zone, real in there.items() if zone != ours[0])
-    )
+    # A list may be late with a new instance, and may have zones that the spec does not name.
+    instances: dict[str, Body] = {}
+    for zone in dict.fromkeys((*first, *names.zones)):
+        instance = cloud.instance(names.instance_resource_name(zone))
+        if instance is not None:
+            instances[zone] = instance
+    for instance in cloud.instances(names.project):
+        parent, _, name = str(instance.get("name", "")).partition("/instances/")
+        if name == names.instance:
+            instances.setdefault(parent.partition("/locations/")[2], instance)
+    own = [zone for zone, instance in instances.items() if is_owned(instance, names)]
+    if not own and adopt and len(instances) == 1:
+        own = [zone for zone, instance in instances.items() if is_made_for(instance, context)]
+    if not own:
+        return InstanceMatch(None, "", tuple(instances.values()))
+    return InstanceMatch(instances.pop(own[0]), own[0], tuple(instances.values()))
 
 
-def is_owned(real: Body, names: ResourceNames) -> bool:
+def is_owned(instance: Body, names: ResourceNames) -> bool:
     """Return whether an instance was made by this state."""
-    labels = real.get("labels", {})
+    labels = instance.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
         and names.lineage
@@ -71,9 +66,9 @@ def is_owned(real: Body, names: ResourceNames) -> bool:
     )
 
 
-def is_made_for(real: Body, context: TargetContext) -> bool:
+def is_made_for(instance: Body, context: TargetContext) -> bool:
     """Return whether provision made an instance for a spec and target of these names."""
-    labels = real.get("labels", {})
+    labels = instance.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
         and (labels.get("provision-spec"), labels.get("provision-target"))
@@ -81,32 +76,18 @@ def is_made_for(real: Body, context: TargetContext) -> bool:
     )
 
 
-def describe_owner(real: Body) -> str:
+def describe_owner(instance: Body) -> str:
     """Return where an instance is and what its labels say about its owner."""
-    labels = real.get("labels", {})
-    told = (
-        ", ".join(
-            f"{key}={labels[key]}"
-            for key in ("provision-spec", "provision-target", LINEAGE_LABEL)
-            if key in labels
-        )
-        or "none of ours"
+    labels, names = (
+        instance.get("labels", {}),
+        ("provision-spec", "provision-target", LINEAGE_LABEL),
     )
-    more = [
-        f"{word} {real[key]}"
+    known = ", ".join(f"{name}={labels[name]}" for name in names if name in labels)
+    state = instance.get("state", "of an unknown state")
+    text = f"{instance.get('name', '')} ({state}); labels: {known or 'none of ours'}"
+    origin = [
+        f"{word} {instance[key]}"
         for word, key in (("made", "createTime"), ("by", "creator"))
-        if real.get(key)
+        if instance.get(key)
     ]
-    return "; ".join(
-        [
-            f"{real.get('name', '')} ({real.get('state', 'of an unknown state')})",
-            f"labels: {told}",
-            *([" ".join(more)] if more else []),
-        ]
-    )
-
-
-def describe_duplicates(found: tuple[Body, ...]) -> Iterator[str]:
-    """Yield the notes of a plan about other instances with our name."""
-    for real in found:
-        yield f"another instance bears this name, and costs: {describe_owner(real)}"
+    return f"{text}; {' '.join(origin)}" if origin else text

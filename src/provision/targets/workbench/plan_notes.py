@@ -9,8 +9,8 @@ from provision.targets.context import TargetContext
 from provision.targets.workbench.change_text import describe_changes
 from provision.targets.workbench.diff import ChangeMethod, FieldChange
 from provision.targets.workbench.observation import WorkbenchObservation, is_adopted
-from provision.targets.workbench.ownership import describe_duplicates
-from provision.targets.workbench.request_body import read_creation_body
+from provision.targets.workbench.ownership import describe_owner
+from provision.targets.workbench.request_body import read_creation_body, read_metadata
 from provision.targets.workbench.resource_names import MANAGED_LABEL
 
 RESTART_NOTE = "it is stopped and started: running kernels end"
@@ -20,122 +20,106 @@ _NAMED = 3
 
 def explain_update(
     observed: WorkbenchObservation,
-    found: tuple[FieldChange, ...],
+    changes: tuple[FieldChange, ...],
     digest: str,
     *,
-    again: bool,
+    is_new_run: bool,
     restart: bool,
 ) -> str:
     """Return why an instance changes and what that costs; `digest` is the desired environment."""
+    recorded, names = observed.recorded, name_changes(changes, observed)
+    ended = recorded.ended if recorded is not None else None
     reasons = []
     if is_adopted(observed):
         reasons.append("it is taken over from another state (--adopt)")
-    elif observed.recorded is None:
+    elif recorded is None:
         reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
-    words, ended = name_changes(found, observed), (observed.recorded or {}).get("ended")
     if ended:
         reasons.append(
-            f"its last run ended without a proof ({escape_line(str(ended['why']))[:200]}): "
-            "it runs again"
+            f"its last run ended without a proof ({escape_line(ended['why'])[:200]}): it runs again"
         )
-    if again and observed.recorded is not None and observed.recorded.get("digest") != digest:
+    if is_new_run and recorded is not None and recorded.digest != digest:
         reasons.append("the environment changed")
-    elif again and not words and not ended and not is_adopted(observed):
+    elif is_new_run and not names and not ended and not is_adopted(observed):
         reasons.append("what is declared for the device changed")
-    if words:
-        reasons.append(f"{words} changed")
+    if names:
+        reasons.append(f"{names} changed")
     if observed.is_stopped:
         reasons.append("it is stopped: it is started, and verifies itself anew")
     elif restart:
         reasons.append(RESTART_NOTE)
-    elif found:
+    elif changes:
         reasons.append("it runs on")
     return "; ".join(reasons or ["an earlier run was cut short"])
 
 
-def list_changes(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
+def list_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
     """Yield a line for each field of the spec that changes."""
-    yield from (f"{field}: {words}" for field, words in describe_changes(found, observed.facts))
+    yield from (f"{field}: {values}" for field, values in describe_changes(changes, observed.facts))
 
 
-def name_changes(found: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
+def name_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> str:
     """Return the names of the first fields that change, and the number of the others."""
-    words = [
+    fields = [
         field
-        for field, _ in describe_changes(found, observed.facts)
+        for field, _ in describe_changes(changes, observed.facts)
         if not field.startswith(f"labels.{MANAGED_LABEL}-")
     ]
-    more = f" and {len(words) - _NAMED} more" if len(words) > _NAMED else ""
-    return ", ".join(words[:_NAMED]) + more
+    more = f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+    return ", ".join(fields[:_NAMED]) + more
 
 
-def adoption_notes(observed: WorkbenchObservation) -> Iterator[str]:
-    """Yield where the reports of the previous owner stay."""
-    folder = str(
-        (observed.instance or {})
-        .get("gceSetup", {})
-        .get("metadata", {})
-        .get("post-startup-script", "")
-    ).rpartition("/")[0]
+def update_notes(
+    context: TargetContext, observed: WorkbenchObservation, changes: tuple[FieldChange, ...]
+) -> Iterator[str]:
+    """Yield the notes of a change: fields, the previous owner's reports, and how disks change."""
+    yield from list_changes(changes, observed)
+    instance = observed.instance or {}
+    folder = read_metadata(instance, "post-startup-script").rpartition("/")[0]
     if is_adopted(observed) and folder:
         yield f"reports and logs of the state before stay in {folder}/"
-
-
-def unknown_creation_notes(observed: WorkbenchObservation) -> Iterator[str]:
-    """Yield what cannot be compared if the instance does not say how it was created."""
-    if (
-        observed.instance is not None
-        and observed.recorded is None
-        and not read_creation_body(observed.instance)
-    ):
-        (
-            yield "it does not say how it was made: disks, service account, network and owner are "
+    if observed.recorded is None and not read_creation_body(instance):
+        yield (
+            "it does not say how it was made: disks, service account, network and owner are "
             "not compared, its image only where the service tells it"
         )
-
-
-def growth_notes(found: tuple[FieldChange, ...]) -> Iterator[str]:
-    """Yield that a disk that grew never shrinks."""
-    if any(change.method is ChangeMethod.GROW for change in found):
-        (
-            yield "a disk that grew never shrinks again in place; if df shows the old size then: "
+    if any(change.method is ChangeMethod.GROW for change in changes):
+        yield (
+            "a disk that grew never shrinks again in place; if df shows the old size then: "
             "sudo resize2fs DEVICE on the instance"
         )
+    yield from machine_notes(context, observed)
 
 
-def shrink_notes(never: tuple[FieldChange, ...]) -> Iterator[str]:
-    """Yield how disks can change."""
-    disks = [
-        change for change in never if change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks")
-    ]
-    if disks:
-        (
-            yield "disks: size can grow in place, but never shrink; type and key are those that "
-            "the "
+def replacement_notes(
+    context: TargetContext, observed: WorkbenchObservation, immutable: tuple[FieldChange, ...]
+) -> Iterator[str]:
+    """Yield the notes of a replacement that follow its order: how disks change, and the machine."""
+    if any(change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks") for change in immutable):
+        yield (
+            "disks: size can grow in place, but never shrink; type and key are those that the "
             "disk was made with"
         )
+    yield from machine_notes(context, observed)
 
 
 def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Iterator[str]:
     """Yield machine, zone, price, image and capacity."""
     gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
-    tried = ", ".join(observed.names.zones)
+    image, zones = observed.image_choice, ", ".join(observed.names.zones)
+    is_new = observed.instance is None
     yield f"machine: {observed.machine_choice.machine_type}{gpu}"
-    if observed.instance is None or observed.needs_replacement:
-        ordered = f"{tried}, in this order" if len(observed.names.zones) > 1 else tried
-        yield (
-            f"zone: it is in {observed.zone}; the new one is tried in {ordered}"
-            if observed.zone
-            else f"zones, in this order: {tried}"
-        )
-    else:
+    if not is_new and not observed.needs_replacement:
         yield f"zone: {observed.zone}"
+    elif observed.zone:
+        order = ", in this order" if len(observed.names.zones) > 1 else ""
+        yield f"zone: it is in {observed.zone}; the new one is tried in {zones}{order}"
+    else:
+        yield f"zones, in this order: {zones}"
     yield f"cost: {observed.machine_choice.price}"
-    if observed.image_choice.family:
-        yield (
-            f"image: {observed.image_choice.name}, the newest of {observed.image_choice.family}"
-            if observed.recorded is None and observed.instance is None
-            else f"image: {observed.image_choice.name}"
-        )
+    if image.family:
+        is_newest = is_new and observed.recorded is None
+        yield f"image: {image.name}" + (f", the newest of {image.family}" if is_newest else "")
     yield from observed.capacity.notes
-    yield from describe_duplicates(observed.others)
+    for other in observed.others:
+        yield f"another instance bears this name, and costs: {describe_owner(other)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,199 +30,144 @@ from provision.targets.workbench.observation import (
     select_run,
 )
 from provision.targets.workbench.plan_notes import (
-    adoption_notes,
     explain_update,
-    growth_notes,
     list_changes,
     machine_notes,
     name_changes,
-    shrink_notes,
-    unknown_creation_notes,
+    replacement_notes,
+    update_notes,
 )
-from provision.targets.workbench.records import INSTANCE_PART, build_intent, find_replaced
-from provision.targets.workbench.refusals import get_workbench_target
+from provision.targets.workbench.records import InstanceRecord, build_intent, find_replaced
 from provision.targets.workbench.request_body import STARTUP_PROGRAM, AgentRun
-from provision.targets.workbench.resource_names import build_labels
+from provision.targets.workbench.resource_names import build_labels, get_workbench_target
 
 
 def plan_create(context: TargetContext, observed: WorkbenchObservation) -> Action:
     """Return the action that creates the instance."""
-    because = "there is none yet"
+    reason = "there is none yet"
     if observed.intent is not None and observed.intent.verb == Operation.REPLACE:
-        because = "an earlier run deleted it to make another, and was cut short"
+        reason = "an earlier run deleted it to make another, and was cut short"
     elif observed.recorded:
-        because = "it is gone: someone deleted it"
-    uploads, create, record = _prepare_creation(context, observed)
-    return _action(
-        Operation.CREATE,
-        context,
-        observed,
-        because,
-        (*uploads, create),
-        record,
-        tuple(machine_notes(context, observed)),
-    )
+        reason = "it is gone: someone deleted it"
+    effects, record = _prepare_creation(context, observed)
+    notes = tuple(machine_notes(context, observed))
+    return _action(Operation.CREATE, context, observed, reason, effects, record, notes)
 
 
 def plan_replace(
-    context: TargetContext, observed: WorkbenchObservation, found: tuple[FieldChange, ...]
+    context: TargetContext, observed: WorkbenchObservation, changes: tuple[FieldChange, ...]
 ) -> Action:
     """Return the action that replaces the instance by another.
 
     Names are the same for everyone, and a zone has each name once: within the same zones the old
     instance is deleted first, in other zones last.
     """
-    old = DeleteInstance(
-        observed.names.instance_resource_name(observed.zone), observed.names.lineage
-    )
-    zone = observed.zone
-    first = zone in observed.names.zones
-    uploads, create, record = _prepare_creation(
-        context, observed, instead_of=old.name if first else ""
-    )
-    effects: tuple[Effect, ...] = (old, *uploads, create) if first else (*uploads, create, old)
-    never = tuple(change for change in found if change.method is ChangeMethod.REPLACE)
-    because = (
-        f"{name_changes(never, observed)} cannot be changed in place"
-        if never
-        else f"its state is {observed.state}"
-    )
-    order = (
-        "the old one is deleted first, since the name is the same: if no zone has the machine "
-        "then, there is none"
-    )
+    names, zone = observed.names, observed.zone
+    old = DeleteInstance(names.instance_resource_name(zone), names.lineage)
+    deleted_first = zone in names.zones
+    creation, record = _prepare_creation(context, observed, old.name if deleted_first else "")
+    immutable = tuple(change for change in changes if change.method is ChangeMethod.REPLACE)
+    reason = f"its state is {observed.state}"
+    if immutable:
+        reason = f"{name_changes(immutable, observed)} cannot be changed in place"
+    effects, order = (*creation, old), "the old one is deleted once the new one is there"
+    if deleted_first:
+        effects = (old, *creation)
+        order = (
+            "the old one is deleted first, since the name is the same: if no zone has the machine "
+            "then, there is none"
+        )
     notes = (
-        *list_changes(found, observed),
-        f"lost: /home/jupyter and all else on the disks of {observed.names.instance} in {zone}",
-        order if first else "the old one is deleted once the new one is there",
-        *shrink_notes(never),
+        *list_changes(changes, observed),
+        f"lost: /home/jupyter and all else on the disks of {names.instance} in {zone}",
+        order,
+        *replacement_notes(context, observed, immutable),
+    )
+    return _action(Operation.REPLACE, context, observed, reason, effects, record, notes)
+
+
+def plan_move(
+    context: TargetContext, observed: WorkbenchObservation, old: InstanceRecord
+) -> Action:
+    """Return the action that moves the instance to another project."""
+    creation, record = _prepare_creation(context, observed)
+    notes = (
+        f"project: {old.project} -> {observed.names.project}",
+        f"lost: /home/jupyter and all else on the disks of {old.instance}",
+        "the old one is deleted once the new one is there",
         *machine_notes(context, observed),
     )
-    return _action(
-        Operation.REPLACE,
-        context,
-        observed,
-        because,
-        effects,
-        record,
-        notes,
-    )
-
-
-def plan_move(context: TargetContext, observed: WorkbenchObservation) -> Action:
-    """Return the action that moves the instance to another project."""
-    old = observed.recorded or {}
-    uploads, create, record = _prepare_creation(context, observed)
-    because = "project cannot be changed in place"
-    moved = f"project: {old.get('project')} -> {observed.names.project}"
-    notes = (
-        moved,
-        f"lost: /home/jupyter and all else on the disks of {old.get('instance')}",
-        "the old one is deleted once the new one is there",
-    )
-    return _action(
-        Operation.REPLACE,
-        context,
-        observed,
-        because,
-        (*uploads, create, *plan_instance_deletion(old)),
-        record,
-        (*notes, *machine_notes(context, observed)),
-    )
+    reason = "project cannot be changed in place"
+    effects = (*creation, *plan_instance_deletion(old))
+    return _action(Operation.REPLACE, context, observed, reason, effects, record, notes)
 
 
 def plan_update(
-    context: TargetContext, observed: WorkbenchObservation, found: tuple[FieldChange, ...]
+    context: TargetContext, observed: WorkbenchObservation, changes: tuple[FieldChange, ...]
 ) -> Action:
     """Return the action that changes an instance: not at all, while it runs, or with a restart.
 
-    A started instance does its run once, so a restart of ours brings a new run, and the device
+    A started instance does its run once, so our restart brings a new run, and the device
     verifies itself again.
     """
     run = select_run(context, observed)
     uploads: tuple[UploadObjects, ...] = ()
-    again = any(change.path.endswith("/provision-run") for change in found)
-    restart = again or any(
-        change.method in (ChangeMethod.STOPPED, ChangeMethod.GROW) for change in found
-    )
+    is_new_run = any(change.path.endswith("/provision-run") for change in changes)
+    needs_stop = (ChangeMethod.STOPPED, ChangeMethod.GROW)
+    restart = is_new_run or any(change.method in needs_stop for change in changes)
     if restart or observed.is_stopped:
-        uploads, _, run = prepare_start(context, observed)
-        found = find_differences(context, observed, run)
-    steps = _steps(observed, found, restart=restart)
+        upload, _, run = _prepare_start(context, observed)
+        uploads = (upload,)
+        changes = find_differences(context, observed, run)
+    steps = _steps(observed, changes, restart=restart)
     record = build_record(context, observed, run)
-    notes = (
-        *list_changes(found, observed),
-        *adoption_notes(observed),
-        *unknown_creation_notes(observed),
-        *growth_notes(found),
-        *machine_notes(context, observed),
-    )
+    notes = tuple(update_notes(context, observed, changes))
     if not steps and observed.recorded is not None and not observed.is_interrupted:
-        return _action(
-            Operation.KEEP,
-            context,
-            observed,
-            "it is as declared",
-            (),
-            record,
-            notes,
-        )
-    because = explain_update(
-        observed, found, context.environment.digest, again=again, restart=restart
+        reason = "it is as declared"
+        return _action(Operation.KEEP, context, observed, reason, (), record, notes)
+    reason = explain_update(
+        observed, changes, context.environment.digest, is_new_run=is_new_run, restart=restart
     )
-    return _action(
-        Operation.CHANGE,
-        context,
-        observed,
-        because,
-        (*uploads, *steps),
-        record,
-        notes,
-    )
+    effects = (*uploads, *steps)
+    return _action(Operation.CHANGE, context, observed, reason, effects, record, notes)
 
 
-def prepare_start(
+def _prepare_start(
     context: TargetContext, observed: WorkbenchObservation
-) -> tuple[tuple[UploadObjects, ...], dict[str, Any], AgentRun]:
-    """Return the uploads for a new run, the body that starts it, and the run."""
+) -> tuple[UploadObjects, dict[str, Any], AgentRun]:
+    """Return the upload for a new run, the body that starts it, and the run."""
     run, document = prepare_run(context, observed)
-    parts = programs.build_programs()
-    objects = [
-        (observed.names.folder + STARTUP_PROGRAM, programs.read_startup_program()),
-        *((observed.names.folder + part.file, part.content) for part in parts.values()),
-    ]
-    upload = UploadObjects(
-        (*objects, (f"{observed.names.run_folder(run.nonce)}document.json", document))
+    names = observed.names
+    objects = [(names.folder + STARTUP_PROGRAM, programs.read_startup_program())]
+    objects += (
+        (names.folder + program.file, program.content)
+        for program in programs.build_programs().values()
     )
-    return (upload,), build_desired_body(context, observed, run), run
+    objects.append((f"{names.run_folder(run.nonce)}document.json", document))
+    return UploadObjects(tuple(objects)), build_desired_body(context, observed, run), run
 
 
 def build_record(
     context: TargetContext, observed: WorkbenchObservation, run: AgentRun
-) -> dict[str, Any]:
+) -> InstanceRecord:
     """Return what the state records of an instance."""
-    target, names = get_workbench_target(context), observed.names
-    return {
-        "title": _title(observed),
-        "kind": "workbench",
-        "project": names.project,
-        "zones": list(names.zones),
-        "zone": observed.zone,
-        "instance": names.instance,
-        "lineage": names.lineage,
-        "bucket": names.folder,
-        "image": {
-            "project": observed.image_choice.project,
-            "name": observed.image_choice.name,
-            "family": observed.image_choice.family,
-        },
-        "body": build_desired_body(context, observed, run),
-        "nonce": run.nonce,
-        "digest": context.environment.digest,
-        "lock": context.lock.digest,
-        "on_failure": target.on_failure,
-        "labels": build_labels(context, names),
-    }
+    names, image = observed.names, observed.image_choice
+    return InstanceRecord(
+        f"instance {names.instance}",
+        names.project,
+        names.zones,
+        observed.zone,
+        names.instance,
+        names.lineage,
+        names.folder,
+        run.nonce,
+        get_workbench_target(context).on_failure,
+        image={"project": image.project, "name": image.name, "family": image.family},
+        body=build_desired_body(context, observed, run),
+        digest=context.environment.digest,
+        lock=context.lock.digest,
+        labels=build_labels(context, names),
+    )
 
 
 def _action(
@@ -232,7 +176,7 @@ def _action(
     observed: WorkbenchObservation,
     reason: str,
     effects: tuple[Effect, ...],
-    record: dict[str, Any],
+    record: InstanceRecord,
     notes: tuple[str, ...] = (),
 ) -> Action:
     """Return an action on the instance, with its journal entry and what it replaces."""
@@ -240,88 +184,70 @@ def _action(
     return Action(
         operation,
         context.address,
-        INSTANCE_PART,
-        _title(observed),
+        record.part,
+        record.title,
         reason,
         effects,
-        record,
+        record.to_json(),
         notes,
         intent,
         replaced=find_replaced(observed.recorded, effects, intent.names),
-        settles=intent.names if record["zone"] else (),
+        settles=intent.names if record.zone else (),
     )
 
 
 def _prepare_creation(
     context: TargetContext, observed: WorkbenchObservation, instead_of: str = ""
-) -> tuple[tuple[UploadObjects, ...], CreateInstance, dict[str, Any]]:
+) -> tuple[tuple[Effect, ...], InstanceRecord]:
+    """Return the effects that create an instance, and its record."""
     new = replace(observed, instance=None, recorded=None, zone="")
-    uploads, body, run = prepare_start(context, new)
+    uploads, body, run = _prepare_start(context, new)
+    names = observed.names
     # One request for one plan: made again it is the same request to the service.
-    request = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{observed.names.instance} {run.nonce}"))
-    return (
-        uploads,
-        CreateInstance(
-            observed.names.project,
-            observed.names.zones,
-            observed.names.instance,
-            body,
-            request,
-            instead_of,
-        ),
-        build_record(context, new, run),
-    )
+    request = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{names.instance} {run.nonce}"))
+    create = CreateInstance(names.project, names.zones, names.instance, body, request, instead_of)
+    return (uploads, create), build_record(context, new, run)
 
 
 def _steps(
-    observed: WorkbenchObservation, found: tuple[FieldChange, ...], *, restart: bool
+    observed: WorkbenchObservation, changes: tuple[FieldChange, ...], *, restart: bool
 ) -> tuple[Effect, ...]:
     """Return the steps of a change.
 
     If they are interrupted, the instance stays stopped, and the next run starts it.
     """
     name = observed.names.instance_resource_name(observed.zone)
-    patched = tuple(
-        change for change in found if change.method in (ChangeMethod.RUNNING, ChangeMethod.STOPPED)
-    )
-    steps: tuple[Effect, ...] = (UpdateInstance(name, *build_patch(patched)),) if patched else ()
-    steps += tuple(
-        _resize_disk(name, change) for change in found if change.method is ChangeMethod.GROW
-    )
+    steps: list[Effect] = []
+    in_place = (ChangeMethod.RUNNING, ChangeMethod.STOPPED)
+    if patched := tuple(change for change in changes if change.method in in_place):
+        steps.append(UpdateInstance(name, *build_patch(patched)))
+    growing = (change for change in changes if change.method is ChangeMethod.GROW)
+    steps += (_resize_disk(name, change) for change in growing)
     if restart or observed.is_stopped:
-        before = (StopInstance(name),) if observed.state != "STOPPED" else ()
-        steps = (*before, *steps, StartInstance(name))
+        if observed.state != "STOPPED":
+            steps.insert(0, StopInstance(name))
+        steps.append(StartInstance(name))
     elif observed.state != "ACTIVE":
-        steps = (*steps, StartInstance(name))  # waits for what an interrupted run had begun
-    return (*steps, *_delete_old_objects(observed))
-
-
-def _delete_old_objects(observed: WorkbenchObservation) -> Iterator[Effect]:
-    """Yield the deletion of our objects in the folder before a change of `bucket`."""
-    old = observed.recorded or {}
-    if old.get("bucket") and old["bucket"] != observed.names.folder and has_own_names(old):
-        yield DeleteObjects(str(old["bucket"]))
+        steps.append(StartInstance(name))  # waits for what an interrupted run had begun
+    # Our objects in the folder before a change of `bucket`.
+    old = observed.recorded
+    is_moved = old is not None and old.bucket not in ("", observed.names.folder)
+    if old and is_moved and has_own_names(old.instance, old.bucket, old.lineage):
+        steps.append(DeleteObjects(old.bucket))
+    return tuple(steps)
 
 
 def _resize_disk(name: str, change: FieldChange) -> ResizeDisk:
-    wants = change.desired[0] if isinstance(change.desired, list) else change.desired
-    return ResizeDisk(
-        name,
-        "bootDisk" if change.path.endswith("bootDisk") else "dataDisk",
-        str(wants["diskSizeGb"]),
-    )
-
-
-def _title(observed: WorkbenchObservation) -> str:
-    return f"instance {observed.names.instance}"
+    disk = change.desired[0] if isinstance(change.desired, list) else change.desired
+    field = "bootDisk" if change.path.endswith("bootDisk") else "dataDisk"
+    return ResizeDisk(name, field, str(disk["diskSizeGb"]))
 
 
 def plan_rerun(context: TargetContext, observed: WorkbenchObservation, nonce: str) -> Action:
     """Return the action that makes an instance verify itself again under a nonce."""
     new = replace(observed, next_nonce=nonce)
-    uploads, _, run = prepare_start(context, new)
-    changes = find_differences(context, new, run)
-    effects = (*uploads, *_steps(new, changes, restart=True))
+    upload, _, run = _prepare_start(context, new)
+    effects = (upload, *_steps(new, find_differences(context, new, run), restart=True))
     record = build_record(context, new, run)
     reason = "it is to verify itself again"
     return _action(Operation.CHANGE, context, new, reason, effects, record)

@@ -2,21 +2,111 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from provision.effects.google import DeleteInstance
 from provision.effects.system import Effect
 from provision.plan import Intent, Operation
-from provision.state import State
+from provision.state import Record, State
 
-Record = Mapping[str, Any]
-
-INSTANCE_PART = "instance"
 _FORMER = "former-"
 """Prefix of the parts that record replaced instances: former-ZONE.PROJECT."""
 _FOUND_BY = ("project", "instance", "lineage", "bucket", "nonce", "on_failure", "title")
 """Fields of a record by which an interrupted creation is found again."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRecord(Record):
+    """An instance: what identifies it, what was requested, and its last run.
+
+    Attributes:
+        zone: Its zone; "" if it may be in each of `zones`.
+        bucket: gs:// address of the objects of its state.
+        nonce: The run that it does, or that the next start does once its run has `ended`.
+        image: Project, name and family of its image.
+        body: The body that was sent last.
+        digest: Digest of the locked environment.
+        ended: Nonce and reason ("why") of a run that ended without a lasting verdict.
+    """
+
+    part: ClassVar[str] = "instance"
+
+    title: str
+    project: str
+    zones: tuple[str, ...]
+    zone: str
+    instance: str
+    lineage: str
+    bucket: str
+    nonce: str
+    on_failure: str
+    kind: str = "workbench"
+    image: Mapping[str, str] | None = None
+    body: Mapping[str, Any] | None = None
+    digest: str = ""
+    lock: str = ""
+    labels: Mapping[str, str] | None = None
+    ended: Mapping[str, str] | None = None
+
+    @classmethod
+    def from_intent(cls, intent: Intent, zones: tuple[str, ...]) -> Self:
+        """Return the record of an instance that an action began, in one of some zones."""
+        values: dict[str, Any] = {name: intent.details.get(name, "") for name in _FOUND_BY}
+        values["on_failure"] = values["on_failure"] or "stop"
+        return cls(zone=zones[0] if len(zones) == 1 else "", zones=zones, **values)
+
+    @property
+    def resource_name(self) -> str:
+        """The full name of the instance."""
+        return f"projects/{self.project}/locations/{self.zone}/instances/{self.instance}"
+
+    @property
+    def possible_zones(self) -> tuple[str, ...]:
+        """The zone of the instance, else all in which it was requested."""
+        return (self.zone,) if self.zone else self.zones
+
+    @property
+    def candidates(self) -> tuple[Self, ...]:
+        """The record once for each zone that the instance may be in."""
+        return tuple(replace(self, zone=zone) for zone in self.possible_zones)
+
+    @property
+    def run_folder(self) -> str:
+        """The gs:// address of the objects of the run."""
+        return f"{self.bucket}{self.nonce}/"
+
+    @property
+    def former_part(self) -> str:
+        """The part under which the instance is recorded once another takes its place."""
+        return f"{_FORMER}{self.zone}.{self.project}"
+
+    def as_former(self) -> Self:
+        """Return the record of the instance once another takes its place."""
+        where = f"{self.zone} of {self.project}"
+        title = f"instance {self.instance} in {where}, whose place another took"
+        return replace(self, title=title)
+
+    def with_ended_run(self, reason: str) -> Self:
+        """Return the record once the run has ended without a lasting verdict.
+
+        Its report is not read again: under another nonce the next apply begins a new run.
+        """
+        next_nonce = hashlib.sha256(f"after {self.nonce}".encode()).hexdigest()[:32]
+        return replace(self, nonce=next_nonce, ended={"nonce": self.nonce, "why": reason})
+
+    def without_ended_run(self) -> Self:
+        """Return the record as it was while its last run was waited for."""
+        if self.ended is None:
+            return self
+        return replace(self, nonce=self.ended["nonce"], ended=None)
+
+
+def zone_of(name: str) -> str:
+    """Return the zone in the full name of an instance."""
+    return name.split("/")[3]
 
 
 def is_former_part(part: str) -> bool:
@@ -26,88 +116,36 @@ def is_former_part(part: str) -> bool:
 
 def is_instance_part(part: str) -> bool:
     """Return whether a part is the current instance of a target, or a replaced one."""
-    return part == INSTANCE_PART or is_former_part(part)
+    return part == InstanceRecord.part or is_former_part(part)
 
 
-def build_resource_name(record: Record) -> str:
-    """Return the full name of a recorded instance."""
-    return f"projects/{record['project']}/locations/{record['zone']}/instances/{record['instance']}"
-
-
-def list_zones(record: Record) -> tuple[str, ...]:
-    """Return the zone of a recorded instance, else all in which it was requested."""
-    if record.get("zone"):
-        return (str(record["zone"]),)
-    return tuple(str(zone) for zone in record.get("zones", ()))
-
-
-def expand_zones(record: Record | None) -> tuple[Record, ...]:
-    """Return a record once for each zone that its instance may be in."""
-    if record is None:
-        return ()
-    if record.get("zone"):
-        return (record,)
-    return tuple({**record, "zone": zone} for zone in list_zones(record))
-
-
-def build_intent(address: str, operation: Operation, record: Record) -> Intent:
+def build_intent(address: str, operation: Operation, record: InstanceRecord) -> Intent:
     """Return the journal entry of an action on an instance."""
-    names = tuple(build_resource_name(possible) for possible in expand_zones(record))
-    details = {key: str(record[key]) for key in _FOUND_BY}
-    return Intent(address, INSTANCE_PART, str(operation), names=names, details=details)
+    names = tuple(candidate.resource_name for candidate in record.candidates)
+    details = {key: str(getattr(record, key)) for key in _FOUND_BY}
+    return Intent(address, record.part, str(operation), names=names, details=details)
 
 
 def find_replaced(
-    current: Record | None, effects: tuple[Effect, ...], new_names: tuple[str, ...]
-) -> dict[str, Record]:
+    current: InstanceRecord | None, effects: tuple[Effect, ...], new_names: tuple[str, ...]
+) -> dict[str, dict[str, Any]]:
     """Return, by part, the recorded instances that effects delete and no new one is named like."""
     deleted = {effect.name for effect in effects if isinstance(effect, DeleteInstance)}
-    gone = deleted.difference(new_names)
+    replaced = deleted.difference(new_names)
     return {
-        _former_part(old): _former_record(old)
-        for old in expand_zones(current)
-        if build_resource_name(old) in gone
+        former.former_part: former.as_former().to_json()
+        for former in (current.candidates if current is not None else ())
+        if former.resource_name in replaced
     }
 
 
-def record_former_instance(state: State, address: str, old: Record) -> State:
+def record_former_instance(state: State, address: str, former: InstanceRecord) -> State:
     """Return the state in which an instance is recorded as replaced."""
-    return state.with_record(address, _former_part(old), _former_record(old))
+    return state.with_record(address, former.former_part, former.as_former().to_json())
 
 
-def forget_former_instance(state: State, address: str, record: Record) -> State:
+def forget_former_instance(state: State, address: str, record: InstanceRecord) -> State:
     """Return the state in which this instance is not recorded as replaced."""
-    part = _former_part(record)
-    if state.resource(address, part) is None:
+    if state.resource(address, record.former_part) is None:
         return state
-    return state.with_record(address, part, None)
-
-
-def get_run_location(record: Record) -> tuple[str, str]:
-    """Return (nonce, gs:// folder of the run) of a recorded instance."""
-    return str(record["nonce"]), f"{record['bucket']}{record['nonce']}/"
-
-
-def mark_run_ended(record: Record, reason: str, next_nonce: str) -> dict[str, Any]:
-    """Return the record of an instance whose run ended without a lasting verdict.
-
-    Its report is not read again: the next apply begins a new run.
-    """
-    return {**record, "nonce": next_nonce, "ended": {"nonce": record["nonce"], "why": reason}}
-
-
-def unmark_run_ended(record: Record) -> dict[str, Any]:
-    """Return the record as it was while its last run was waited for."""
-    rest = {key: value for key, value in record.items() if key != "ended"}
-    if record.get("ended"):
-        rest["nonce"] = record["ended"]["nonce"]
-    return rest
-
-
-def _former_part(record: Record) -> str:
-    return f"{_FORMER}{record['zone']}.{record['project']}"
-
-
-def _former_record(old: Record) -> dict[str, Any]:
-    where = f"{old['zone']} of {old['project']}"
-    return {**old, "title": f"instance {old['instance']} in {where}, whose place another took"}
+    return state.with_record(address, record.former_part, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,11 +12,10 @@ from provision.errors import ExternalError
 from provision.plan import REQUESTED_AT, Intent
 from provision.targets.base import Journal
 from provision.targets.workbench.records import (
-    INSTANCE_PART,
-    build_resource_name,
-    expand_zones,
+    InstanceRecord,
     forget_former_instance,
     record_former_instance,
+    zone_of,
 )
 from provision.targets.workbench.resource_names import LINEAGE_LABEL
 
@@ -30,7 +30,7 @@ def recover_instance(
     """Record the instance that an intent began and close the intent.
 
     If nothing is shown, the intent is closed only once nothing can appear any more. With
-    `planned`, the target's instance has been made as the spec says now: the one found is to go.
+    `planned`, the target has the instance that the spec declares: the one shown is deleted later.
     """
     record = find_interrupted_instance(intent, journal.system)
     if record is not None:
@@ -39,9 +39,9 @@ def recover_instance(
         return
     reported = still_running and set(still_running) <= set(intent.names)
     if reported and journal.state.resource(intent.address, intent.part) is None:
-        zones = [name.split("/")[3] for name in still_running]
-        record = {**intent.details, "kind": "workbench", "zone": "", "zones": zones}
-        journal.record(intent.address, intent.part, record)
+        zones = tuple(map(zone_of, still_running))
+        record = replace(InstanceRecord.from_intent(intent, zones), zone="")
+        journal.record(intent.address, intent.part, record.to_json())
         journal.close_intent(intent)
     elif may_still_appear(intent, journal.system):
         name = intent.details.get("instance", "its instance")
@@ -53,44 +53,36 @@ def recover_instance(
 
 
 def _record_instance(
-    intent: Intent, record: Mapping[str, Any], journal: Journal, *, planned: bool
+    intent: Intent, record: InstanceRecord, journal: Journal, *, planned: bool
 ) -> None:
-    current = journal.state.resource(intent.address, INSTANCE_PART)
-    known = current is not None and current.get("zone")
-    if (
-        current is not None
-        and known
-        and build_resource_name(current) == build_resource_name(record)
-    ):
+    current = InstanceRecord.find(journal.state, intent.address)
+    if current is not None and current.resource_name == record.resource_name:
         return
-    journal.progress(
-        f"an earlier run was cut short: {record['instance']} is there, and recorded now"
-    )
+    journal.progress(f"an earlier run was cut short: {record.instance} is there, and recorded now")
     after = journal.state
     if planned and current is not None:
         journal.save(record_former_instance(after, intent.address, record))
         return
-    for old in expand_zones(current):
-        after = record_former_instance(after, intent.address, old)
+    for former in current.candidates if current is not None else ():
+        after = record_former_instance(after, intent.address, former)
     after = forget_former_instance(after, intent.address, record)
-    journal.save(after.with_record(intent.address, INSTANCE_PART, record))
+    journal.save(after.with_record(intent.address, record.part, record.to_json()))
 
 
-def find_interrupted_instance(intent: Intent, reader: Reader) -> dict[str, Any] | None:
+def find_interrupted_instance(intent: Intent, reader: Reader) -> InstanceRecord | None:
     """Return a record of the instance that an interrupted action began; None if it is not shown."""
     cloud = reader.cloud()
     shown: dict[str, Mapping[str, Any] | None]
     shown = {name: cloud.instance(name) for name in intent.names}
     # A list may show what a single question does not show yet, and the other way round.
-    for project in {name.split("/")[1] for name in intent.names}:
+    for project in intent.projects:
         for instance in cloud.instances(project):
             name = str(instance.get("name", ""))
             if name in intent.names:
                 shown[name] = instance
-    for name, found in shown.items():
-        if has_lineage(found, intent.details.get("lineage")):
-            zone = name.split("/")[3]
-            return {**intent.details, "kind": "workbench", "zone": zone, "zones": [zone]}
+    for name, listed in shown.items():
+        if has_lineage(listed, intent.details.get("lineage")):
+            return InstanceRecord.from_intent(intent, (zone_of(name),))
     return None
 
 

@@ -9,22 +9,16 @@ from provision.facts import Facts
 from provision.kinds import WorkbenchTarget
 from provision.kinds.base import Refusal
 from provision.target_facts import find_target_refusals
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, refuse_gpu_without_torch
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.image import ImageChoice
 from provision.targets.workbench.machine_type import MachineChoice
 from provision.targets.workbench.ownership import describe_owner, is_made_for
-
-
-def get_workbench_target(place: TargetContext) -> WorkbenchTarget:
-    """Return the target of a place; the registry asks by kind."""
-    target = place.spec.targets[place.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
-    return target
+from provision.targets.workbench.resource_names import get_workbench_target
 
 
 def find_refusals(
-    place: TargetContext,
+    context: TargetContext,
     facts: Facts,
     chosen: MachineChoice,
     picked: ImageChoice,
@@ -32,9 +26,9 @@ def find_refusals(
     outlook: CapacityCheck,
 ) -> Iterator[Refusal]:
     """Yield every refusal; `foreign` are instances with the target's name that others made."""
-    target, own = get_workbench_target(place), ("targets", place.target)
-    yield from find_target_refusals(place.spec, place.target, facts)
-    yield from _lock_refusals(place, target, facts)
+    target, own = get_workbench_target(context), ("targets", context.target)
+    yield from find_target_refusals(context.spec, context.target, facts)
+    yield from _lock_refusals(context, target, facts)
     if chosen.problem:
         yield Refusal(
             (*own, "machine_type"), chosen.problem, "name a machine type, or ask for less"
@@ -47,7 +41,7 @@ def find_refusals(
             "--project=cloud-notebooks-managed --no-standard-images",
         )
     yield from (
-        _refuse_foreign_instance(place, own, real, alone=len(foreign) == 1) for real in foreign
+        _refuse_foreign_instance(context, own, real, alone=len(foreign) == 1) for real in foreign
     )
     if outlook.problem:
         yield Refusal(
@@ -58,11 +52,11 @@ def find_refusals(
 
 
 def _refuse_foreign_instance(
-    place: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
+    context: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
 ) -> Refusal:
     """Return the refusal of an instance with the target's name that this state did not make."""
     renamed = "rename the spec file or the target"
-    if not is_made_for(real, place):
+    if not is_made_for(real, context):
         hint = f"it is not touched: {renamed}, or delete it yourself"
         return Refusal(
             own,
@@ -72,7 +66,7 @@ def _refuse_foreign_instance(
         )
     adopt = (
         "if that state is lost, take the instance over with `provision apply --adopt --target "
-        f"{place.target}`"
+        f"{context.target}`"
     )
     ways = (
         renamed,
@@ -87,23 +81,16 @@ def _refuse_foreign_instance(
 
 
 def _lock_refusals(
-    place: TargetContext, target: WorkbenchTarget, facts: Facts
+    context: TargetContext, target: WorkbenchTarget, facts: Facts
 ) -> Iterator[Refusal]:
-    if place.sandbox_sources is None:
-        for name, address in {**place.lock.indexes, **target.mirrors}.items():
+    if context.sandbox_sources is None:
+        for name, address in {**context.lock.indexes, **target.mirrors}.items():
             if address.startswith("file:"):
                 yield Refusal(
-                    ("targets", place.target, "mirrors"),
+                    ("targets", context.target, "mirrors"),
                     f"the index {name} lies on this machine, out of the instance's reach",
                     "name a mirror with an http address",
                 )
-    gpu = place.spec.gpu
-    card = facts.card(gpu.type)
-    if card is None or not card.workbench:  # refused already
-        return
-    if "torch" not in place.lock.versions(place.environment):
-        yield Refusal(
-            ("gpu",),
-            f"gpu: {gpu} cannot be shown to compute without torch",
-            "add torch to `packages`, or write gpu: none",
-        )
+    card = facts.card(context.spec.gpu.type)
+    if card is not None and card.workbench:  # the others are refused already
+        yield from refuse_gpu_without_torch(context)

@@ -11,14 +11,18 @@ from provision.facts import Card, Facts
 from provision.field_types import parse_duration, parse_size
 from provision.kinds import Disk, WorkbenchTarget
 from provision.targets.context import TargetContext
-from provision.targets.workbench.resource_names import ResourceNames, build_labels
+from provision.targets.workbench.resource_names import (
+    ResourceNames,
+    build_labels,
+    get_workbench_target,
+)
 
 STARTUP_BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
 _ENCRYPTION = {True: "CMEK", False: "GMEK"}
 CREATION_METADATA_KEY = "provision-made"
-"""The metadata key in which an instance says how it was made, as far as that never changes: the
-service itself does not tell it faithfully.
+"""The metadata key with the part of the creation body that never changes: the service does not
+report it faithfully.
 """
 IMMUTABLE_SETUP_FIELDS = (
     "vmImage",
@@ -56,31 +60,29 @@ class AgentRun(NamedTuple):
     config_uri: str = ""
 
 
+def read_metadata(instance: Mapping[str, Any], key: str) -> str:
+    """Return a value of an instance's metadata; "" if it has none."""
+    return str(instance.get("gceSetup", {}).get("metadata", {}).get(key, ""))
+
+
 def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
-    """Return the run that an instance was given last; None if it has none of ours."""
-    text = instance.get("gceSetup", {}).get("metadata", {}).get("provision-run", "")
+    """Return the run that an instance was given last; None if it has no run."""
     try:
-        told = json.loads(text)
-        return AgentRun(
-            str(told["nonce"]), str(told["digest"]), str(told["holds"]), str(told["document"])
-        )
+        run = json.loads(read_metadata(instance, "provision-run"))
+        return AgentRun(*(str(run[key]) for key in ("nonce", "digest", "holds", "document")))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def read_creation_body(instance: Mapping[str, Any]) -> dict[str, Any]:
     """Return the unchangeable part of the body that an instance was created with; {} if unknown."""
-    text = instance.get("gceSetup", {}).get("metadata", {}).get(CREATION_METADATA_KEY, "")
     try:
-        told = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
+        body = json.loads(read_metadata(instance, CREATION_METADATA_KEY))
+    except (ValueError, RecursionError):
         return {}
-    whole = (
-        isinstance(told, dict)
-        and isinstance(told.get("gceSetup"), dict)
-        and isinstance(told["gceSetup"].get("vmImage"), dict)
-    )
-    return told if whole else {}
+    setup = body.get("gceSetup") if isinstance(body, dict) else None
+    is_whole = isinstance(setup, dict) and isinstance(setup.get("vmImage"), dict)
+    return body if is_whole else {}
 
 
 def build_body(
@@ -94,7 +96,7 @@ def build_body(
 
     Keys are camelCase, enums are words, int64 are texts.
     """
-    target = _target(context)
+    target = get_workbench_target(context)
     body: dict[str, Any] = {
         "labels": {**target.labels, **build_labels(context, names)},
         "gceSetup": _setup(target, names, choices, run, facts),
@@ -108,7 +110,7 @@ def build_body(
 
 
 def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun) -> dict[str, str]:
-    """Return our metadata and the author's; the service wants texts as values."""
+    """Return our metadata and the author's; the service accepts only strings as values."""
     idle = parse_duration(target.idle_shutdown) if target.idle_shutdown else None
     document = {
         "nonce": run.nonce,
@@ -212,9 +214,3 @@ def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:
             else f"projects/{names.project}/regions/{region}/subnetworks/{target.subnet}"
         )
     return interface
-
-
-def _target(context: TargetContext) -> WorkbenchTarget:
-    target = context.spec.targets[context.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
-    return target

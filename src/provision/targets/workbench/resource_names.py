@@ -10,9 +10,9 @@ from provision.kinds import WorkbenchTarget
 from provision.targets.context import TargetContext
 
 MANAGED_LABEL = "provision"
-"""The label (value "1") that every instance of ours carries."""
+"""The label (value "1") that each of our instances has."""
 LINEAGE_LABEL = "provision-lineage"
-"""The label that tells which state made an instance: only what bears ours is taken for ours."""
+"""The label that identifies the state which made an instance; others are not ours."""
 _MOST = 63
 """Characters of a name and of a label's value (Compute Engine documentation, Naming resources;
 Labels).
@@ -40,14 +40,20 @@ class ResourceNames(NamedTuple):
         return f"{self.folder}{nonce}/"
 
 
+def get_workbench_target(context: TargetContext) -> WorkbenchTarget:
+    """Return the target of a context; the registry selects drivers by kind."""
+    target = context.spec.targets[context.target]
+    assert isinstance(target, WorkbenchTarget)  # noqa: S101
+    return target
+
+
 def build_resource_names(context: TargetContext, lineage: str) -> ResourceNames:
     """Return the names of a target's instance and objects; without a bucket the folder is "".
 
     The name is the same for everyone, so that a second instance is noticed. The lineage of the
     state, in a label and in the folder, distinguishes owners.
     """
-    target = context.spec.targets[context.target]
-    assert isinstance(target, WorkbenchTarget)  # noqa: S101
+    target = get_workbench_target(context)
     instance = build_instance_name(target.project, context.stem, context.target)
     bucket = (
         f"{target.bucket.rstrip('/')}/{instance}/{to_label_value(lineage)}/"
@@ -62,8 +68,8 @@ def build_resource_names(context: TargetContext, lineage: str) -> ResourceNames:
 def build_instance_name(project: str, stem: str, target: str) -> str:
     """Return the instance's name: readable, at most 63 characters, unique for its arguments."""
     mark = hashlib.sha256("\0".join((project, stem, target)).encode()).hexdigest()[:8]
-    words = re.sub(r"[^a-z0-9]+", "-", f"provision-{stem}-{target}".lower())
-    return f"{words[: _MOST - len(mark) - 1].strip('-')}-{mark}"
+    readable = re.sub(r"[^a-z0-9]+", "-", f"provision-{stem}-{target}".lower())
+    return f"{readable[: _MOST - len(mark) - 1].strip('-')}-{mark}"
 
 
 def to_label_value(text: str) -> str:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from provision.adapters.google.log_tail import read_run_log
 from provision.adapters.google.report_polling import ReportTimeout, ReportUnavailable
-from provision.effects.google import AwaitReport, DeleteInstance, DeleteObjects, StopInstance
+from provision.effects.google import AwaitReport, StopInstance
 from provision.effects.local import MakeFolder, RemoveTree, WriteFile
-from provision.effects.system import System
+from provision.effects.system import Effect, Reader, System
 from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
-from provision.targets.base import Journal, ProbeEvidence
+from provision.plan import Action, Operation
+from provision.state import State
+from provision.targets.base import AnyDriver, FollowUp, Journal, ProbeEvidence
 from provision.targets.context import TargetContext
+from provision.targets.workbench.cleanup import plan_instance_deletion
 from provision.targets.workbench.notices import add_hint_on_error, running_notice
-from provision.targets.workbench.records import (
-    INSTANCE_PART,
-    build_resource_name,
-    get_run_location,
-    mark_run_ended,
-    unmark_run_ended,
-)
+from provision.targets.workbench.records import InstanceRecord
 from provision.verification import Report
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
@@ -34,31 +29,29 @@ _REPORT_GRACE_S = 4 * 60
 its report then. Our choice."""
 
 
-def await_report(context: TargetContext, journal: Journal) -> ProbeEvidence:
-    """Wait for the report of the recorded run; without one, do what `on_failure` says.
+def await_report(driver: AnyDriver, context: TargetContext, journal: Journal) -> ProbeEvidence:
+    """Wait for the report of the recorded run; without one, apply `on_failure`.
 
-    Whatever else ends the wait (the network, Ctrl-C) proves nothing about the device: it runs on,
-    and the error says so.
+    Whatever else ends the wait (the network, Ctrl-C) proves nothing about the device: it runs on.
     """
-    recorded = journal.state.resource(context.address, INSTANCE_PART)
-    if recorded is None or not recorded.get("zone"):
+    recorded = InstanceRecord.find(journal.state, context.address)
+    if recorded is None or not recorded.zone:
         raise Refused(
             f"nothing is recorded of an instance for {context.address}",
             hint=f"make it with `{context.command('apply')}`",
         )
-    record = unmark_run_ended(recorded)
-    nonce, uri = get_run_location(record)
+    record = recorded.without_ended_run()
     path = context.reports_folder / "report.json"
     system, progress = journal.system, journal.progress
     system.perform(MakeFolder(path.parent, 0o700), progress)
     system.perform(RemoveTree(path), progress)
     verification_s = parse_duration(context.spec.verify.timeout) + _REPORT_GRACE_S
     request = AwaitReport(
-        build_resource_name(record),
-        record["project"],
-        record["zone"],
-        uri,
-        nonce,
+        record.resource_name,
+        record.project,
+        record.zone,
+        record.run_folder,
+        record.nonce,
         path,
         _BOOT_AND_INSTALL_S + verification_s,
         verification_s,
@@ -67,66 +60,79 @@ def await_report(context: TargetContext, journal: Journal) -> ProbeEvidence:
     with add_hint_on_error(lambda: running_notice(context, record)):
         try:
             system.perform(request, progress)
-            report = _read_report(path, nonce, system)
+            report = _read_report(path, record.nonce, system)
         except ReportUnavailable as error:
             missing = error
     if missing is not None:
-        raise _missing_report_error(missing, context, record, journal) from missing
+        raise _missing_report_error(missing, driver, context, record, journal) from missing
     if record != recorded:
-        journal.record(context.address, INSTANCE_PART, record)
-    return ProbeEvidence(report, path, nonce=nonce)
+        journal.record(context.address, record.part, record.to_json())
+    return ProbeEvidence(report, path, nonce=record.nonce)
 
 
-def settle_verdict(context: TargetContext, report: Report, journal: Journal) -> str:
-    """Do what `on_failure` says unless the verdict is good, and return what was done."""
+def plan_after_verdict(
+    context: TargetContext, report: Report, state: State, reader: Reader
+) -> FollowUp:
+    """Return what `on_failure` requests, unless the verdict is good."""
     simulated = report.verdict == "simulated" and context.sandbox_sources is not None
     if simulated or report.verdict == "verified":
-        return ""
-    record = journal.state.resource(context.address, INSTANCE_PART) or {}
-    outcome = apply_on_failure(context, record, journal)
-    if record.get("on_failure", "stop") == "stop":
-        ended = mark_run_ended(record, report.verdict, journal.system.token())
-        journal.record(context.address, INSTANCE_PART, ended)
-    return outcome
+        return FollowUp()
+    record = InstanceRecord.find(state, context.address)
+    if record is None:
+        return FollowUp()
+    after = record.with_ended_run(report.verdict) if record.on_failure == "stop" else record
+    return _plan_on_failure(context, record, after, reader)
 
 
-def apply_on_failure(context: TargetContext, record: Mapping[str, Any], journal: Journal) -> str:
-    """Stop, delete or keep an unverified instance as the spec says, and return what was done."""
-    name, instance = build_resource_name(record), record["instance"]
-    on_failure = str(record.get("on_failure", "stop"))
-    system, progress = journal.system, journal.progress
-    if system.cloud().instance(name) is None:
-        return f"{instance} is gone"
-    if on_failure == "keep":
-        return f"on_failure: keep: {running_notice(context, record)}"
-    if on_failure == "stop":
-        system.perform(StopInstance(name), progress)
+def _plan_on_failure(
+    context: TargetContext, record: InstanceRecord, after: InstanceRecord, reader: Reader
+) -> FollowUp:
+    """Return how an unverified instance is stopped, deleted or kept.
+
+    `after` is the record of one that is not deleted.
+    """
+    name, instance = record.resource_name, record.instance
+    operation, effects = Operation.CHANGE, tuple[Effect, ...]()
+    if reader.cloud().instance(name) is None:
+        note = f"{instance} is gone"
+    elif record.on_failure == "keep":
+        note = f"on_failure: keep: {running_notice(context, record)}"
+    elif record.on_failure == "delete":
+        note = f"{instance} is deleted (on_failure: delete)"
+        operation, effects = Operation.DESTROY, plan_instance_deletion(record)
+    else:
         disks = "" if context.sandbox_sources else "; its disks still cost"
-        return f"{instance} is stopped{disks} (on_failure: stop)"
-    system.perform(DeleteInstance(name, str(record["lineage"])), progress)
-    system.perform(DeleteObjects(str(record["bucket"])), progress)
-    journal.record(context.address, INSTANCE_PART, None)
-    return f"{instance} is deleted (on_failure: delete)"
+        note = f"{instance} is stopped{disks} (on_failure: stop)"
+        effects = (StopInstance(name),)
+    reason = f"on_failure: {record.on_failure}"
+    kept = after.to_json() if operation is Operation.CHANGE else None
+    action = Action(operation, context.address, record.part, record.title, reason, effects, kept)
+    return FollowUp(note, (action,))
 
 
 def _missing_report_error(
-    error: ReportUnavailable, context: TargetContext, record: Mapping[str, Any], journal: Journal
+    error: ReportUnavailable,
+    driver: AnyDriver,
+    context: TargetContext,
+    record: InstanceRecord,
+    journal: Journal,
 ) -> ReportUnavailable:
-    """Fetch the log, do what `on_failure` says, and return the error with both in its hint."""
+    """Fetch the log, apply `on_failure`, and return the error with both in its hint."""
     system = journal.system
     log = context.reports_folder / "log.txt"
-    text = read_run_log(get_run_location(record)[1], system.cloud())
+    text = read_run_log(record.run_folder, system.cloud())
     system.perform(WriteFile(log, text, 0o600) if text else RemoveTree(log), journal.progress)
+    ended = record.with_ended_run(error.why.partition("\n")[0] or error.what)
     try:
-        outcome = apply_on_failure(context, record, journal)
+        follow_up = _plan_on_failure(context, record, ended, system)
+        outcome = follow_up.note
+        for action in follow_up.actions:
+            journal.perform(driver, action, announce=False)
     except ExternalError as failure:
         outcome = f"{failure.what}: {failure.why}\n{running_notice(context, record)}"
-    if journal.state.resource(context.address, INSTANCE_PART) is not None:
-        reason = error.why.partition("\n")[0] or error.what
-        ended = mark_run_ended(record, reason, system.token())
-        journal.record(context.address, INSTANCE_PART, ended)
+        journal.record(context.address, ended.part, ended.to_json())
     hints = [error.hint, outcome]
-    if not (isinstance(error, ReportTimeout) and record.get("on_failure") == "keep"):
+    if not (isinstance(error, ReportTimeout) and record.on_failure == "keep"):
         hints.append(f"try it again, as a new run: {context.command('apply')}")
     if text:
         hints.append(f"the whole log: {log}")

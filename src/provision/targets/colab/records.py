@@ -1,0 +1,49 @@
+"""Records of a Colab target: its notebook, and a session that keeps running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from provision.state import Record
+from provision.targets.colab.file_names import NOTEBOOK_SUFFIX
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookRecord(Record):
+    """A notebook with its cell.
+
+    Attributes:
+        via: How it is run, as the spec declares it.
+        files: The sha256 of each file without what people added, by name.
+        nonce: The nonce that its report answers.
+        payload: The sha256 of the payload.
+    """
+
+    part: ClassVar[str] = "notebook"
+
+    title: str
+    via: str
+    paths: tuple[str, ...]
+    files: Mapping[str, str]
+    nonce: str
+    digest: str
+    lock: str
+    payload: str
+    kind: str = "colab"
+
+    @property
+    def notebook(self) -> str:
+        """The name of the notebook's file; "" if the record names none."""
+        return next((name for name in self.files if name.endswith(NOTEBOOK_SUFFIX)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord(Record):
+    """A machine at Colab: in the journal while it is used, in the state if it is kept."""
+
+    part: ClassVar[str] = "session"
+
+    title: str
+    session: str

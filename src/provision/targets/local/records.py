@@ -1,0 +1,81 @@
+"""Traces of a local target: its paths, the marker of a complete environment, its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from provision.state import Record, to_folder_name
+from provision.targets.context import TargetContext
+
+MARKER_FILE = "provision.json"
+_MARKER_SCHEMA = "provision.environment/1"
+
+
+def environment_path(context: TargetContext) -> Path:
+    """Return the prefix of the environment that is locked."""
+    digest = context.environment.digest.removeprefix("sha256:")[:12]
+    return context.folder / "envs" / f"{to_folder_name(context.address)}-{digest}"
+
+
+def stable_path(context: TargetContext) -> Path:
+    """Return the link that follows the target's environment through upgrades."""
+    return context.folder / "envs" / to_folder_name(context.address)
+
+
+def build_marker(context: TargetContext) -> dict[str, Any]:
+    """Return the content of the marker of a complete environment."""
+    return {
+        "schema": _MARKER_SCHEMA,
+        "spec": context.stem,
+        "target": context.target,
+        "digest": context.environment.digest,
+        "prefix": str(environment_path(context)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRecord(Record):
+    """An environment with its stable path, and earlier ones in which a program runs."""
+
+    part: ClassVar[str] = "environment"
+
+    title: str
+    manager: str
+    paths: tuple[str, ...]
+    digest: str
+    lock: str
+    python: str
+    kind: str = "local"
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        """The current environment and the earlier ones, relative to the state folder."""
+        return (*self.paths[:1], *self.earlier)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord(Record):
+    """A Jupyter kernel: its name, and its folder outside the state folder."""
+
+    part: ClassVar[str] = "kernel"
+
+    title: str
+    name: str
+    outside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CondaLinkRecord(Record):
+    """A name for the user's conda: our link and its end, or the rival that has the name."""
+
+    part: ClassVar[str] = "name"
+
+    title: str
+    name: str
+    program: str = ""
+    link: str = ""
+    end: str = ""
+    rival: str = ""

@@ -1,0 +1,59 @@
+"""Reports of drivers about a target: its condition, and the facts after `apply`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TargetCondition:
+    """Condition of a target for `status`.
+
+    Attributes:
+        condition: One of the words of `status`, such as "current", "half-made" or "outdated".
+        location: A path, or "INSTANCE in ZONE"; "" for nothing.
+        drift: Why the stored verdict does not apply to what was observed; "" when it does.
+    """
+
+    condition: str
+    location: str
+    drift: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSummary:
+    """An instance that a target has: its name and zone."""
+
+    name: str
+    zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookSummary:
+    """A notebook that a target has: its file next to the spec, and its nonce.
+
+    `link` opens it once it is pushed; None if that is unknown.
+    """
+
+    file: str
+    nonce: str
+    link: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSummary:
+    """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
+
+    Attributes:
+        kernel: Name of its Jupyter kernel.
+        activation: The command by which the user's conda activates it.
+        file_comparison: With what this run compared its files.
+        session: A session that keeps running and costs money.
+    """
+
+    kernel: str | None = None
+    activation: str = ""
+    file_comparison: str = ""
+    instance: InstanceSummary | None = None
+    notebook: NotebookSummary | None = None
+    session: str = ""
