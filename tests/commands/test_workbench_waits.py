@@ -15,7 +15,7 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.adapters.google.retry import RetryPolicy
-from provision.cli import error_output
+from provision.cli import console
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
@@ -66,7 +66,7 @@ def applied(bench: Bench, capsys: pytest.CaptureFixture[str], pace: RetryPolicy 
             loaded, ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lines.append
         ).exit_code
     except ProvisionError as error:
-        error_output.print_error(error)
+        console.print_error(error)
         code = error.exit_code
     return Told(code, capsys.readouterr().err, lines)
 

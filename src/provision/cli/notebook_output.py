@@ -12,9 +12,9 @@ from provision.cli.console import print_row, print_text, print_view, supports_co
 from provision.targets.notebooks import notebook_link
 
 if TYPE_CHECKING:
-    from provision.commands.shared.facts_comparison import FactsComparison
     from provision.commands.shared.load import LoadedSpec
     from provision.effects.system import Reader
+    from provision.targets.capabilities import FactsComparison
 
 
 def notebook_name(record: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ class PlanResult:
 
     @property
     def has_changes(self) -> bool:
-        """Whether apply would change anything, the lock included, or would wait for a report."""
+        """True if apply would change anything, the lock included, or would wait for a report."""
         return (
             bool(self.target_plans.plan.changes)
             or self.locked.fresh
@@ -31,8 +31,8 @@ class PlanResult:
 
     @property
     def exit_code(self) -> int:
-        """That of what stopped a target, 0 when nothing did."""
-        return worst_exit_code(self.failed)
+        """The worst exit code of the errors that stopped a target; 0 without one."""
+        return worst_exit_code(error.exit_code for error in self.failed.values())
 
 
 def plan(

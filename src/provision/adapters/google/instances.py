@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, classify_error
+from provision.adapters.google.instance_commands import instance_command
 from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
 from provision.adapters.google.operations import running_operation, wait_for_operation
 from provision.adapters.google.retry import RetryPolicy, poll_until
@@ -181,7 +182,7 @@ class InstanceOperations:
             lambda waited: self.progress(f"still deleting, {waited}"),
         )
         if deleted is None:
-            command = gcloud_command("delete", name)
+            command = instance_command("delete", name)
             raise CloudError(
                 CloudFailure(
                     FailureScope.FATAL,
@@ -216,12 +217,6 @@ def find_instance(notebooks: NotebooksApi, name: str) -> RestResource | None:
             return None
         raise
     return next((instance for instance in listed if instance.get("name") == name), None)
-
-
-def gcloud_command(verb: str, name: str) -> str:
-    """Return the gcloud command that performs `verb` on an instance."""
-    _, project, _, zone, _, instance = name.split("/")
-    return f"gcloud workbench instances {verb} {instance} --project={project} --location={zone}"
 
 
 def _short_name(name: str) -> str:
@@ -273,10 +268,8 @@ def _stuck_failure(name: str, state: str, console: str, policy: RetryPolicy) -> 
 
 
 def _inspect_hint(name: str) -> str:
-    _, project, _, zone, _, instance = name.split("/")
     return (
-        f"read its console: gcloud compute instances get-serial-port-output {instance} "
-        f"--project={project} --zone={zone}\n"
-        f"collect its logs: {gcloud_command('diagnose', name)} --gcs-path=gs://BUCKET\n"
-        f"delete it: {gcloud_command('delete', name)}"
+        f"read its console: {instance_command('read-console', name)}\n"
+        f"collect its logs: {instance_command('diagnose', name)}\n"
+        f"delete it: {instance_command('delete', name)}"
     )

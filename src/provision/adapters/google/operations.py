@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, classify_error
+from provision.adapters.google.instance_commands import InstanceCommand, render_command
 from provision.adapters.google.notebooks import NotebooksApi, RestResource
 from provision.adapters.google.rest import project_from_name
 from provision.adapters.google.retry import RetryPolicy, poll_until
@@ -83,10 +84,11 @@ def _timeout_failure(operation: RestResource, policy: RetryPolicy) -> CloudFailu
     name = operation["name"]
     what = f"{_verb(operation)} is not done after {policy.operation_s / 60:.0f} minutes"
     instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
-    command = f"describe {instance}" if instance else "list"
+    command = InstanceCommand(
+        "describe" if instance else "list", project_from_name(name), name.split("/")[3], instance
+    )
     hint = (
         "it goes on at Google Cloud: run the same command again to wait for it\n"
-        f"see it: gcloud workbench instances {command} "
-        f"--project={project_from_name(name)} --location={name.split('/')[3]}"
+        f"see it: {render_command(command)}"
     )
     return CloudFailure(FailureScope.FATAL, "slow", what, f"operation {name}", hint)
