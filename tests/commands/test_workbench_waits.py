@@ -356,7 +356,8 @@ def test_credentials_that_are_over(bench: Bench) -> None:
         (bench.folder / "subject").write_text("canary-canary-canary")
         key = {
             "type": "external_account",
-            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p",  # noqa: E501
+            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p"
+            "/providers/p",
             "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
             "token_url": f"http://127.0.0.1:{server.server_address[1]}/token",
             "credential_source": {"file": str(bench.folder / "subject")},

@@ -80,7 +80,7 @@ class ErrorOutput:
 def main(arguments: list[str] | None = None, registry: Registry | None = None) -> int:
     """Run the command line and return the exit code.
 
-    With `registry`, the commands of this process know its kinds of target instead of our own.
+    With `registry`, the commands of this process use its kinds of target, not the built-in ones.
     """
     # A command is short, and collecting garbage during the imports takes a tenth of its time.
     gc.disable()

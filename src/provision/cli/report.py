@@ -72,7 +72,7 @@ def show(
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.report_output import print_report
-    from provision.cli.stored_reports import read_stored_reports, single_report
+    from provision.commands.shared.stored_reports import read_stored_reports, single_report
     from provision.verification.report import find_tampering
 
     system = RealSystem()

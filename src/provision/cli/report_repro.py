@@ -63,9 +63,9 @@ def _build_program(
     path: Path, check: str, targets: tuple[str, ...], spec: Path | None, system: RealSystem
 ) -> str:
     """Return the program for a check of the report.json or of the spec at `path`."""
-    from provision.cli.stored_reports import read_stored_reports, single_report
     from provision.commands.repro import build_check_program, build_stored_check_program
     from provision.commands.shared.load import load_spec
+    from provision.commands.shared.stored_reports import read_stored_reports, single_report
     from provision.commands.shared.target_plans import select_target
     from provision.errors import UsageError
 

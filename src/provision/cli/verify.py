@@ -67,7 +67,7 @@ def verify(
         dropped = import_dropped_reports(loaded, system, lock_timeout=lock_timeout).imported
         imported = {stored.context.target: stored for stored in dropped}
         results = [
-            VerificationResult(stored.report, stored.json_path, stored.html_path, stored.state)
+            VerificationResult(stored.report, stored.json_path, stored.html_path)
             for stored in (imported[name] for name in names if name in imported)
         ]
         remaining = tuple(name for name in names if name not in imported)

@@ -159,7 +159,7 @@ def apply(
             write_lock(locked, system, progress)
         executor = Executor(store, ledger, system, progress, loaded.spec.registry)
         recover_interrupted(executor, {context.address for context in plans.contexts.values()})
-        with note_on_interrupt(lambda: leftover_notice(plans.contexts.values(), store)):
+        with note_on_interrupt(lambda: leftover_notice(plans.contexts.values(), executor.ledger)):
             failed = _perform_actions(plans, names, ledger, executor)
             results = _verify_targets(plans, names, options, executor, failed)
     return ApplyResult(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_lock
 from provision.commands.shared.multi_target import (
@@ -40,10 +40,8 @@ def attach(
     """
     hint = f"make the instance with `{loaded.command('apply')}`"
     lock = require_lock(loaded, system, hint=hint)
-    store = LocalStore(loaded.folder, system)
     results = []
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         attachable = _recorded_targets(loaded, executor.state)
         contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
         for name, context in contexts.items():
@@ -52,7 +50,7 @@ def attach(
                     f"no instance is recorded for {context.address}",
                     hint=f"make it with `{context.command('apply')}`",
                 )
-        with note_on_interrupt(lambda: leftover_notice(contexts.values(), store)):
+        with note_on_interrupt(lambda: leftover_notice(contexts.values(), executor.ledger)):
             for name, context in contexts.items():
                 with collect_errors(name, names, failed, progress):
                     driver = get_driver(context)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.lock_file import read_lock_file
+from provision.commands.shared.stored_reports import missing_report
 from provision.effects.system import ProgressCallback, Reader
-from provision.errors import Refused, UsageError
+from provision.errors import UsageError
 from provision.verification import Report
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.derived import NO_LOCKED_PACKAGES, read_locked_packages
@@ -73,9 +74,5 @@ def _read_side(side: str, loaded: LoadedSpec | None, reader: Reader) -> Report:
         )
     path = loaded.report_folder(side) / "report.json"
     if not reader.exists(path):
-        raise Refused(
-            f"there is no report of target {side}",
-            why=f"looked for {path}",
-            hint=f"make one with `{loaded.command('apply', side)}`",
-        )
+        raise missing_report(side, loaded, reader)
     return read_report_file(path, reader)

@@ -19,7 +19,7 @@ from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable
 from provision.lock import Lock, LockedPackage, compute_text_digest, dumps, with_digest
 from provision.lock.inputs import list_changed_inputs
-from provision.lock.integrity import Flaw, find_contradictions
+from provision.lock.integrity import find_contradictions
 from provision.lock.resolve import resolve_spec
 from provision.lock.salvage import (
     RepairSummary,
@@ -84,17 +84,12 @@ def check_lock(loaded: LoadedSpec, reader: Reader) -> tuple[str, ...]:
         LockError: there is no lock, or one that `provision lock` could not have written for the
             spec.
     """
-    lock = read_lock_file(loaded.lock_path, reader)
+    _refuse_unlockable(loaded)
+    lock, changes = _read_checked_lock(loaded, reader)
     if lock is None:
         raise LockError(
-            f"there is no {loaded.lock_path}",
-            hint=f"make it with `{loaded.command('lock')}`",
+            f"there is no {loaded.lock_path}", hint=f"make it with `{loaded.command('lock')}`"
         )
-    _refuse_unlockable(loaded)
-    changes = list_changed_inputs(loaded.spec, lock)
-    flaws = _find_flaws(loaded, lock, changes)
-    if flaws:
-        raise flawed_lock_error(loaded, flaws, reader)
     return changes
 
 
@@ -166,13 +161,7 @@ class _ExistingLock(NamedTuple):
 
 def _read_existing(loaded: LoadedSpec, reader: Reader, *, repair: bool) -> _ExistingLock:
     try:
-        lock = read_lock_file(loaded.lock_path, reader)
-        if lock is None:
-            return _ExistingLock(None, ())
-        changes = list_changed_inputs(loaded.spec, lock)
-        flaws = _find_flaws(loaded, lock, changes)
-        if flaws:
-            raise flawed_lock_error(loaded, flaws, reader)
+        return _ExistingLock(*_read_checked_lock(loaded, reader))
     except LockError as error:
         salvaged = None
         if repair:
@@ -180,14 +169,25 @@ def _read_existing(loaded: LoadedSpec, reader: Reader, *, repair: bool) -> _Exis
         if salvaged is None:
             raise
         return _ExistingLock(salvaged.keep, (error.what,), salvaged)
-    return _ExistingLock(lock, changes)
 
 
-def _find_flaws(loaded: LoadedSpec, lock: Lock, changes: tuple[str, ...]) -> tuple[Flaw, ...]:
-    """Return the flaws of a lock; a stale one is not compared with a spec it was not made for."""
-    if changes:
-        return find_contradictions(lock)
-    return find_disagreements(lock, loaded.spec, loaded.facts)
+def _read_checked_lock(loaded: LoadedSpec, reader: Reader) -> tuple[Lock | None, tuple[str, ...]]:
+    """Return the lock on disk, and the changes of the spec since it was made.
+
+    Raises:
+        LockError: it is damaged or contradicts itself, or it is current and disagrees with the
+            spec.
+    """
+    lock = read_lock_file(loaded.lock_path, reader)
+    if lock is None:
+        return None, ()
+    if changes := list_changed_inputs(loaded.spec, lock):
+        flaws = find_contradictions(lock)
+    else:
+        flaws = find_disagreements(lock, loaded.spec, loaded.facts)
+    if flaws:
+        raise flawed_lock_error(loaded, flaws, reader)
+    return lock, changes
 
 
 def write_lock(locked: LockResult, system: System, progress: ProgressCallback) -> None:

@@ -49,7 +49,7 @@ def _load_if_text_unchanged(path: Path, reader: Reader) -> LoadedSpec | None:
         return None
     spec, problems = source.validate_source(first)
     if spec is None or any(
-        found.severity is Severity.ERROR for found in (*first.diagnostics, *problems)
+        finding.severity is Severity.ERROR for finding in (*first.diagnostics, *problems)
     ):
         return None
     return LoadedSpec(path, first, spec, load_facts(), ())

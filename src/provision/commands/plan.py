@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.load import LoadedSpec
@@ -18,7 +18,7 @@ class PlanResult:
 
     target_plans: TargetPlans
     locked: LockResult
-    failed: ErrorsByTarget = field(default_factory=dict)
+    failed: ErrorsByTarget
 
     @property
     def has_changes(self) -> bool:
@@ -53,17 +53,13 @@ def plan(
     locked = ensure_lock(loaded, system, progress, frozen=frozen)
     ledger = LocalStore(loaded.folder, system).load_ledger()
     failed: ErrorsByTarget = dict(loaded.target_errors)
-    left = tuple(name for name in names if name not in failed)
-    return PlanResult(
-        plan_targets(
-            loaded,
-            locked.lock,
-            left,
-            ledger,
-            system,
-            adopt=adopt,
-            failed=failed if len(names) > 1 else None,
-        ),
-        locked,
-        failed,
+    plans = plan_targets(
+        loaded,
+        locked.lock,
+        tuple(name for name in names if name not in failed),
+        ledger,
+        system,
+        adopt=adopt,
+        failed=failed if len(names) > 1 else None,
     )
+    return PlanResult(plans, locked, failed)

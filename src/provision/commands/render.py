@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.commands.lock import ensure_lock
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import (
     get_driver_and_context,
@@ -20,7 +20,6 @@ from provision.errors import UsageError
 from provision.lock import Lock
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state
-from provision.state_store import LocalStore
 from provision.targets import AnyDriver, TargetContext, find_driver
 from provision.targets.capabilities import Rendered, Rendering
 
@@ -91,11 +90,9 @@ def render(
         for target in () if options.check else rendered:
             _write_files(target.rendering.action, options.out, system, progress)
         return tuple(rendered)
-    store = LocalStore(loaded.folder, system)
-    with store.exclusive(options.lock_wait_s, progress):
-        ledger = store.load_ledger()
+    with open_executor(loaded, system, progress, lock_wait_s=options.lock_wait_s) as executor:
+        ledger = executor.ledger
         rendered = [_render(loaded, lock, name, options, ledger, system) for name in targets]
-        executor = Executor(store, ledger, system, progress, loaded.spec.registry)
         for target in rendered:
             if target.rendering.is_recorded:
                 executor.perform(target.driver, target.rendering.action, announce=False)

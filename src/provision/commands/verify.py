@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.agent.probe.checks import CHECKS
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_current_lock
 from provision.commands.shared.multi_target import (
@@ -17,7 +17,6 @@ from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
 from provision.spelling import nearest_words
-from provision.state_store import LocalStore
 from provision.targets.base import ProbeEvidence, VerifyOptions
 
 
@@ -42,15 +41,13 @@ def verify(
     _refuse_unknown_checks(only)
     hint = f"make the environment with `{loaded.command('apply')}`"
     lock = require_current_lock(loaded, system, product="environment", hint=hint)
-    store = LocalStore(loaded.folder, system)
     results: list[VerificationResult] = []
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         for intent in executor.ledger.intents:
             executor.driver_of(intent).release_interrupted(intent, executor)
         targets = {name: get_driver_and_context(loaded, lock, name, system) for name in names}
         contexts = [context for _, context in targets.values()]
-        with note_on_interrupt(lambda: leftover_notice(contexts, store)):
+        with note_on_interrupt(lambda: leftover_notice(contexts, executor.ledger)):
             for name, (driver, context) in targets.items():
                 with collect_errors(name, names, failed, progress):
                     driver.require_verifiable(context, executor.ledger, system, only)

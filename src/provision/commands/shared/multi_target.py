@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from provision.effects.system import ProgressCallback
 from provision.errors import ProvisionError, StateError
-from provision.state_store import LocalStore
+from provision.state import Ledger
 from provision.targets import TargetContext, get_driver
 
 ErrorsByTarget = dict[str, ProvisionError]
@@ -63,8 +63,7 @@ def note_on_interrupt(note: Callable[[], str]) -> Iterator[None]:
         raise
 
 
-def leftover_notice(contexts: Iterable[TargetContext], store: LocalStore) -> str:
+def leftover_notice(contexts: Iterable[TargetContext], ledger: Ledger) -> str:
     """Return the notices about what keeps running and costs money; "" for none."""
-    ledger = store.load_ledger()
     notices = (get_driver(context).running_notice(context, ledger) for context in contexts)
     return "\n".join(filter(None, notices))

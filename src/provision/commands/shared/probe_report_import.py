@@ -11,6 +11,8 @@ from provision.commands.shared.report_import import (
     accepts_reports,
     check_probe_version,
     check_report_time,
+    describe_differences,
+    refuse_contradictions,
 )
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
@@ -67,8 +69,7 @@ def import_probe_report(
     if context is None:
         _refuse_stray(report, name, loaded, target)
         return None
-    if wrong := _list_contradictions(report, context):
-        raise Refused(f"{name} does not follow from itself", why="; ".join(wrong[:5]), hint=_AGAIN)
+    refuse_contradictions(name, _list_contradictions(report, context), _AGAIN)
     check_probe_version(report, name, context)
     check_report_time(report, name, {}, system)
     path = probe_report_path(loaded, context.target)
@@ -126,18 +127,13 @@ def _list_contradictions(report: Report, context: TargetContext) -> list[str]:
     """Return the fields that are not those of the context, and what does not follow from itself."""
     expectations, document = build_probe_expectations(context), report.document
     spec, lock, target = (expectations[key] for key in ("spec", "lock", "target"))
-    fields = [
-        ("spec name", document["spec"].get("name"), spec["name"]),
-        ("spec digest", document["spec"].get("digest"), spec["digest"]),
-        ("lock digest", document["lock"].get("digest"), lock["digest"]),
+    differences = describe_differences(
+        ("spec name", document["spec"]["name"], spec["name"]),
+        ("spec digest", document["spec"]["digest"], spec["digest"]),
+        ("lock digest", document["lock"]["digest"], lock["digest"]),
         ("lock environment_digest", report.environment_digest, lock["environment_digest"]),
         ("target", report.subject.target, target["name"]),
         ("kind", report.subject.kind, target["kind"]),
         ("machine", "simulated" if report.subject.simulated else "real", "real"),
-    ]
-    differing = [
-        f"its {field} is {escape_line(str(reported)[:80])}, ours is {expected}"
-        for field, reported, expected in fields
-        if reported != expected
-    ]
-    return [*differing, *find_contradictions(document, expectations)]
+    )
+    return [*differences.values(), *find_contradictions(document, expectations)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import Executor, open_executor
 from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.load import LoadedSpec, load_spec, state_folder
 from provision.commands.shared.lock_file import require_current_lock
@@ -47,7 +47,6 @@ class ImportedReport:
     report: Report
     json_path: Path
     html_path: Path
-    state: State
     fresh: bool
     facts_comparison: FactsComparison
 
@@ -71,24 +70,23 @@ def import_report(
         LockError: there is no lock that matches.
     """
     report = read_untrusted_report(content, name)
-    loaded = load_spec(spec or find_spec_for_report(report, Path(), name, system), system)
-    store = LocalStore(loaded.folder, system)
-    chosen = find_target_of_report(report, loaded, target, store.load_ledger().state, name)
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    loaded = load_spec(spec or _find_spec(report, name, system), system)
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    chosen = _find_target(report, loaded, target, state, name)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         return import_report_for_target(report, name, loaded, chosen, executor)
 
 
-def find_spec_for_report(report: Report, folder: Path, name: str, reader: System) -> Path:
-    """Return the spec in a folder whose notebook can have requested a report."""
-    state = LocalStore(state_folder(folder / "any.yaml"), reader).load_ledger().state
+def _find_spec(report: Report, name: str, reader: System) -> Path:
+    """Return the spec in the working folder whose notebook can have requested a report."""
+    state = LocalStore(state_folder(Path("any.yaml")), reader).load_ledger().state
     subject, requests = report.subject, _list_requests(state)
     stems = {address.rpartition("/")[0] for address in _likely_addresses(report, requests)}
     what, known = f"nothing here waits for {name}", "no notebook was made of a spec in this folder"
     if len(stems) == 1:
         (stem,) = stems
         for suffix in (".yaml", ".yml"):
-            if reader.exists(path := folder / f"{stem}{suffix}"):
+            if reader.exists(path := Path(f"{stem}{suffix}")):
                 return path
         what, known = f"the spec {stem}.yaml is gone", "its notebook was made here"
     elif stems:
@@ -133,13 +131,9 @@ def import_report_for_target(
     _refuse_other_target(report, name, context, request, driver)
     _refuse_outdated(loaded, context, request, driver, name)
     check_probe_version(report, name, context)
-    if wrong := find_contradictions(report.document, driver.report_expectations(context)):
-        more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-        raise Refused(
-            f"{name} does not follow from itself",
-            why="; ".join(wrong[:5]) + more,
-            hint="run the notebook again, and add the report that it offers, as it is",
-        )
+    contradictions = find_contradictions(report.document, driver.report_expectations(context))
+    hint = "run the notebook again, and add the report that it offers, as it is"
+    refuse_contradictions(name, contradictions, hint)
     content = serialize_report(report)
     sha256 = hashlib.sha256(content).hexdigest()
     stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
@@ -157,10 +151,10 @@ def import_report_for_target(
         page = store_report(evidence, context, executor)
     else:
         page = context.folder / str(stored["html"])
-    return ImportedReport(loaded, context, report, path, page, executor.state, fresh, comparison)
+    return ImportedReport(loaded, context, report, path, page, fresh, comparison)
 
 
-def find_target_of_report(
+def _find_target(
     report: Report, loaded: LoadedSpec, target: str | None, state: State, name: str
 ) -> str:
     """Return the named target, else the one whose request it answers, else the only candidate."""
@@ -246,11 +240,17 @@ def _refuse_other_target(
     request: ReportRequest,
     driver: AcceptsReports,
 ) -> None:
-    differing = {
-        field: f"its {field} is {_shorten(reported)}, ours is {_shorten(expected)}"
-        for field, reported, expected in _compare_subject(report.document, context, request, driver)
-        if reported != expected
-    }
+    document, subject = report.document, report.subject
+    spec_digest = str(driver.report_expectations(context)["spec"]["digest"])
+    differing = describe_differences(
+        ("spec", document["spec"]["name"], context.spec.name),
+        ("target", subject.target, context.target),
+        ("kind", subject.kind, context.spec.targets[context.target].kind),
+        ("nonce", subject.nonce, request.nonce),
+        ("lock digest", document["lock"]["digest"], request.lock_digest),
+        ("environment digest", report.environment_digest, request.environment_digest),
+        ("spec digest", document["spec"]["digest"], spec_digest),
+    )
     if not differing:
         return
     why = "; ".join(differing.values())
@@ -265,22 +265,13 @@ def _refuse_other_target(
     raise Refused(f"{name} is not of {context.address}", why=why, hint=hint)
 
 
-def _compare_subject(
-    document: Mapping[str, Any],
-    context: TargetContext,
-    request: ReportRequest,
-    driver: AcceptsReports,
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields that identify a report's target: name, reported value, expected value."""
-    spec, subject, lock = document["spec"], document["subject"], document["lock"]
-    spec_digest = str(driver.report_expectations(context)["spec"]["digest"])
-    yield "spec", spec["name"], context.spec.name
-    yield "target", subject["target"], context.target
-    yield "kind", subject["kind"], context.spec.targets[context.target].kind
-    yield "nonce", subject["nonce"], request.nonce
-    yield "lock digest", lock["digest"], request.lock_digest
-    yield "environment digest", lock["environment_digest"], request.environment_digest
-    yield "spec digest", spec["digest"], spec_digest
+def describe_differences(*fields: tuple[str, str, str]) -> dict[str, str]:
+    """Return descriptions, by name, of the fields whose reported value is not the expected one."""
+    return {
+        field: f"its {field} is {_shorten(reported)}, ours is {_shorten(expected)}"
+        for field, reported, expected in fields
+        if reported != expected
+    }
 
 
 def _refuse_outdated(
@@ -303,6 +294,14 @@ def _refuse_outdated(
         hint=f"run `{loaded.command('apply', context.target)}`, run the notebook again, and add "
         "the report that it offers then",
     )
+
+
+def refuse_contradictions(name: str, contradictions: Sequence[str], hint: str) -> None:
+    """Raise Refused for a report with parts that contradict each other."""
+    if contradictions:
+        more = f"; and {len(contradictions) - 5} more" if len(contradictions) > 5 else ""
+        why = "; ".join(contradictions[:5]) + more
+        raise Refused(f"{name} does not follow from itself", why=why, hint=hint)
 
 
 def check_probe_version(report: Report, name: str, context: TargetContext) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import Executor, open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.local import MakeFolder, MoveFile, RemoveTree, WriteFile
 from provision.effects.system import ProgressCallback, System
@@ -46,13 +46,12 @@ def process_inbox(
     A file that is rejected is moved to the folder `refused` next to it, with the reason in a .txt:
     so it is reported once, and not lost. Without new files nothing is locked or loaded.
     """
-    store = LocalStore(loaded.folder, system)
-    if not any(_find_new_reports(loaded, store.load_ledger().state, system)):
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    if not any(_find_new_reports(loaded, state, system)):
         return InboxResult()
     imported: list[ImportedReport] = []
     rejected: list[tuple[Path, ProvisionError]] = []
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         for target, path in tuple(_find_new_reports(loaded, executor.state, system)):
             try:
                 imported.append(_import_report(target, path, loaded, executor))

@@ -8,7 +8,6 @@ from typing import Any
 
 from provision.commands.shared.executor import Executor
 from provision.effects.local import WriteFile
-from provision.state import State
 from provision.targets import AnyDriver, TargetContext, get_driver
 from provision.targets.base import VERIFICATION_PART, Journal, ProbeEvidence
 from provision.verification import Report, probe_digest
@@ -17,7 +16,7 @@ from provision.views.report import html
 
 @dataclass(frozen=True, slots=True)
 class VerificationResult:
-    """A stored report with its files, and the state that records it.
+    """A stored report with its files.
 
     Attributes:
         partial: It covers single checks and is not a verdict.
@@ -28,7 +27,6 @@ class VerificationResult:
     report: Report
     json_path: Path
     html_path: Path
-    state: State
     partial: bool = False
     sandbox: bool = False
     on_failure_note: str = ""
@@ -58,7 +56,6 @@ def store_evidence(
         evidence.report,
         evidence.path,
         page,
-        executor.state,
         partial=evidence.partial,
         sandbox=context.sandbox_sources is not None,
         on_failure_note=note,

@@ -45,7 +45,7 @@ def read_stored_reports(
     stored = [path for path in paths.values() if reader.exists(path)]
     if len(stored) < (len(paths) if targets else 1):
         name = next(name for name, path in paths.items() if path not in stored)
-        raise _missing_report(name, loaded, reader)
+        raise missing_report(name, loaded, reader)
     return tuple(StoredReport(read_report_file(path, reader), path) for path in stored)
 
 
@@ -64,7 +64,8 @@ def single_report(reports: tuple[StoredReport, ...], document: str) -> StoredRep
     return reports[0]
 
 
-def _missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
+def missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
+    """Return the error for a target without a stored report."""
     path = loaded.report_folder(target) / "report.json"
     hint = f"make one with `{loaded.command('apply')}`"
     simulated = Path(loaded.sandbox_folder, "state", path.relative_to(loaded.folder))
