@@ -6,6 +6,8 @@ import re
 import shlex
 import subprocess
 from collections import Counter
+from contextlib import chdir
+from pathlib import Path
 
 import click
 import pytest
@@ -61,13 +63,15 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_example_is_a_command_line_that_is_understood(name: str) -> None:
+def test_every_example_is_a_command_line_that_is_understood(name: str, tmp_path: Path) -> None:
     examples = help_of(name).partition("Examples:\n")[2]
     lines = re.findall(r"provision ([^&|>#)\n]+)", examples)
     assert lines
-    for line in lines:
-        verb, *arguments = shlex.split(line)
-        app.commands[verb].make_context(verb, arguments)
+    (tmp_path / "provision.yaml").touch()
+    with chdir(tmp_path):
+        for line in lines:
+            verb, *arguments = shlex.split(line)
+            app.commands[verb].make_context(verb, arguments)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -117,8 +121,8 @@ def test_what_is_mistyped_is_exit_2_with_the_nearest_word(
 @pytest.mark.parametrize(
     ("arguments", "understood"),
     [
-        ("-- echo a -- b", (None, None, ("echo", "a", "--", "b"))),
-        ("-- env -- echo hi", (None, None, ("env", "--", "echo", "hi"))),
+        ("-- echo a -- b", ("provision.yaml", None, ("echo", "a", "--", "b"))),
+        ("-- env -- echo hi", ("provision.yaml", None, ("env", "--", "echo", "hi"))),
         (
             "a.yaml -- pytest --target x --help",
             ("a.yaml", None, ("pytest", "--target", "x", "--help")),
@@ -129,11 +133,12 @@ def test_what_is_mistyped_is_exit_2_with_the_nearest_word(
     ],
 )
 def test_what_stands_after_the_first_two_dashes_is_the_programs(
-    arguments: str, understood: tuple[str | None, str | None, tuple[str, ...]]
+    arguments: str, understood: tuple[str, str | None, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    context = app.commands["run"].make_context("run", arguments.split())
-    spec = context.params["spec"]
-    assert (str(spec) if spec else None, context.params["target"], context.obj) == understood
+    (tmp_path / "provision.yaml").touch()
+    with chdir(tmp_path):
+        context = app.commands["run"].make_context("run", arguments.split())
+    assert (str(context.params["spec"]), context.params["target"], context.obj) == understood
 
 
 def test_help_of_run_is_ours_before_the_dashes_only() -> None:

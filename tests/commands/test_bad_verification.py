@@ -359,11 +359,13 @@ def test_provision_works_with_a_home_that_takes_no_files(made: Bench) -> None:
 
 WITHOUT_SHM = """
 mkdir -p {dev} && mount -t tmpfs none {dev}
-for name in null zero random urandom; do touch {dev}/$name; mount --bind /dev/$name {dev}/$name; done
+for name in null zero random urandom
+do touch {dev}/$name; mount --bind /dev/$name {dev}/$name
+done
 mount --rbind {dev} /dev
 test ! -e /dev/shm
 exec "$@"
-"""  # noqa: E501
+"""
 
 
 def test_a_machine_without_shared_memory(environment: Environment, tmp_path: Path) -> None:

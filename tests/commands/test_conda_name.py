@@ -133,9 +133,8 @@ def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_p
     assert (found / "conda-meta/ffmpeg-6.1.2-h0_gpl.json").exists()
     forgotten(bench)
     bench.spec(small_spec("gamma", extra=CONDA.replace("here:", "there:")))
-    applied(
-        bench
-    )  # another target gets another name, and what the killed run of the first one made is not forgotten  # noqa: E501
+    # Another target gets another name, and what the killed run of the first made is not forgotten.
+    applied(bench)
     assert [
         found_by_name(name, envs(bench)) is not None for name in ("spec.here", "spec.there")
     ] == [True, True]

@@ -163,9 +163,7 @@ def test_without_a_lock_only_what_reports_tell_is_compared() -> None:
     }
 
 
-def test_what_was_found_otherwise_than_locked_counts_and_a_requirer_that_is_the_same_explains_nothing() -> (  # noqa: E501
-    None
-):
+def test_a_version_other_than_locked_counts_and_an_equal_requirer_explains_nothing() -> None:
     wrong = [{"name": "mpmath", "expected": "1.3", "observed": "1.4"}]
     result = found(KNOWN, differences=wrong)
     assert {one.key for one in result.differences} == {"package.torch", "package.mpmath"}, (

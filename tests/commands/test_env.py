@@ -160,9 +160,11 @@ class Part:
     def __init__(self, **named): self.__dict__.update(named)
 
 cpu = Part(get_cpu_capability=lambda: "AVX2")
-backends = Part(cpu=cpu, cudnn=Part(is_available=lambda: True, version=lambda: 91002), mps=Part(is_available=lambda: False))
+cudnn = Part(is_available=lambda: True, version=lambda: 91002)
+backends = Part(cpu=cpu, cudnn=cudnn, mps=Part(is_available=lambda: False))
 cuda = Part(
-    is_available=lambda: {there}, device_count=lambda: {there} * 2, get_device_name=lambda index: {name},
+    is_available=lambda: {there}, device_count=lambda: {there} * 2,
+    get_device_name=lambda index: {name},
     get_device_capability=lambda index: (8, 9), get_arch_list=lambda: ["sm_89"],
     get_device_properties=lambda index: Part(name={name}), init=lambda: None,
 )
@@ -170,7 +172,7 @@ __config__ = Part(show=lambda: "")
 __version__, version, get_num_threads = "9.9+cu128", Part(cuda="12.8", git_version="0"), lambda: 2
 set_num_threads = lambda number: None
 _C = Part(_cuda_getArchFlags=lambda: "sm_89")
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.long(after=2)

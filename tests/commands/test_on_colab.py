@@ -12,8 +12,8 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.commands.shared.executor import Executor
+from provision.commands.shared.report_store import store_evidence
 from provision.commands.shared.target_plans import runs_in_browser
-from provision.commands.verify import store_evidence
 from provision.effects.colab import RunOnColab, StopColabSession
 from provision.effects.system import Effect, ProgressCallback
 from provision.errors import ExternalError, Refused

@@ -86,7 +86,7 @@ def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> 
 @pytest.mark.long
 def test_a_newer_driver_moved_and_no_rule_minds(home: Home) -> None:
     one = received(home, driver__version="590.10", driver__major="590")
-    assert one.exit_code == 0
+    assert one.report.exit_code == 0
     assert lines(one) == ["the NVIDIA driver is 590.10, the catalogue lists 580.82.07"]
     assert one.facts_comparison.findings == ()
 
@@ -96,7 +96,7 @@ def test_another_python_is_told_and_judged(home: Home) -> None:
     one = received(
         home, python__version="3.13.15", python__minor="3.13", os__version="24", host__glibc="2.39"
     )
-    assert one.exit_code == 1
+    assert one.report.exit_code == 1
     assert lines(one) == [
         "Python is 3.13.15, the catalogue lists 3.12.13",
         "the system is Ubuntu 24.04, the catalogue lists Ubuntu 22.04",
@@ -119,7 +119,7 @@ def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Hom
         "memory__total_bytes": 22693 * 2**20,
     }
     one = received(home, **card, nvml__pci=["10de:27b8"], host__ram_bytes=53 * 2**30)
-    assert one.exit_code == 1
+    assert one.report.exit_code == 1
     assert lines(one) == [
         "the GPU is NVIDIA L4, the catalogue lists Tesla T4",
         "its compute capability is 8.9, the catalogue lists 7.5",
@@ -136,7 +136,7 @@ def test_another_torch_than_listed_is_told_where_the_lock_keeps_it(home: Home) -
         torch__version="2.12.0+cu128",
         _packages__installed={"torch": "2.12.0+cu128"},
     )
-    assert one.exit_code == 1
+    assert one.report.exit_code == 1
     assert "torch is 2.12.0, the catalogue lists 2.11.0" in lines(one)
 
 

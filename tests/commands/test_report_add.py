@@ -66,7 +66,7 @@ def test_the_same_report_twice_changes_nothing(home: Home, genuine: bytes) -> No
     assert home.receive(genuine).fresh
     before = home.snapshot()
     again = home.receive(json.dumps(json.loads(genuine), indent=2).encode())
-    assert (again.fresh, again.exit_code) == (False, 0)
+    assert (again.fresh, again.report.exit_code) == (False, 0)
     assert home.snapshot() == before
     (home.reports / "report.json").write_bytes(b"damaged")
     assert home.receive(genuine).fresh
@@ -98,7 +98,7 @@ def test_a_failed_report_is_filed_and_ends_with_1(home: Home, tmp_path: Path) ->
     home.bench.spec(home.path.read_text() + "paths: {data: /content/nowhere}\n")
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 3
     received = home.receive(probed(home, tmp_path / "probe"))
-    assert (received.report.verdict, received.exit_code) == ("failed", 1)
+    assert (received.report.verdict, received.report.exit_code) == ("failed", 1)
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 1
 
 
@@ -159,7 +159,7 @@ def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(
     (others / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     content = probed(home, tmp_path / "probe")
     assert json.loads(content)["readings"]["context"]["packages.unlocked"] == ["other 1.0"]
-    assert home.receive(content).exit_code == 0
+    assert home.receive(content).report.exit_code == 0
     assert (
         "P03 says pass"
         in refused(home, changed(content, of_reading("packages.elsewhere", ["alpha"]))).why
@@ -192,7 +192,7 @@ def test_what_is_simulated_is_never_verified(home: Home, genuine: bytes, tmp_pat
         "is everything" in refused(home, changed(genuine, lie)).why
     )
     received = home.receive(probed(home, tmp_path / "probe", simulated=["a machine"]))
-    assert (received.report.verdict, received.exit_code) == ("simulated", 3)
+    assert (received.report.verdict, received.report.exit_code) == ("simulated", 3)
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 3
 
 
@@ -237,7 +237,7 @@ def test_an_older_report_does_not_replace_a_newer_one(home: Home, genuine: bytes
             value=json.loads(genuine)["subject"]["created_utc"][:-2] + "9Z",
         ),
     )
-    assert home.receive(newer).exit_code == 0
+    assert home.receive(newer).report.exit_code == 0
 
 
 def test_the_spec_is_found_by_the_nonce_or_asked_for(

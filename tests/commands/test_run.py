@@ -162,7 +162,7 @@ def test_why_a_run_was_not_recorded(
         def is_writable(self, path: Path) -> bool:
             return writable
 
-    print_run_summary(tmp_path / "runs/none.json", Path("spec.yaml"), "here", Place())
+    print_run_summary(tmp_path / "runs/none.json", "provision report run spec.yaml", Place())
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("provision: this run was not recorded (")
     assert says in line

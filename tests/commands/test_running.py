@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from provision.commands.shared.notices import note_on_interrupt
+from provision.commands.shared.multi_target import note_on_interrupt
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.plan import Intent

@@ -34,8 +34,8 @@ TRACES = {
         if path.stem not in ("process-killed", "no-kernel-image")
     },
     "array-api": f"Traceback (most recent call last):\n{NUMPY}",
-    "cuda-mismatch-ext": "RuntimeError:\nThe detected CUDA version (11.5) mismatches the version that was used "  # noqa: E501
-    "to compile\nPyTorch (12.1). Please make sure.\n",
+    "cuda-mismatch-ext": "RuntimeError:\nThe detected CUDA version (11.5) mismatches the version "
+    "that was used to compile\nPyTorch (12.1). Please make sure.\n",
 }
 
 
@@ -227,7 +227,7 @@ def test_an_error_that_is_not_known_is_told_from_what_stands_before_it(
 
 
 def test_quoting_is_told_from_printing_by_depth() -> None:
-    """An error's own words may have several lines, and be indented where the traceback itself is."""  # noqa: E501
+    """The text of an error may have several lines, indented like the traceback itself."""
     frames = (
         '      Traceback (most recent call last):\n        File "<string>", line 2, in '
         "<module>\n          import torch\n"

@@ -15,7 +15,7 @@ import pytest
 
 from provision.adapters import RealSystem
 from provision.adapters.google.retry import RetryPolicy
-from provision.cli import error_output
+from provision.cli import console
 from provision.commands.apply import ApplyOptions, apply
 from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
@@ -66,7 +66,7 @@ def applied(bench: Bench, capsys: pytest.CaptureFixture[str], pace: RetryPolicy 
             loaded, ("wb",), ApplyOptions(detach=True), world, lambda *_: None, lines.append
         ).exit_code
     except ProvisionError as error:
-        error_output.print_error(error)
+        console.print_error(error)
         code = error.exit_code
     return Told(code, capsys.readouterr().err, lines)
 
@@ -356,7 +356,8 @@ def test_credentials_that_are_over(bench: Bench) -> None:
         (bench.folder / "subject").write_text("canary-canary-canary")
         key = {
             "type": "external_account",
-            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/p",  # noqa: E501
+            "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p"
+            "/providers/p",
             "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
             "token_url": f"http://127.0.0.1:{server.server_address[1]}/token",
             "credential_source": {"file": str(bench.folder / "subject")},

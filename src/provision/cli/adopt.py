@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     LOCK_TIMEOUT,
     OUTPUT_FORMAT,
     SANDBOX,
     SPEC,
     YES,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
 @LOCK_TIMEOUT
 @YES
 @OUTPUT_FORMAT
-def adopt(
-    spec: Path | None, *, sandbox: bool, lock_timeout: float, yes: bool, output_format: str
-) -> int:
+def adopt(spec: Path, *, sandbox: bool, lock_timeout: float, yes: bool, output_format: str) -> int:
     """Make a state that came from another machine or folder this folder's own.
 
     It shows what the state names first. Nothing is removed; from then on destroy and apply treat
@@ -46,7 +43,7 @@ def adopt(
         console.confirm("Adopt it?", yes=yes, doing="adopt")
 
     adopted = command.adopt(
-        spec_or_default(spec),
+        spec,
         RealSystem(),
         confirm,
         console.print_note,
@@ -54,14 +51,11 @@ def adopt(
         sandbox=sandbox,
     )
     if output_format == "json":
-        console.print_json(
-            {
-                "version": 1,
-                "state": str(adopted.path),
-                "adopted": bool(adopted.foreign_reason),
-                "because": adopted.foreign_reason,
-                "resources": [dataclasses.asdict(resource) for resource in adopted.resources],
-            }
+        console.print_document(
+            state=str(adopted.path),
+            adopted=bool(adopted.foreign_reason),
+            because=adopted.foreign_reason,
+            resources=[dataclasses.asdict(resource) for resource in adopted.resources],
         )
     else:
         already = "" if adopted.foreign_reason else " already"

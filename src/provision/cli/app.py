@@ -1,18 +1,24 @@
-"""The group of all commands: sections of its help, and where each command is declared.
+"""The group of all commands, and the options and arguments that several commands declare.
 
 A command's module imports click alone; what the command needs is imported when it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import os
+import sys
+from collections import UserDict
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 import click
 
 from provision import __version__
-from provision.cli.logging_options import LOG_FILE, VERBOSITY, start_log
+
+DEFAULT_SPEC = "provision.yaml"
+FILE = click.Path(path_type=Path)
 
 SECTIONS = {
     "start": {"init": "provision.cli.init:init"},
@@ -53,31 +59,18 @@ SECTIONS = {
 }
 """The commands by purpose, in the order of the help, each with MODULE:OBJECT of its declaration."""
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""A click option or argument, applied to the function of a command."""
 
-class LazyCommands(MutableMapping[str, click.Command]):
+
+class LazyCommands(UserDict[str, Any]):
     """The commands by name; the module of a command is imported when the command is looked up."""
 
-    def __init__(self, declarations: dict[str, str]) -> None:
-        self._commands: dict[str, str | click.Command] = {**declarations}
-
     def __getitem__(self, name: str) -> click.Command:
-        command = self._commands[name]
-        if isinstance(command, str):
-            module, _, attribute = command.partition(":")
-            command = self._commands[name] = getattr(import_module(module), attribute)
-        return command
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._commands[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
-
-    def __len__(self) -> int:
-        return len(self._commands)
+        if isinstance(self.data[name], str):
+            module, _, attribute = self.data[name].partition(":")
+            self.data[name] = getattr(import_module(module), attribute)
+        return cast("click.Command", self.data[name])
 
 
 class SectionedGroup(click.Group):
@@ -98,8 +91,19 @@ class SectionedGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="provision")
-@VERBOSITY
-@LOG_FILE
+@click.option(
+    "--verbose",
+    "-v",
+    "verbosity",
+    count=True,
+    help="Log programs, requests and writes to stderr; -vv logs their outcome too.",
+)
+@click.option(
+    "--log-file",
+    type=FILE,
+    metavar="PATH",
+    help="Append the full log to a file.",
+)
 def app(verbosity: int, log_file: Path | None) -> None:
     """Make machine learning environments from one spec, and prove on the device that they work.
 
@@ -107,6 +111,87 @@ def app(verbosity: int, log_file: Path | None) -> None:
     provision init             write a first spec, provision.yaml
     provision apply --yes      check it, lock it, make it, verify it
 
-    SPEC is provision.yaml where none is named.
+    SPEC is provision.yaml if no other is named.
     """  # noqa: D301
-    start_log(verbosity, log_file)
+    from provision.adapters.logs import configure_logging
+
+    configure_logging(sys.argv[1:], os.environ, verbosity=verbosity, log_file=log_file)
+
+
+def examples(*lines: str) -> str:
+    """Return the examples of a command's help."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def output_format_option(*formats: str, text: str = "How the result is written.") -> Decorator:
+    """Return the option --output-format with the formats of a command; the first is the default."""
+    return click.option(
+        "--output-format", type=click.Choice(formats), default=formats[0], help=text
+    )
+
+
+def spec_or_default(path: Path | None) -> Path:
+    """Return a spec that the command line names, else provision.yaml of this folder.
+
+    Raises:
+        UsageError: the command line names no spec, and this folder has no provision.yaml.
+    """
+    if path is None and not Path(DEFAULT_SPEC).exists():
+        raise click.UsageError(
+            f"no spec is named, and there is no {DEFAULT_SPEC} here; name one, or write a "
+            "first one with `provision init`"
+        )
+    return path or Path(DEFAULT_SPEC)
+
+
+OPTIONAL_SPEC = click.argument("spec", type=FILE, required=False)
+SPEC = click.argument(
+    "spec",
+    type=FILE,
+    required=False,
+    callback=lambda _ctx, _parameter, path: spec_or_default(path),
+)
+TARGETS = click.option(
+    "--target",
+    "-t",
+    "targets",
+    multiple=True,
+    metavar="NAME",
+    help="Target of the spec; may be given several times.",
+)
+TARGET = click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
+ALL_TARGETS = click.option("--all", "all_targets", is_flag=True, help="All targets of the spec.")
+OUT = click.option("--out", type=FILE, help="Write this file instead of to standard output.")
+YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+OUTPUT_FORMAT = output_format_option("text", "json")
+OUTPUT_FORMAT_WITH_MARKDOWN = output_format_option("text", "json", "markdown")
+OUTPUT_FORMAT_WITH_JUNIT = output_format_option(
+    "text", "json", "junit", text="How the result is written; junit is XML for CI."
+)
+ADOPT = click.option(
+    "--adopt",
+    is_flag=True,
+    help="Take over an instance of this name that another state made: where that state is lost.",
+)
+LOCKED = click.option("--locked", is_flag=True, help="Refuse a missing or stale lock.")
+OFFLINE = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
+LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait for another provision at work here.",
+)
+SANDBOX = click.option(
+    "--sandbox",
+    is_flag=True,
+    help="Google Cloud as a look-alike on this machine: no account, no cost.",
+)
+FAULTS = click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME[:ARGUMENT]",
+    help="In a sandbox: something to go wrong (provision sandbox faults).",
+)
+VERBOSE = click.option("--verbose", "-v", is_flag=True, help="Show every check.")

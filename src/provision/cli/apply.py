@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     ADOPT,
     ALL_TARGETS,
     FAULTS,
+    FILE,
     LOCK_TIMEOUT,
     LOCKED,
     OFFLINE,
@@ -22,7 +23,6 @@ from provision.cli.options import (
     VERBOSE,
     YES,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--plan",
     "saved_plan",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Carry out a saved plan, and only that.",
 )
 @click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 @VERBOSE
 @OUTPUT_FORMAT
 def apply(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     all_targets: bool,
@@ -87,14 +87,12 @@ def apply(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Make what the spec says, and prove it on the device."""
+    """Make what the spec declares, and prove it on the device."""
     from provision.cli import apply_output, console
-    from provision.cli.dropped_reports import import_dropped_reports
-    from provision.cli.session import open_session
+    from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import apply as command
     from provision.commands.shared.target_plans import select_targets
 
-    path = spec_or_default(spec)
     options = command.ApplyOptions(
         verify=verify,
         frozen=locked,
@@ -104,7 +102,7 @@ def apply(
         keep=keep,
         adopt=adopt,
     )
-    with open_session(path, sandbox=sandbox, faults=faults, offline=offline) as (loaded, system):
+    with open_session(spec, sandbox=sandbox, faults=faults, offline=offline) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
         if saved_plan is None:
             import_dropped_reports(loaded, system, lock_timeout=lock_timeout)
@@ -126,15 +124,14 @@ def _confirm(
     loaded: LoadedSpec, plan: Plan, lock: LockResult, *, yes: bool, show_plan: bool
 ) -> None:
     """Show the plan and ask; a plan without changes needs no answer."""
-    from provision.cli import console, lock_output
+    from provision.cli import console
     from provision.views.plan import render_text
 
-    lock_output.print_warnings(loaded, lock)
-    line = lock_output.changed_lock_line(loaded, lock)
-    if not plan.changes and not line:
+    console.print_findings(lock.warnings, loaded.source)
+    if not plan.changes and not lock.fresh:
         return
-    if lock.fresh:
-        lock_output.print_unconfirmed_hashes(lock)
+    if lock.fresh and lock.unconfirmed_note:
+        console.print_note(lock.unconfirmed_note)
     if show_plan or not yes:
-        console.print_stderr(render_text(plan, line, console.supports_color(sys.stderr)))
+        console.print_stderr(render_text(plan, lock.change, console.supports_color(sys.stderr)))
     console.confirm("Make it so?", yes=yes, doing="apply")

@@ -8,9 +8,13 @@ from typing import Any
 
 from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.cli import notebook_output, report_output
-from provision.cli.console import print_json, print_row, print_text
-from provision.cli.error_output import errors_to_json, print_errors
-from provision.cli.sandbox_hints import sandbox_folder
+from provision.cli.console import (
+    errors_to_json,
+    print_document,
+    print_errors,
+    print_row,
+    print_text,
+)
 from provision.commands.apply import ApplyResult, PendingTarget, TargetResult
 from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.launch import build_launch
@@ -29,14 +33,11 @@ _DEVICE_LIFETIME_NOTE = (
 def print_as_json(applied: ApplyResult, loaded: LoadedSpec) -> None:
     """Write the results for programs."""
     print_errors(applied.failed)
-    print_json(
-        {
-            "version": 1,
-            "sandbox": loaded.sandbox_sources is not None,
-            "results": [_result_document(result, loaded) for result in applied.results],
-            "waiting": [_pending_document(pending) for pending in applied.pending],
-            "failed": errors_to_json(applied.failed),
-        }
+    print_document(
+        sandbox=loaded.sandbox_sources is not None,
+        results=[_result_document(result, loaded) for result in applied.results],
+        waiting=[_pending_document(pending) for pending in applied.pending],
+        failed=errors_to_json(applied.failed),
     )
 
 
@@ -111,7 +112,7 @@ def _print_pending_instance(instance: InstanceSummary, target: str, loaded: Load
         print_row("wait for it", attach)
         return
     print_row("wait for it", f"{attach} --sandbox")
-    folder = shlex.quote(sandbox_folder(loaded.path))
+    folder = shlex.quote(loaded.sandbox_folder)
     print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     FAULTS,
     LOCK_TIMEOUT,
     OUTPUT_FORMAT,
@@ -16,7 +16,6 @@ from provision.cli.options import (
     TARGETS,
     VERBOSE,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 @VERBOSE
 @OUTPUT_FORMAT
 def attach(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     sandbox: bool,
@@ -43,15 +42,13 @@ def attach(
 ) -> int:
     """Wait for the report of an instance that was made earlier."""
     from provision.cli import console
-    from provision.cli.instance_targets import select_instance_targets
     from provision.cli.report_output import print_verifications
     from provision.cli.session import open_session
     from provision.commands import attach as command
 
     failed: ErrorsByTarget = {}
-    path = spec_or_default(spec)
-    with open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
-        names = select_instance_targets(loaded, targets, system)
+    with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
+        names = command.select_instance_targets(loaded, targets, system)
         with console.progress() as progress:
             results = command.attach(
                 loaded, names, system, progress, lock_wait_s=lock_timeout, failed=failed

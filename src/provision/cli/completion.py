@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from provision.cli.options import examples
+from provision.cli.app import examples
 
 
 @click.command(

@@ -1,22 +1,33 @@
-"""The terminal: results on standard output; notes, progress and questions on standard error."""
+"""Streams of a command: results on standard output; notes, errors and questions on stderr."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from provision.errors import Refused
-from provision.sanitize import escape_control, escape_workflow_commands
+from provision.errors import ExternalError, ProvisionError, Refused
+from provision.sanitize import escape_control, escape_line, escape_workflow_commands, redact
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
     from rich.status import Status
+
+    from provision.diagnostics import Diagnostic
+    from provision.effects.system import System
+    from provision.source import Source
+
+_MAX_REASON_LINES = 40
+"""Longest reason that is shown whole, in lines. Our choice."""
 
 
 def supports_color(stream: object = None) -> bool:
@@ -47,9 +58,19 @@ def print_json(document: object, *, indent: int | None = 1, sort_keys: bool = Fa
     print_result(json.dumps(document, indent=indent, sort_keys=sort_keys))
 
 
+def print_document(**fields: object) -> None:
+    """Write the fields of a result for programs, after the version of their form."""
+    print_json({"version": 1, **fields})
+
+
 def print_view(text: str) -> None:
     """Write a view's text to standard output: harmless already, perhaps with our colours."""
     print_result(escape_for_log(text))
+
+
+def print_rendered(render: Callable[..., str], *values: object) -> None:
+    """Write values as a view renders them for the colours and the width of this terminal."""
+    print_view(render(*values, supports_color(), width()))
 
 
 def print_text(text: str) -> None:
@@ -80,11 +101,105 @@ def print_stderr(text: str) -> None:
     sys.stderr.write(_end_line(escape_for_log(text)))
 
 
-def confirm(question: str, *, yes: bool, doing: str) -> None:
-    """Ask, and return when the answer is yes.
+def print_findings(diagnostics: Sequence[Diagnostic], source: Source) -> None:
+    """Write findings of a spec, if there are any, to standard error as frames."""
+    if not diagnostics:
+        return
+    from provision.views.diagnostics import text
+
+    print_stderr(text.render_findings(diagnostics, source, supports_color(sys.stderr), width()))
+
+
+def print_error(error: ProvisionError) -> None:
+    """Write an error to standard error: findings as frames, others as what, why and help."""
+    from provision.commands.shared.load import SpecHasErrors
+    from provision.views.formatting import Style, Styler
+
+    if isinstance(error, SpecHasErrors):
+        print_findings(error.diagnostics, error.source)
+        print_note(error.what)
+        return
+    pen = Styler(supports_color(sys.stderr))
+    print_stderr(f"{pen('error', Style.ERROR)}: {escape_line(redact(error.what))}")
+    for label, paragraph in (("why:", error.why), ("help:", error.hint)):
+        margin = pen(label, Style.INFO)
+        for line in _last_lines(escape_control(redact(paragraph))):
+            print_stderr(f"  {margin} {line}")
+            margin = " " * len(label)
+
+
+def print_errors(failed: Mapping[str, ProvisionError], kind: str = "target") -> None:
+    """Write the errors of single targets (or projects, as `kind` names them) to standard error."""
+    for name, error in failed.items():
+        print_note(f"\n{kind} {name}:")
+        print_error(error)
+
+
+def errors_to_json(
+    failed: Mapping[str, ProvisionError], kind: str = "target"
+) -> list[dict[str, Any]]:
+    """Return the errors of single targets (or projects) as data, with the findings of the spec."""
+    documents = []
+    for name, error in failed.items():
+        document = {kind: name, **error_to_json(error), "exit_code": error.exit_code}
+        if findings := error_findings(error):
+            document["diagnostics"] = findings["diagnostics"]
+        documents.append(document)
+    return documents
+
+
+def error_to_json(error: ProvisionError) -> dict[str, str]:
+    """Return an error as data."""
+    return {"what": redact(error.what), "why": redact(error.why), "help": redact(error.hint)}
+
+
+def error_findings(error: ProvisionError) -> dict[str, Any]:
+    """Return the findings that an error carries as data; {} for an error of another class."""
+    from provision.commands.shared.load import SpecHasErrors
+
+    if not isinstance(error, SpecHasErrors):
+        return {}
+    from provision.views.diagnostics import json as view
+
+    return view.findings_to_json(error.diagnostics, error.source)
+
+
+def write_temporary_file(prefix: str, text: str) -> str:
+    """Write text without known shapes of secrets to a temporary file; return its path."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix=prefix, suffix=".txt", delete=False
+    ) as file:
+        file.write(redact(text))
+        return file.name
+
+
+def write_output_file(path: Path, text: str, system: System, mode: int = 0o600) -> None:
+    """Write a result to the file that the command line names for it."""
+    from provision.effects.local import WriteFile
+
+    system.perform(WriteFile(path, text, mode), print_note)
+    print_note(f"wrote {path}")
+
+
+def read_standard_input(limit: int, *, hint: str) -> bytes:
+    """Return standard input: at most `limit` bytes, and one more if it is longer.
 
     Raises:
-        Refused: the answer is no, or nobody can answer and the command line has no --yes.
+        ExternalError: it cannot be read; `hint` helps to fix that.
+    """
+    try:
+        return sys.stdin.buffer.read(limit + 1)
+    except OSError as error:
+        raise ExternalError(
+            "cannot read standard input", why=error.strerror or str(error), hint=hint
+        ) from error
+
+
+def confirm(question: str, *, yes: bool, doing: str) -> None:
+    """Request a confirmation on the terminal.
+
+    Raises:
+        Refused: declined, or there is no terminal and the command line has no --yes.
     """
     if yes:
         return
@@ -160,6 +275,18 @@ def progress() -> Iterator[Progress]:
         steps = SpinnerProgress(terminal, spinner)
         yield steps
         steps.finish_step()
+
+
+def _last_lines(paragraph: str) -> list[str]:
+    """Return the end of a long text, where a resolver concludes, and the file with all of it."""
+    lines = paragraph.splitlines()
+    if len(lines) <= _MAX_REASON_LINES:
+        return lines
+    path = write_temporary_file("provision-uv-", paragraph + "\n")
+    return [
+        f"... {len(lines) - _MAX_REASON_LINES} lines come before these; all of it: {path}",
+        *lines[-_MAX_REASON_LINES:],
+    ]
 
 
 def _end_line(text: str) -> str:

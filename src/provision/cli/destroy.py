@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     ALL_TARGETS,
     FAULTS,
     LOCK_TIMEOUT,
@@ -18,7 +18,6 @@ from provision.cli.options import (
     TARGETS,
     YES,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 @YES
 @OUTPUT_FORMAT
 def destroy(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     all_targets: bool,
@@ -53,7 +52,6 @@ def destroy(
 ) -> int:
     """Remove exactly what apply made."""
     from provision.cli import console, session
-    from provision.cli.error_output import errors_to_json, print_errors
     from provision.commands import destroy as command
     from provision.views.plan import render_actions
 
@@ -63,11 +61,10 @@ def destroy(
             console.print_stderr(render_actions(actions, color))
         console.confirm("Remove it?", yes=yes, doing="destroy")
 
-    path = spec_or_default(spec)
     failed: ErrorsByTarget = {}
-    with session.open_system(path, sandbox=sandbox, faults=faults) as system:
+    with session.open_system(spec, sandbox=sandbox, faults=faults) as system:
         removed = command.destroy(
-            path,
+            spec,
             targets,
             system,
             confirm,
@@ -78,15 +75,15 @@ def destroy(
             force=force,
             failed=failed,
         )
-    print_errors(failed)
+    console.print_errors(failed)
     if output_format == "json":
         titles = [action.title for action in removed]
-        console.print_json({"version": 1, "removed": titles, "failed": errors_to_json(failed)})
+        console.print_document(removed=titles, failed=console.errors_to_json(failed))
     elif removed or failed:
         console.print_result(f"removed: {len(removed)}")
     else:
         console.print_result("nothing to remove: nothing of this spec was made here")
-        if not sandbox and _has_sandbox_resources(path, system):
+        if not sandbox and _has_sandbox_resources(spec, system):
             console.print_note("what was made in the sandbox is removed with --sandbox")
     return max((error.exit_code for error in failed.values()), default=0)
 

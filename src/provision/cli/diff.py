@@ -8,7 +8,7 @@ import click
 
 from provision.adapters import RealSystem
 from provision.cli import console
-from provision.cli.options import DEFAULT_SPEC, examples, output_format_option
+from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
 
 
 @click.command(
@@ -21,7 +21,7 @@ from provision.cli.options import DEFAULT_SPEC, examples, output_format_option
 @click.argument("b", metavar="B")
 @click.option(
     "--spec",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="The spec whose targets A and B are, where they are no files.",
 )
 @click.option(
@@ -29,7 +29,7 @@ from provision.cli.options import DEFAULT_SPEC, examples, output_format_option
 )
 @click.option(
     "--html",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Write the comparison as one HTML page.",
 )
@@ -43,7 +43,6 @@ def diff(
     reading or a check's status differs, or
     a report was changed after the probe wrote it.
     """
-    from provision.cli.output_files import write_output_file
     from provision.commands import diff as command
     from provision.views.diff import report_html, report_text
 
@@ -54,7 +53,7 @@ def diff(
     system = RealSystem()
     comparison = command.diff(a, b, spec, system, console.print_note)
     if html is not None:
-        write_output_file(html, report_html.render_page(comparison), system)
+        console.write_output_file(html, report_html.render_page(comparison), system)
     elif output_format == "html":
         console.print_result(report_html.render_page(comparison))
     elif output_format == "json":
@@ -62,9 +61,8 @@ def diff(
     elif output_format == "markdown":
         console.print_result(report_text.render_markdown(comparison))
     else:
-        console.print_result(
-            report_text.render_text(
-                comparison, console.supports_color(), console.width(), everything
-            )
+        text = report_text.render_text(
+            comparison, console.supports_color(), console.width(), everything
         )
+        console.print_result(text)
     return 0 if comparison.is_same else 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT_WITH_MARKDOWN, examples
+from provision.cli.app import FILE, OUTPUT_FORMAT_WITH_MARKDOWN, examples
 
 
 @click.command(
@@ -20,7 +20,7 @@ from provision.cli.options import OUTPUT_FORMAT_WITH_MARKDOWN, examples
 )
 @click.option(
     "--python",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="PATH",
     help="Look from this interpreter; default: the first python3 on the PATH.",
 )
@@ -37,14 +37,15 @@ def env(*, python: Path | None, torch: bool, output_format: str) -> int:
     from provision.cli import console
     from provision.commands import env as command
 
-    machine = command.env(python, os.environ, Path(sys.executable), run_zipapp, with_torch=torch)
-    if machine.remark:
-        console.print_note(f"note: {machine.remark}")
+    own = Path(sys.executable)
+    machine, remark = command.env(python, os.environ, own, run_zipapp, with_torch=torch)
+    if remark:
+        console.print_note(f"note: {remark}")
     if output_format == "json":
-        console.print_json(machine.document, sort_keys=True)
+        console.print_json(machine, sort_keys=True)
     elif output_format == "markdown":
-        console.print_view(view.to_markdown(machine.document))
+        console.print_view(view.to_markdown(machine))
     else:
         width = console.width() if sys.stdout.isatty() else 0
-        console.print_text(view.to_text(machine.document, width))
+        console.print_text(view.to_text(machine, width))
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from provision.cli.options import examples, output_format_option
+from provision.cli.app import examples, output_format_option
 
 
 @click.command(
@@ -27,5 +27,5 @@ def explain(rule: str, *, output_format: str) -> int:
     elif output_format == "markdown":
         console.print_result(page.markdown)
     else:
-        console.print_result(rule_page.render_text(page, console.supports_color(), console.width()))
+        console.print_rendered(rule_page.render_text, page)
     return 0

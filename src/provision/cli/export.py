@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import OFFLINE, OUTPUT_FORMAT, SPEC, examples, spec_or_default
+from provision.cli.app import OFFLINE, OUT, OUTPUT_FORMAT, SPEC, examples
 
 FORMATS = (
     "pylock",
@@ -37,14 +37,12 @@ FORMATS = (
     help=f"What it is written as: {', '.join(FORMATS)}.",
 )
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
-)
+@OUT
 @click.option("--force", is_flag=True, help="Replace a file that no export made.")
 @OFFLINE
 @OUTPUT_FORMAT
 def export(
-    spec: Path | None,
+    spec: Path,
     *,
     export_format: str,
     target: str | None,
@@ -58,32 +56,30 @@ def export(
     from provision.cli import console
     from provision.commands import export as command
     from provision.commands.shared.load import load_spec
+    from provision.effects.local import WriteFile
 
-    path, system = spec_or_default(spec), RealSystem(offline=offline)
+    system = RealSystem(offline=offline)
     chosen = command.ExportFormat(export_format)
     if out is not None:
         command.check_output_path(out, chosen, system, force=force)
-    loaded = load_spec(path, system)
+    loaded = load_spec(spec, system)
     with console.progress() as progress:
         exported = command.export(loaded, chosen, target, system, progress)
         if out is not None:
-            command.write_export(out, exported, system, progress)
+            system.perform(WriteFile(out, exported.text), progress)
     if exported.unconfirmed:
         console.print_note(
             "warning: the lock holds hashes that no index has confirmed, of "
             f"{', '.join(exported.unconfirmed)}"
         )
     if output_format == "json":
-        console.print_json(
-            {
-                "version": 1,
-                "format": export_format,
-                "lock": str(loaded.lock_path),
-                "digest": exported.digest,
-                "targets": list(exported.targets),
-                "out": str(out) if out else None,
-                "text": exported.text,
-            }
+        console.print_document(
+            format=export_format,
+            lock=str(loaded.lock_path),
+            digest=exported.digest,
+            targets=exported.targets,
+            out=str(out) if out else None,
+            text=exported.text,
         )
     elif out is not None:
         targets = ", ".join(exported.targets)

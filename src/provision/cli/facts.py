@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, examples
+from provision.cli.app import OUTPUT_FORMAT, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from provision.commands.facts import UnknownFact
     from provision.facts.consequences import ExplainedRow
 
@@ -53,23 +55,17 @@ def list_(table: str | None, *, output_format: str) -> int:
     """List the tables, or the keys of one TABLE."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.commands.facts import UnknownFact, list_table, list_tables
+    from provision.commands import facts as command
     from provision.views import facts as view
 
-    if table is None:
-        tables = list_tables(RealSystem())
-        if output_format == "json":
-            console.print_json(view.tables_to_json(tables))
-        else:
-            console.print_result(view.render_tables(tables, console.supports_color()))
-        return 0
-    rows = list_table(table, RealSystem())
-    if isinstance(rows, UnknownFact):
-        return _print_unknown_fact(rows, output_format)
+    if table is not None:
+        rows = command.list_table(table, RealSystem())
+        return _print_rows(rows, output_format, lambda rows, _color, _width: view.render_keys(rows))
+    tables = command.list_tables(RealSystem())
     if output_format == "json":
-        console.print_json(view.rows_to_json(rows))
+        console.print_json(view.tables_to_json(tables))
     else:
-        console.print_result(view.render_keys(rows))
+        console.print_result(view.render_tables(tables, console.supports_color()))
     return 0
 
 
@@ -84,8 +80,9 @@ def show(table: str, key: str, *, output_format: str) -> int:
     """
     from provision.adapters import RealSystem
     from provision.commands import facts as command
+    from provision.views.facts import render_rows
 
-    return _print_rows(command.show(table, key, RealSystem()), output_format)
+    return _print_rows(command.show(table, key, RealSystem()), output_format, render_rows)
 
 
 @facts.command()
@@ -98,31 +95,28 @@ def why(key: str, *, output_format: str) -> int:
     """
     from provision.adapters import RealSystem
     from provision.commands import facts as command
+    from provision.views.facts import render_rows
 
-    return _print_rows(command.why(key, RealSystem()), output_format)
+    return _print_rows(command.why(key, RealSystem()), output_format, render_rows)
 
 
-def _print_rows(rows: tuple[ExplainedRow, ...] | UnknownFact, output_format: str) -> int:
+def _print_rows(
+    rows: tuple[ExplainedRow, ...] | UnknownFact, output_format: str, render: Callable[..., str]
+) -> int:
+    """Print rows, or the nearest keys of an unknown one; return the exit code."""
     from provision.cli import console
     from provision.commands.facts import UnknownFact
-    from provision.views import facts as view
+    from provision.views.facts import rows_to_json
 
-    if isinstance(rows, UnknownFact):
-        return _print_unknown_fact(rows, output_format)
+    if not isinstance(rows, UnknownFact):
+        if output_format == "json":
+            console.print_json(rows_to_json(rows))
+        else:
+            console.print_rendered(render, rows)
+        return 0
     if output_format == "json":
-        console.print_json(view.rows_to_json(rows))
-    else:
-        console.print_result(view.render_rows(rows, console.supports_color(), console.width()))
-    return 0
-
-
-def _print_unknown_fact(unknown: UnknownFact, output_format: str) -> int:
-    from provision.cli import console
-
-    if output_format == "json":
-        nearest = list(unknown.nearest)
-        console.print_json({"version": 1, "asked": unknown.query, "rows": [], "nearest": nearest})
-    near = f"; the nearest: {', '.join(unknown.nearest)}" if unknown.nearest else ""
-    console.print_note(f"the facts know nothing of {unknown.query}{near}")
+        console.print_document(asked=rows.query, rows=[], nearest=rows.nearest)
+    near = f"; the nearest: {', '.join(rows.nearest)}" if rows.nearest else ""
+    console.print_note(f"the facts know nothing of {rows.query}{near}")
     console.print_note("see what they know with `provision facts list`")
     return 1

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import DEFAULT_SPEC, OUTPUT_FORMAT, examples
+from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, examples
 
 
 @click.command(epilog=examples("provision init", "provision init specs/mine.yaml"))
-@click.argument("path", type=click.Path(path_type=Path), default=Path(DEFAULT_SPEC))
+@click.argument("path", type=FILE, default=Path(DEFAULT_SPEC))
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @OUTPUT_FORMAT
 def init(path: Path, *, force: bool, output_format: str) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import examples, output_format_option, spec_or_default
+from provision.cli.app import FILE, examples, output_format_option, spec_or_default
 
 
 @click.command(
@@ -16,7 +16,7 @@ from provision.cli.options import examples, output_format_option, spec_or_defaul
         "provision lint --output-format json provision.yaml",
     )
 )
-@click.argument("specs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("specs", nargs=-1, type=FILE)
 @click.option("--fix", is_flag=True, help="Apply the safe fixes.")
 @click.option("--diff", is_flag=True, help="Show the safe fixes as a diff; change nothing.")
 @click.option(

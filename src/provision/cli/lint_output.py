@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.cli import console
-from provision.cli.error_output import error_to_json, print_error
 from provision.commands.lint import LintResult
 from provision.diagnostics import Diagnostic, RouteLocation
 from provision.errors import ProvisionError
@@ -30,7 +29,7 @@ def print_findings(
         parts = (data.findings_to_json(*document) for document in documents)
         merged = data.merge_documents(parts)
         if unread:
-            merged["errors"] = [error_to_json(error) for _, error in unread]
+            merged["errors"] = [console.error_to_json(error) for _, error in unread]
         console.print_json(merged)
     elif output_format == "sarif":
         from provision.commands.explain import all_pages
@@ -57,7 +56,7 @@ def print_changes_and_errors(result: LintResult, output_format: str, *, dry: boo
         console.print_note(redact(diff, _secrets(result)) if dry else f"fixed {escape_line(name)}")
     if output_format != "github":
         for _, error in result.failed_files:
-            print_error(error)
+            console.print_error(error)
 
 
 def _print_frames(documents: list[_Findings]) -> None:

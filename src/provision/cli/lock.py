@@ -1,17 +1,18 @@
-"""`provision lock`: one set of versions for all targets, and what can be asked of a lock."""
+"""`provision lock`: one set of versions for all targets, and the checks of a lock."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OFFLINE, SPEC, examples, output_format_option, spec_or_default
-
-if TYPE_CHECKING:
-    from provision.commands.lock import LockResult
-    from provision.commands.shared.load import LoadedSpec
+from provision.cli.app import (
+    OFFLINE,
+    OPTIONAL_SPEC,
+    examples,
+    output_format_option,
+    spec_or_default,
+)
 
 _UPGRADE_ALL = "*"
 
@@ -27,7 +28,7 @@ _UPGRADE_ALL = "*"
         "git show main:provision.lock | provision lock --diff - --output-format markdown",
     )
 )
-@SPEC
+@OPTIONAL_SPEC
 @click.option(
     "--check",
     is_flag=True,
@@ -129,53 +130,39 @@ def _parse_upgrade(
 
 
 def _lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, output_format: str) -> int:
-    """Make or renew the lock beside the spec; `upgrade` chooses versions anew."""
+    """Make or renew the lock of a spec; `upgrade` chooses versions anew."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.lock_output import print_unconfirmed_hashes, print_warnings
     from provision.commands.lock import ensure_lock, write_lock
     from provision.commands.shared.load import load_spec
+    from provision.views import lock as view
 
     system = RealSystem(offline=offline)
     loaded = load_spec(path, system)
     with console.progress() as progress:
         locked = ensure_lock(loaded, system, progress, upgrade=upgrade, repair=True)
         if locked.fresh:
-            write_lock(loaded, locked.lock, system, progress)
-    print_warnings(loaded, locked)
-    print_unconfirmed_hashes(locked)
+            write_lock(locked, system, progress)
+    console.print_findings(locked.warnings, loaded.source)
+    if locked.unconfirmed_note:
+        console.print_note(locked.unconfirmed_note)
     if output_format == "json":
-        _print_lock_as_json(loaded, locked)
-    else:
-        _print_lock(loaded, locked)
-    return 0
-
-
-def _print_lock_as_json(loaded: LoadedSpec, locked: LockResult) -> None:
-    from provision.cli import console
-    from provision.views import lock as view
-
-    document = {
-        "version": 1,
-        "lock": str(loaded.lock_path),
-        "changed": locked.fresh,
-        "because": locked.reason,
-        "digest": locked.lock.digest,
-    }
-    if locked.repair is not None:
-        document["repaired"] = locked.repair._asdict()
-    unconfirmed = {package.name: None for package in locked.lock.packages if package.unconfirmed}
-    console.print_json({**document, **view.to_json(locked.lock), "unconfirmed": [*unconfirmed]})
-
-
-def _print_lock(loaded: LoadedSpec, locked: LockResult) -> None:
-    from provision.cli import console
-    from provision.views import lock as view
-
+        repaired = {"repaired": locked.repair._asdict()} if locked.repair is not None else {}
+        console.print_document(
+            lock=str(loaded.lock_path),
+            changed=locked.fresh,
+            because=locked.reason,
+            digest=locked.lock.digest,
+            **repaired,
+            **view.to_json(locked.lock),
+            unconfirmed=list(dict.fromkeys(package.name for package in locked.unconfirmed)),
+        )
+        return 0
     if locked.repair is not None:
         console.print_text(f"repaired: {locked.reason}\n{view.render_repair(locked.repair)}")
     done = "wrote" if locked.fresh else "kept"
     console.print_text(f"{done} {loaded.lock_path}\n{view.render_text(locked.lock)}")
+    return 0
 
 
 def _check(path: Path, output_format: str) -> int:
@@ -183,12 +170,11 @@ def _check(path: Path, output_format: str) -> int:
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands.lock_check import list_lock_differences
-    from provision.commands.shared.spec_paths import lock_path
+    from provision.commands.shared.load import lock_path
 
     differences, lock = list_lock_differences(path, RealSystem()), lock_path(path)
     if output_format == "json":
-        document = {"version": 1, "lock": str(lock), "holds": not differences}
-        console.print_json({**document, "moved": list(differences)})
+        console.print_document(lock=str(lock), holds=not differences, moved=differences)
     elif differences:
         lines = [f"{lock} does not hold; since it was made these moved:"]
         lines += [f"  {difference}" for difference in differences]
@@ -209,8 +195,7 @@ def _verify(path: Path, output_format: str) -> int:
         result = verify_lock(path, RealSystem(), progress)
     published, lock = result.published, str(result.lock)
     if output_format == "json":
-        document = view.to_json(published, result.sources)
-        console.print_json({"version": 1, "lock": lock, **document})
+        console.print_document(lock=lock, **view.to_json(published, result.sources))
     else:
         console.print_text(view.render_text(published, lock, result.sources))
     if published.mismatches:
@@ -222,7 +207,6 @@ def _diff(path: Path, old: Path, output_format: str) -> int:
     """Print the differences between the lock at `old` (-: standard input) and the spec's lock."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.standard_input import read_standard_input
     from provision.commands.lock_diff import read_new_lock, read_old_lock, review_lock_changes
     from provision.commands.shared.load import load_spec
     from provision.commands.shared.lock_file import MAX_LOCK_BYTES
@@ -233,7 +217,7 @@ def _diff(path: Path, old: Path, output_format: str) -> int:
     loaded = load_spec(path, system)
     if str(old) == "-":
         hint = "pipe the older lock into it, or name a file"
-        content = read_standard_input(MAX_LOCK_BYTES, hint=hint)
+        content = console.read_standard_input(MAX_LOCK_BYTES, hint=hint)
         name, before = read_old_lock(None, content, system)
     else:
         name, before = read_old_lock(old, b"", system)
@@ -248,7 +232,5 @@ def _diff(path: Path, old: Path, output_format: str) -> int:
     elif output_format == "markdown":
         console.print_result(lock_markdown.render_comment(review, loaded.source))
     else:
-        console.print_view(
-            lock_text.render_text(review, loaded.source, console.supports_color(), console.width())
-        )
+        console.print_rendered(lock_text.render_text, review, loaded.source)
     return 0

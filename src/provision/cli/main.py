@@ -80,7 +80,7 @@ class ErrorOutput:
 def main(arguments: list[str] | None = None, registry: Registry | None = None) -> int:
     """Run the command line and return the exit code.
 
-    With `registry`, the commands of this process know its kinds of target instead of our own.
+    With `registry`, the commands of this process use its kinds of target, not the built-in ones.
     """
     # A command is short, and collecting garbage during the imports takes a tenth of its time.
     gc.disable()
@@ -179,7 +179,7 @@ def _report_signal(error: Exception, number: int, arguments: Sequence[str]) -> i
 
     Before 3.12, Python makes a RuntimeError of an exception in `__set_name__`, thus in an import.
     """
-    from provision.cli.error_output import print_error
+    from provision.cli.console import print_error
     from provision.errors import ProvisionError
 
     if isinstance(error, ProvisionError):
@@ -194,7 +194,7 @@ def _print_interrupt(word: str, arguments: Sequence[str], interrupt: BaseExcepti
     message = word
     if arguments and arguments[0] in _RESUMABLE:
         message += ": what was done is recorded; run the command again to go on"
-    # click raises an error of its own for Ctrl-C.
+    # click raises another error for Ctrl-C.
     for cause in (interrupt, interrupt.__cause__):
         message += "".join(f"\n{note}" for note in getattr(cause, "__notes__", ()))
     _print_message(message)
@@ -203,7 +203,7 @@ def _print_interrupt(word: str, arguments: Sequence[str], interrupt: BaseExcepti
 def _open_missing_streams() -> None:
     """Open the null device for standard streams that the caller has closed.
 
-    Otherwise a file of ours would get the number of the stream.
+    Otherwise a file that provision opens would get the number of the stream.
     """
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
@@ -219,15 +219,15 @@ def _handle_error(error: Exception, output: ErrorOutput) -> int:
     if shortage := _resource_shortage(error):
         # Reported without imports, which open files and take memory.
         return output.fail(*shortage)
-    from provision.cli import error_output
+    import traceback
+
+    from provision.cli import console
     from provision.errors import ProvisionError
 
     if isinstance(error, ProvisionError):
-        error_output.print_error(error)
+        console.print_error(error)
         return output.report(
-            error.exit_code,
-            error_output.error_to_json(error),
-            error_output.error_findings(error),
+            error.exit_code, console.error_to_json(error), console.error_findings(error)
         )
     if isinstance(error, FileNotFoundError) and _is_working_folder_removed():
         return output.fail(
@@ -236,9 +236,10 @@ def _handle_error(error: Exception, output: ErrorOutput) -> int:
         )
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return output.fail(f"{error.filename}: {os.strerror(error.errno)}")
+    trace = "".join(traceback.format_exception(error))
     what = (
         f"this is a bug in provision: {type(error).__name__}; please report it with the file "
-        f"{error_output.write_crash_report(error)}"
+        + console.write_temporary_file("provision-bug-", trace)
     )
     _print_message(what)
     return output.report(_BUG, {"what": what})

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from provision.cli.console import print_row, print_text, print_view, supports_color, width
 
 if TYPE_CHECKING:
-    from provision.commands.shared.facts_comparison import FactsComparison
     from provision.commands.shared.load import LoadedSpec
+    from provision.targets.capabilities import FactsComparison
 
 
 def notebook_path(loaded: LoadedSpec, file: str) -> Path:

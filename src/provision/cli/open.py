@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, SANDBOX, SPEC, TARGETS, examples, spec_or_default
+from provision.cli.app import OUTPUT_FORMAT, SANDBOX, SPEC, TARGETS, examples
 
 if TYPE_CHECKING:
+    from provision.commands.shared.load import LoadedSpec
     from provision.targets.capabilities import InstanceAccess
 
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
 @TARGETS
 @SANDBOX
 @OUTPUT_FORMAT
-def open_(spec: Path | None, targets: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
+def open_(spec: Path, targets: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
     """Show the address of an instance's JupyterLab, and how to get a shell."""
     from provision.cli import console
-    from provision.cli.instance_targets import select_instance_targets
     from provision.cli.session import open_session
+    from provision.commands.attach import select_instance_targets
     from provision.commands.open import describe_access
 
-    path = spec_or_default(spec)
-    with open_session(path, sandbox=sandbox) as (loaded, system):
+    with open_session(spec, sandbox=sandbox) as (loaded, system):
         names = select_instance_targets(loaded, targets, system)
         instances = describe_access(loaded, names, system)
     if sandbox:
@@ -37,26 +36,24 @@ def open_(spec: Path | None, targets: tuple[str, ...], *, sandbox: bool, output_
         )
     if output_format == "json":
         documents = [dataclasses.asdict(instance) for instance in instances]
-        console.print_json({"version": 1, "sandbox": sandbox, "instances": documents})
+        console.print_document(sandbox=sandbox, instances=documents)
     else:
         for instance in instances:
-            _print_access(instance, path, sandbox=sandbox)
+            _print_access(instance, loaded)
     return 0 if all(instance.state == "ACTIVE" for instance in instances) else 1
 
 
-def _print_access(access: InstanceAccess, path: Path, *, sandbox: bool) -> None:
+def _print_access(access: InstanceAccess, loaded: LoadedSpec) -> None:
     from provision.cli.console import print_row
-    from provision.cli.sandbox_hints import sandbox_folder
 
+    sandbox = loaded.sandbox_sources is not None
     note = ", SANDBOX: there is nothing to open" if sandbox else ""
     print_row("instance", f"{access.instance}, {access.state}{note}")
     if access.state != "ACTIVE":
-        arguments = f"{shlex.quote(str(path))} --target {access.target}"
-        print_row("start it", f"provision apply {arguments}{' --sandbox' if sandbox else ''}")
+        print_row("start it", loaded.command("apply", access.target))
     elif sandbox:
-        folder = sandbox_folder(path)
-        print_row("disks", f"{folder}/machines/")
-        print_row("console", f"{folder}/serial/")
+        print_row("disks", f"{loaded.sandbox_folder}/machines/")
+        print_row("console", f"{loaded.sandbox_folder}/serial/")
     else:
         address = access.url or "no address: the instance is not registered with the proxy"
         print_row("JupyterLab", address)

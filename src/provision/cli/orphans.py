@@ -8,36 +8,34 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, SANDBOX, SPECS, examples, spec_or_default
+from provision.cli.app import FILE, OUTPUT_FORMAT, SANDBOX, examples, spec_or_default
 
 
 @click.command(epilog=examples("provision orphans", "provision orphans specs/*.yaml"))
-@SPECS
+@click.argument("specs", nargs=-1, type=FILE, metavar="[SPEC]...")
 @SANDBOX
 @OUTPUT_FORMAT
 def orphans(specs: tuple[Path, ...], *, sandbox: bool, output_format: str) -> int:
-    """List instances of ours that no state here knows. Exit 1 when there are some."""
+    """List instances that provision made and no state here records. Exit 1 if there are some."""
     from provision.cli import console, session
-    from provision.cli.error_output import errors_to_json, print_errors
-    from provision.cli.sandbox_hints import sandbox_folder
     from provision.commands.orphans import list_orphans
 
     paths = specs or (spec_or_default(None),)
     with session.open_system(paths[0], sandbox=sandbox) as system:
         loaded = [session.load_session_spec(path, system, sandbox=sandbox) for path in paths]
         result = list_orphans(loaded, system)
-    print_errors(result.failed, kind="project")
+    console.print_errors(result.failed, kind="project")
     label = delete = ""
     if sandbox:
         label = "SANDBOX: "
-        delete = f"rm -r {shlex.quote(sandbox_folder(paths[0]))}   (all of this sandbox)"
+        delete = f"rm -r {shlex.quote(loaded[0].sandbox_folder)}   (all of this sandbox)"
     if output_format == "json":
         rows = [
             {**dataclasses.asdict(orphan), "delete": delete or orphan.delete}
             for orphan in result.orphans
         ]
-        failed = errors_to_json(result.failed, kind="project")
-        console.print_json({"version": 1, "sandbox": sandbox, "orphans": rows, "failed": failed})
+        failed = console.errors_to_json(result.failed, kind="project")
+        console.print_document(sandbox=sandbox, orphans=rows, failed=failed)
         return result.exit_code
     for orphan in result.orphans:
         created = orphan.created or "at a time not told"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     OUTPUT_FORMAT_WITH_MARKDOWN,
     SANDBOX,
     SPEC,
     examples,
-    spec_or_default,
 )
 
 
@@ -23,19 +22,18 @@ from provision.cli.options import (
 @SPEC
 @SANDBOX
 @OUTPUT_FORMAT_WITH_MARKDOWN
-def parity(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
+def parity(spec: Path, *, sandbox: bool, output_format: str) -> int:
     """Say what is proven equal across all targets, and how to prove the rest.
 
     Exit 1 with a proven difference, 3 while something is not yet proven.
     """
     from provision.cli import console
-    from provision.cli.dropped_reports import import_dropped_reports
-    from provision.cli.session import open_session
+    from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import parity as command
     from provision.state_store import LocalStore
     from provision.views import parity as view
 
-    with open_session(spec_or_default(spec), sandbox=sandbox) as (loaded, system):
+    with open_session(spec, sandbox=sandbox) as (loaded, system):
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()
         result = command.parity(loaded, ledger, system)
@@ -44,5 +42,5 @@ def parity(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
     elif output_format == "markdown":
         console.print_view(view.render_markdown(result))
     else:
-        console.print_view(view.render_text(result, console.supports_color(), console.width()))
+        console.print_rendered(view.render_text, result)
     return result.exit_code

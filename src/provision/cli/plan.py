@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     ADOPT,
     FAULTS,
+    FILE,
     LOCKED,
     OFFLINE,
     OUTPUT_FORMAT,
@@ -19,7 +20,6 @@ from provision.cli.options import (
     SPEC,
     TARGETS,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @TARGETS
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Save the plan; `apply --plan` refuses it when something moved since.",
 )
 @click.option(
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @OFFLINE
 @OUTPUT_FORMAT
 def plan(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     out: Path | None,
@@ -64,59 +64,53 @@ def plan(
 ) -> int:
     """Show what apply would do, and why. Changes nothing."""
     from provision.cli import console
-    from provision.cli.error_output import print_errors
-    from provision.cli.lock_output import print_warnings
     from provision.cli.session import open_session
     from provision.commands import plan as command
     from provision.commands.shared.target_plans import select_targets
 
-    path = spec_or_default(spec)
-    session = open_session(path, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
+    session = open_session(spec, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
     with session as (loaded, system):
         names = select_targets(loaded, targets, everything=True)
         with console.progress() as progress:
             result = command.plan(loaded, names, system, progress, frozen=locked, adopt=adopt)
             if out is not None and result.failed:
                 raise next(iter(result.failed.values()))
-        print_warnings(loaded, result.locked)
+        console.print_findings(result.locked.warnings, loaded.source)
         if out is not None:
-            _save(result, out, path, system)
+            _save(loaded, result, out, system)
     _print_plan(loaded, result, output_format)
-    print_errors(result.failed)
+    console.print_errors(result.failed)
     if detailed_exitcode and result.failed:
         return 1
     return 2 if detailed_exitcode and result.has_changes else result.exit_code
 
 
-def _save(result: PlanResult, out: Path, path: Path, system: RealSystem) -> None:
+def _save(loaded: LoadedSpec, result: PlanResult, out: Path, system: RealSystem) -> None:
     """Write the plan for `apply --plan`."""
     from provision.cli import console
     from provision.effects.local import WriteFile
     from provision.errors import Refused
 
-    quoted = shlex.quote(str(path))
     if result.locked.fresh:
         raise Refused(
             "a plan can be saved only when the lock holds",
             why=result.locked.reason,
-            hint=f"run `provision lock {quoted}` first",
+            hint=f"run `{loaded.command('lock')}` first",
         )
     fingerprint = json.dumps(result.target_plans.plan.fingerprint(), indent=1)
     system.perform(WriteFile(out, fingerprint + "\n", 0o600), console.print_note)
     console.print_note(
-        f"saved {out}; carry it out with `provision apply {quoted} --plan {shlex.quote(str(out))}`"
+        f"saved {out}; carry it out with `{loaded.command('apply')} --plan {shlex.quote(str(out))}`"
     )
 
 
 def _print_plan(loaded: LoadedSpec, result: PlanResult, output_format: str) -> None:
     from provision.cli import console
-    from provision.cli.error_output import errors_to_json
-    from provision.cli.lock_output import changed_lock_line
     from provision.views import plan as view
 
-    proposed, line = result.target_plans.plan, changed_lock_line(loaded, result.locked)
+    proposed, line = result.target_plans.plan, result.locked.change
     if output_format == "json":
-        failed = errors_to_json(result.failed)
+        failed = console.errors_to_json(result.failed)
         console.print_json({**view.to_json(proposed, line), "failed": failed})
         return
     stopped = {f"{loaded.stem}/{name}": error.what for name, error in result.failed.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, examples, spec_or_default
+from provision.cli.app import FILE, OUTPUT_FORMAT, examples, spec_or_default
 
 
 @click.group(
@@ -22,36 +22,34 @@ def probe() -> None:
 
 
 @probe.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=FILE)
 @click.option(
     "--spec",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="SPEC",
     help="The spec that the machine is held against; default: provision.yaml.",
 )
 @click.option("--target", "-t", metavar="NAME", help="Target of the spec: a probe is for one.")
 @OUTPUT_FORMAT
 def export(folder: Path, *, spec: Path | None, target: str | None, output_format: str) -> int:
-    """Write the probe, what it is asked and how to run it into FOLDER."""
+    """Write the probe, its expectations and how to run it into FOLDER."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import probe as command
     from provision.commands.shared.load import load_spec
+    from provision.commands.shared.target_plans import select_target
 
-    system, path = RealSystem(), spec_or_default(spec)
+    system = RealSystem()
     command.check_output_folder(folder, system)
-    loaded = load_spec(path, system)
-    name = command.select_single_target(loaded, target)
+    loaded = load_spec(spec_or_default(spec), system)
+    name = select_target(loaded, target)
     exported = command.export(folder, loaded, name, system, console.print_note)
     if output_format == "json":
-        console.print_json(
-            {
-                "version": 1,
-                "target": name,
-                "files": [str(folder / file) for file in command.EXPORTED_FILES],
-                "run": exported.run,
-                "then": exported.import_command,
-            }
+        console.print_document(
+            target=name,
+            files=[str(folder / file) for file in command.EXPORTED_FILES],
+            run=exported.run,
+            then=exported.import_command,
         )
         return 0
     files, address = ", ".join(command.EXPORTED_FILES), exported.context.address

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     LOCK_TIMEOUT,
     OUTPUT_FORMAT,
     SPEC,
     TARGETS,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ _PENDING_REASON = "what proves the environment is the notebook, on its runtime"
 @LOCK_TIMEOUT
 @OUTPUT_FORMAT
 def render(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     check: bool,
@@ -65,27 +64,21 @@ def render(
     """Write the notebook and the cell of Colab targets."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.lock_output import print_warnings
     from provision.commands import render as command
     from provision.commands.shared.load import load_spec
 
-    path, system = spec_or_default(spec), RealSystem()
-    loaded = load_spec(path, system)
-    print_warnings(loaded)
+    system = RealSystem()
+    loaded = load_spec(spec, system)
+    console.print_findings(loaded.diagnostics, loaded.source)
     options = command.RenderOptions(check, out, payload_url, lock_timeout)
     rendered = command.render(loaded, targets, options, system, console.print_note)
     differ = check and any(target.differing for target in rendered)
     if output_format == "json":
-        console.print_json(
-            {
-                "version": 1,
-                "check": check,
-                "holds": not differ,
-                "targets": [_document(target) for target in rendered],
-            }
+        console.print_document(
+            check=check, holds=not differ, targets=[_document(target) for target in rendered]
         )
     elif check:
-        arguments = [str(path)]
+        arguments = [str(spec)]
         for name in targets:
             arguments += ["--target", name]
         if out is not None:
@@ -100,16 +93,17 @@ def render(
 
 
 def _document(target: RenderedTarget) -> dict[str, Any]:
+    rendering = target.rendering
     return {
         "target": target.context.target,
-        "files": [os.path.relpath(target.folder / name) for name in target.files],
-        "differing": list(target.differing),
-        "nonce": target.made.nonce,
+        "files": [os.path.relpath(target.folder / name) for name in rendering.file_names],
+        "differing": target.differing,
+        "nonce": rendering.content.nonce,
         "lock": target.context.lock.digest,
-        "payload_sha256": target.made.sha256,
-        "cell_bytes": len(target.made.cell),
-        "link": target.link,
-        "copies": list(target.copies),
+        "payload_sha256": rendering.content.sha256,
+        "cell_bytes": len(rendering.content.cell),
+        "link": rendering.link,
+        "copies": rendering.edited_copies,
     }
 
 
@@ -119,7 +113,7 @@ def _print_check(rendered: tuple[RenderedTarget, ...], write: str) -> None:
     from provision.sanitize import escape_line
 
     for target in rendered:
-        for name in target.files:
+        for name in target.rendering.file_names:
             file = escape_line(os.path.relpath(target.folder / name))
             verb = "differs from" if name in target.differing else "is"
             print_text(f"{file} {verb} what spec and lock make")
@@ -133,23 +127,25 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
     from provision.sanitize import escape_line
     from provision.targets.capabilities import describe_edited_copy
 
-    files = {name: escape_line(os.path.relpath(target.folder / name)) for name in target.files}
+    rendering, content, context = target.rendering, target.rendering.content, target.context
+    files = {
+        name: escape_line(os.path.relpath(target.folder / name)) for name in rendering.file_names
+    }
     for name, file in files.items():
         if name in target.differing:
             print_text(f"wrote {file}")
         else:
             print_text(f"{file} is what spec and lock make already")
-    for cell in target.copies:
-        print_text(f"{files[target.made.notebook_name]}: {describe_edited_copy(cell)}")
-    if target.made.url:
+    for cell in rendering.edited_copies:
+        print_text(f"{files[content.notebook_name]}: {describe_edited_copy(cell)}")
+    if content.url:
         print_text(
-            f"put {files[target.made.payload_name]} at {escape_line(target.made.url)}: "
-            f"the cell fetches it there (sha256 {target.made.sha256})"
+            f"put {files[content.payload_name]} at {escape_line(content.url)}: "
+            f"the cell fetches it there (sha256 {content.sha256})"
         )
-    context = target.context
     if target.folder == context.folder.parent:
-        file = target.made.notebook_name
-        print_pending_notebook(loaded, context.target, file, _PENDING_REASON, target.link)
+        file = content.notebook_name
+        print_pending_notebook(loaded, context.target, file, _PENDING_REASON, rendering.link)
         return
     print_text(
         f"\n{context.address}: rendered, not verified: {_PENDING_REASON}\n"

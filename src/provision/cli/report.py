@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
+    FILE,
     OUTPUT_FORMAT_WITH_JUNIT,
     SPEC,
     TARGETS,
     VERBOSE,
     examples,
-    spec_or_default,
 )
 from provision.cli.report_add import add
 from provision.cli.report_repro import repro
@@ -57,11 +57,11 @@ def report() -> None:
 @report.command()
 @SPEC
 @TARGETS
-@click.option("--html", type=click.Path(path_type=Path), help="Write the report as one HTML page.")
+@click.option("--html", type=FILE, help="Write the report as one HTML page.")
 @VERBOSE
 @OUTPUT_FORMAT_WITH_JUNIT
 def show(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     html: Path | None,
@@ -71,13 +71,12 @@ def show(
     """Show the last verification's report, or a report.json."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.output_files import write_output_file
     from provision.cli.report_output import print_report
-    from provision.cli.stored_reports import read_stored_reports, single_report
+    from provision.commands.shared.stored_reports import read_stored_reports, single_report
     from provision.verification.report import find_tampering
 
     system = RealSystem()
-    reports = read_stored_reports(spec_or_default(spec), targets, system)
+    reports = read_stored_reports(spec, targets, system)
     for stored in reports:
         if tampering := find_tampering(stored.report):
             console.print_note(
@@ -90,7 +89,7 @@ def show(
 
         single_report(reports, "a page holds one report")
         title = displayed[0].spec_name or "report"
-        write_output_file(html, render_report(displayed[0], title), system)
+        console.write_output_file(html, render_report(displayed[0], title), system)
     elif output_format == "junit":
         from provision.views.report.junit import render_junit
 

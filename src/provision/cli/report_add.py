@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from provision.cli.options import DEFAULT_SPEC, LOCK_TIMEOUT, OUTPUT_FORMAT, TARGET, VERBOSE
+from provision.cli.app import DEFAULT_SPEC, FILE, LOCK_TIMEOUT, OUTPUT_FORMAT, TARGET, VERBOSE
 
 if TYPE_CHECKING:
     from provision.commands.shared.probe_report_import import ImportedProbeReport
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
     "--spec",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="SPEC",
     help="Spec that it is of; default: the one here whose notebook waits for it.",
 )
@@ -42,7 +42,6 @@ def add(
     """File a report and show it; the exit code is that of its verdict."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.standard_input import read_standard_input
     from provision.commands.shared.probe_report_import import import_probe_report
     from provision.commands.shared.report_import import import_report
     from provision.verification.report import MAX_REPORT_BYTES, read_report_bytes
@@ -50,7 +49,7 @@ def add(
     system, as_json = RealSystem(), output_format == "json"
     if str(file) == "-":
         hint = "pipe the report into it, or name a file"
-        name, content = "standard input", read_standard_input(MAX_REPORT_BYTES, hint=hint)
+        name, content = "standard input", console.read_standard_input(MAX_REPORT_BYTES, hint=hint)
     else:
         name, content = str(file), read_report_bytes(file, system)
     default = Path(DEFAULT_SPEC) if Path(DEFAULT_SPEC).exists() else None
@@ -91,7 +90,7 @@ def _print_notebook_report(imported: ImportedReport, *, as_json: bool, verbose: 
     if as_json:
         facts = notebook_output.facts_comparison_document(comparison, imported.loaded)
         _print_document(imported, {"filed": imported.fresh, **facts})
-        return imported.exit_code
+        return imported.report.exit_code
     report_output.print_report(imported.report, imported.json_path, verbose=verbose)
     if not imported.fresh:
         console.print_text("No changes: this report was filed before.")
@@ -99,7 +98,7 @@ def _print_notebook_report(imported: ImportedReport, *, as_json: bool, verbose: 
     console.print_text("")
     console.print_row("page", os.path.relpath(imported.html_path))
     console.print_row("filed under", imported.context.address)
-    return imported.exit_code
+    return imported.report.exit_code
 
 
 def _print_document(imported: ImportedReport | ImportedProbeReport, more: dict[str, Any]) -> None:
@@ -107,4 +106,4 @@ def _print_document(imported: ImportedReport | ImportedProbeReport, more: dict[s
     from provision.cli.report_output import report_summary
 
     summary = report_summary(imported.report, imported.json_path)
-    console.print_json({"version": 1, **summary, "target": imported.context.target, **more})
+    console.print_document(**summary, target=imported.context.target, **more)

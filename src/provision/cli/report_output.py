@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.cli import console
-from provision.cli.error_output import errors_to_json, print_errors
 from provision.verification import Report
 
 if TYPE_CHECKING:
     from provision.commands.shared.multi_target import ErrorsByTarget
-    from provision.commands.verify import VerificationResult
+    from provision.commands.shared.report_store import VerificationResult
 
 
 def print_report(report: Report, path: Path, *, verbose: bool) -> None:
@@ -50,10 +49,12 @@ def print_verifications(
     verbose: bool,
 ) -> int:
     """Write the results of several targets; return the exit code of the worst."""
-    print_errors(failed)
+    from provision.commands.shared.multi_target import worst_exit_code
+
+    console.print_errors(failed)
     if output_format == "json":
         summaries = [report_summary(result.report, result.json_path) for result in results]
-        console.print_json({"version": 1, "results": summaries, "failed": errors_to_json(failed)})
+        console.print_document(results=summaries, failed=console.errors_to_json(failed))
     elif output_format == "junit":
         from provision.views.report.junit import render_junit
 
@@ -63,6 +64,5 @@ def print_verifications(
             print_report(result.report, result.json_path, verbose=verbose)
             if result.on_failure_note:
                 console.print_row("left", result.on_failure_note)
-    codes = {result.exit_code for result in results}
-    codes.update(error.exit_code for error in failed.values())
-    return next((code for code in (1, 2, 3) if code in codes), 0)
+    codes = [result.exit_code for result in results]
+    return worst_exit_code([*codes, *(error.exit_code for error in failed.values())])

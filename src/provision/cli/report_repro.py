@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, TARGETS, examples
+from provision.cli.app import FILE, OUT, OUTPUT_FORMAT, TARGETS, examples
 
 if TYPE_CHECKING:
     from provision.adapters import RealSystem
@@ -19,18 +19,16 @@ if TYPE_CHECKING:
         "provision report repro specs/quickstart.yaml H07 --out repro.py",
     )
 )
-@click.argument("report", type=click.Path(path_type=Path))
+@click.argument("report", type=FILE)
 @click.argument("check")
 @TARGETS
 @click.option(
     "--spec",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="SPEC",
     help="Spec that the report.json answers, for what the report leaves out.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Write this file instead of to standard output."
-)
+@OUT
 @OUTPUT_FORMAT
 def repro(
     report: Path,
@@ -44,19 +42,18 @@ def repro(
     """Write a failed check as a program that needs no provision.
 
     REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0
-    when it is mended, and with 2 where that cannot be told.
+    when it is fixed, and with 2 if that is unknown.
     """
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.output_files import write_output_file
 
     system = RealSystem()
     program = _build_program(report, check, targets, spec, system)
     if out is not None:
-        write_output_file(out, program, system, 0o644)
+        console.write_output_file(out, program, system, 0o644)
     if output_format == "json":
         file = str(out) if out else None
-        console.print_json({"version": 1, "check": check, "file": file, "program": program})
+        console.print_document(check=check, file=file, program=program)
     elif out is None:
         console.print_result(program)
     return 0
@@ -66,10 +63,10 @@ def _build_program(
     path: Path, check: str, targets: tuple[str, ...], spec: Path | None, system: RealSystem
 ) -> str:
     """Return the program for a check of the report.json or of the spec at `path`."""
-    from provision.cli.stored_reports import read_stored_reports, single_report
-    from provision.commands.probe import select_single_target
     from provision.commands.repro import build_check_program, build_stored_check_program
     from provision.commands.shared.load import load_spec
+    from provision.commands.shared.stored_reports import read_stored_reports, single_report
+    from provision.commands.shared.target_plans import select_target
     from provision.errors import UsageError
 
     is_report = path.suffix == ".json"
@@ -81,7 +78,7 @@ def _build_program(
     report, report_path = single_report(reports, "a program is for one report")
     if spec is not None:
         loaded = load_spec(spec, system)
-        target = select_single_target(loaded, targets[0] if targets else None)
+        target = select_target(loaded, targets[0] if targets else None)
         return build_check_program(report, report_path, check, (loaded, target), system)
     if is_report:
         return build_check_program(report, report_path, check, None, system)

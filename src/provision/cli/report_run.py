@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, SPEC, TARGET, examples, spec_or_default
+from provision.cli.app import FILE, OUTPUT_FORMAT, SPEC, TARGET, examples
 
 
 @click.command(
@@ -21,32 +21,31 @@ from provision.cli.options import OUTPUT_FORMAT, SPEC, TARGET, examples, spec_or
 @TARGET
 @click.option(
     "--html",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Write the record as one HTML page, with its chart.",
 )
 @OUTPUT_FORMAT
-def run(spec: Path | None, *, target: str | None, html: Path | None, output_format: str) -> int:
+def run(spec: Path, *, target: str | None, html: Path | None, output_format: str) -> int:
     """Show what the last `provision run` took.
 
     SPEC may be a record of a run.
     """
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.output_files import write_output_file
     from provision.commands.shared.load import load_spec
     from provision.commands.shared.run_records import latest_run_record, read_run_record
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_plans import select_target
     from provision.views import run_record_html, run_record_text
 
     system = RealSystem()
-    path = spec_or_default(spec)
+    path = spec
     if path.suffix != ".json":
         loaded = load_spec(path, system)
-        (name,) = select_targets(loaded, (target,) if target else (), everything=False)
+        name = select_target(loaded, target)
         path = latest_run_record(loaded, name, system)
     record = read_run_record(path, system)
     if html is not None:
-        write_output_file(html, run_record_html.render_page(record), system)
+        console.write_output_file(html, run_record_html.render_page(record), system)
     elif output_format == "json":
         console.print_json(record, sort_keys=True)
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import SPEC, TARGET, examples, spec_or_default
+from provision.cli.app import SPEC, TARGET, examples
 
 if TYPE_CHECKING:
     from provision.effects.system import System
@@ -59,35 +59,35 @@ class PassthroughCommand(click.Command):
     help="Record what the program takes: RAM, shared memory, GPU.",
 )
 @click.pass_obj
-def run(argv: tuple[str, ...], *, spec: Path | None, target: str | None, monitor: bool) -> int:
+def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool) -> int:
     """Run a program in the environment, with its variables, paths and secrets.
 
-    What it took is told at its end; `provision report run` draws it.
+    At its end it prints what the program took; `provision report run` draws it.
     """
     from provision.adapters import RealSystem
     from provision.adapters.monitored_process import exit_with_signal
     from provision.cli import console
     from provision.commands import run as command
     from provision.commands.shared.load import load_spec
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_plans import select_target
 
     if not argv:
         raise click.UsageError(
             "no program is named; write it after --, as in: provision run -- python train.py"
         )
-    path, system = spec_or_default(spec), RealSystem()
-    loaded = load_spec(path, system)
-    (name,) = select_targets(loaded, (target,) if target else (), everything=False)
+    system = RealSystem()
+    loaded = load_spec(spec, system)
+    name = select_target(loaded, target)
     result = command.run(loaded, name, argv, system, console.print_note, monitor=monitor)
     if result.record is not None:
-        print_run_summary(result.record, path, name, system)
+        print_run_summary(result.record, loaded.command("report run", name), system)
     if result.code < 0:
         exit_with_signal(-result.code)
     return result.code
 
 
-def print_run_summary(record: Path, spec: Path, target: str, system: System) -> None:
-    """Write to standard error what a run took; nobody may read it any more."""
+def print_run_summary(record: Path, show_command: str, system: System) -> None:
+    """Write the resources that a run took to standard error, which may be closed by now."""
     from provision.cli import console
     from provision.commands.shared.run_records import read_run_record
     from provision.errors import ProvisionError
@@ -104,8 +104,7 @@ def print_run_summary(record: Path, spec: Path, target: str, system: System) -> 
             lines = run_record_text.render_ending(read_run_record(record, system))
         except ProvisionError as error:
             lines = [error.what]
-        command = f"provision report run {shlex.quote(str(spec))} --target {shlex.quote(target)}"
-        for line in (*lines, f"record: {os.path.relpath(record)} (drawn by: {command})"):
+        for line in (*lines, f"record: {os.path.relpath(record)} (drawn by: {show_command})"):
             console.print_note(f"provision: {line}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, examples, output_format_option
+from provision.cli.app import FILE, OUTPUT_FORMAT, examples, output_format_option
 
 if TYPE_CHECKING:
     from provision.sandbox.serve import Sandbox
@@ -29,7 +29,7 @@ def sandbox() -> None:
 @sandbox.command()
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path),
+    type=FILE,
     default=Path(".provision/sandbox"),
     show_default=True,
     help="Where its store is kept.",
@@ -130,7 +130,7 @@ def faults(*, output_format: str) -> int:
             {"name": name, "argument": kind.argument, "meaning": kind.meaning}
             for name, kind in FAULT_KINDS.items()
         ]
-        console.print_json({"version": 1, "faults": rows})
+        console.print_document(faults=rows)
         return 0
     suffixes = {"": "", "N": "[:N]"}
     forms = {

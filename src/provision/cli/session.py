@@ -6,16 +6,24 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
 
 from provision.adapters import RealSystem
 from provision.cli import console
-from provision.cli.sandbox_hints import adapt_hint_to_sandbox
-from provision.commands.shared.load import LoadedSpec, load_spec
-from provision.errors import ProvisionError, UsageError
+from provision.commands.shared.load import LoadedSpec, command_line, load_spec, sandbox_folder
+from provision.commands.shared.report_inbox import InboxResult, process_inbox
+from provision.effects.system import System
+from provision.errors import ProvisionError, StateError, UsageError
+
+if TYPE_CHECKING:
+    from provision.adapters.google.instance_commands import InstanceCommand
 
 _WRONG_GPU_FAULT = "wrong-gpu"
 SANDBOX_BANNER = (
     "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
+)
+_SANDBOX_NOTE = (
+    "SANDBOX: on Google Cloud the gcloud commands above would help; here, leave the --fault out"
 )
 
 
@@ -52,6 +60,7 @@ def open_system(
         yield RealSystem(offline=offline)
         return
     silence_grpc()
+    from provision.adapters.google.instance_commands import render_commands_with
     from provision.sandbox.namespace_booter import NamespaceBooter
     from provision.sandbox.serve import serve
 
@@ -64,11 +73,31 @@ def open_system(
     with serve(store, faults, booter=NamespaceBooter(store)) as running:
         if running.holder:
             console.print_note(f"SANDBOX: used as it runs already ({running.holder})")
-        try:
-            yield RealSystem(offline=offline, endpoints=running.endpoints)
-        except ProvisionError as error:
-            error.hint = adapt_hint_to_sandbox(error.hint, path)
-            raise
+        with render_commands_with(lambda command: render_for_sandbox(command, path)):
+            try:
+                yield RealSystem(offline=offline, endpoints=running.endpoints)
+            except ProvisionError as error:
+                if "gcloud " in error.hint:
+                    error.hint += f"\n{_SANDBOX_NOTE}"
+                raise
+
+
+def render_for_sandbox(command: InstanceCommand, path: Path) -> str:
+    """Return the substitute for a gcloud command: gcloud does not know instances of a sandbox."""
+    folder = sandbox_folder(path)
+    match command.verb:
+        case "delete":
+            return command_line("destroy", path, sandbox=True)
+        case "describe":
+            return command_line("status", path, sandbox=True)
+        case "list":
+            return command_line("orphans", path, sandbox=True)
+        case "diagnose":
+            return f"its disk lies below {folder}/machines/"
+        case "read-console":
+            return f"it lies in {folder}/serial/"
+        case _:
+            assert_never(command.verb)
 
 
 def load_session_spec(
@@ -102,6 +131,28 @@ def load_session_spec(
             hint="name a card, or another fault",
         )
     return substitute
+
+
+def import_dropped_reports(
+    loaded: LoadedSpec, system: System, *, lock_timeout: float = 0
+) -> InboxResult:
+    """Import the reports in the folders of a spec's targets, and print the outcome for each file.
+
+    A state that another provision locks is left alone.
+    """
+    try:
+        result = process_inbox(loaded, system, console.print_note, lock_wait_s=lock_timeout)
+    except StateError as error:
+        console.print_note(
+            f"what was dropped into the folder of reports is not looked at now: {error.what}"
+        )
+        return InboxResult()
+    for report in result.imported:
+        console.print_note(f"filed the report that was dropped for {report.context.address}")
+    for path, reason in result.rejected:
+        console.print_error(reason)
+        console.print_note(f"  it lies in {os.path.relpath(path)} now, and is not looked at again")
+    return result
 
 
 def silence_grpc() -> None:

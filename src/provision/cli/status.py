@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, SANDBOX, SPEC, examples, spec_or_default
+from provision.cli.app import OUTPUT_FORMAT, SANDBOX, SPEC, examples
 
 if TYPE_CHECKING:
+    from provision.commands.shared.load import LoadedSpec
     from provision.commands.status import SpecStatus, TargetStatus
 
 
@@ -20,58 +21,51 @@ if TYPE_CHECKING:
 @SPEC
 @SANDBOX
 @OUTPUT_FORMAT
-def status(spec: Path | None, *, sandbox: bool, output_format: str) -> int:
+def status(spec: Path, *, sandbox: bool, output_format: str) -> int:
     """Say what exists, whether it is current, and its last verdict."""
-    from provision.cli.dropped_reports import import_dropped_reports
-    from provision.cli.error_output import print_errors
-    from provision.cli.session import open_session
+    from provision.cli import console
+    from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import status as command
     from provision.state_store import LocalStore
 
-    path = spec_or_default(spec)
-    with open_session(path, sandbox=sandbox, apart=True) as (loaded, system):
+    with open_session(spec, sandbox=sandbox, apart=True) as (loaded, system):
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()
         result = command.status(loaded, ledger, system)
     if output_format == "json":
         _print_as_json(result)
     else:
-        _print_as_text(result, shlex.quote(str(path)))
-    print_errors(result.failed)
+        _print_as_text(result, loaded)
+    console.print_errors(result.failed)
     return result.exit_code
 
 
 def _print_as_json(result: SpecStatus) -> None:
     from provision.cli import console
-    from provision.cli.error_output import errors_to_json
 
-    differences = result.lock_differences
-    console.print_json(
-        {
-            "version": 1,
-            "lock_moved": None if differences is None else list(differences),
-            "targets": [dataclasses.asdict(target) for target in result.targets],
-            "state_foreign": result.foreign_reason,
-            "failed": errors_to_json(result.failed),
-        }
+    console.print_document(
+        lock_moved=result.lock_differences,
+        targets=[dataclasses.asdict(target) for target in result.targets],
+        state_foreign=result.foreign_reason,
+        failed=console.errors_to_json(result.failed),
     )
 
 
-def _print_as_text(result: SpecStatus, spec: str) -> None:
+def _print_as_text(result: SpecStatus, loaded: LoadedSpec) -> None:
     from provision.cli.console import print_row
 
     if result.lock_differences is None:
-        print_row("lock", f"none yet: provision lock {spec}")
+        print_row("lock", f"none yet: {loaded.command('lock')}")
     elif result.lock_differences:
         print_row("lock", "stale: " + "; ".join(result.lock_differences))
     else:
         print_row("lock", "holds")
     if result.foreign_reason:
-        adopt = f"provision adopt {spec} makes it this folder's"
+        adopt = f"{loaded.command('adopt')} makes it this folder's"
         print_row("state", f"foreign: {result.foreign_reason}; {adopt}")
     for target in result.targets:
         print_row(target.target, f"{target.kind}, {target.condition}{_location(target)}")
-        print_row("", _verdict(target, spec))
+        print_row("", _verdict(target, loaded))
 
 
 def _location(target: TargetStatus) -> str:
@@ -82,12 +76,13 @@ def _location(target: TargetStatus) -> str:
     return f", {os.path.relpath(target.path) if is_local else target.path}"
 
 
-def _verdict(target: TargetStatus, spec: str) -> str:
+def _verdict(target: TargetStatus, loaded: LoadedSpec) -> str:
     """Return the last verdict of a target, and why it no longer counts."""
     verdict = "not verified"
     if target.verdict:
         earlier = " (earlier probe)" if target.earlier_probe else ""
         verdict = f"{target.verdict}{earlier} at {target.verified_at}"
     elif target.condition == "rendered":
+        spec = shlex.quote(str(loaded.path))
         verdict += f": run it, then provision report add FILE --spec {spec}"
     return f"{verdict}, but {target.outdated}" if target.outdated else verdict

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.options import OFFLINE, OUTPUT_FORMAT, SPEC, examples, spec_or_default
+from provision.cli.app import OFFLINE, OPTIONAL_SPEC, OUTPUT_FORMAT, examples, spec_or_default
 
 
 @click.command(
@@ -16,7 +16,7 @@ from provision.cli.options import OFFLINE, OUTPUT_FORMAT, SPEC, examples, spec_o
         "provision suggest --gpu V100 --transformers 5.13",
     )
 )
-@SPEC
+@OPTIONAL_SPEC
 @click.option("--gpu", metavar="CARD", help="Without a spec: the card, as in L4, V100:2 or none.")
 @click.option("--torch", metavar="VERSION", help="Without a spec: a version of torch, as in 2.11.")
 @click.option(
@@ -61,31 +61,29 @@ def suggest(
     """Find versions that every rule accepts, near a spec or for a card."""
     from provision.adapters import RealSystem
     from provision.cli import console
-    from provision.cli.error_output import print_error
-    from provision.commands.suggest import suggest_for_options, suggest_for_spec
+    from provision.commands.suggest import (
+        EvidenceSources,
+        suggest_for_options,
+        suggest_for_spec,
+    )
+    from provision.facts import load_facts
     from provision.views import suggestions
 
     named = {name: value for name, value in constraints.items() if value is not None}
     _check_constraints(named, spec)
     system = RealSystem(offline=offline)
     with console.progress() as progress:
+        sources = EvidenceSources(load_facts(), system if resolve else None, progress, offline)
         if named:
-            result = suggest_for_options(
-                named, system, progress, most=most, with_uv=resolve, offline=offline
-            )
+            result = suggest_for_options(named, sources, most=most)
         else:
-            path = spec_or_default(spec)
-            result = suggest_for_spec(
-                path, system, progress, most=most, with_uv=resolve, offline=offline
-            )
+            result = suggest_for_spec(spec_or_default(spec), system, sources, most=most)
     if output_format == "json":
         console.print_json(suggestions.to_json(result))
     else:
-        console.print_result(
-            suggestions.render_text(result, console.supports_color(), console.width())
-        )
+        console.print_rendered(suggestions.render_text, result)
     if result.uv_error is not None:
-        print_error(result.uv_error)
+        console.print_error(result.uv_error)
         return result.uv_error.exit_code
     return 0 if result.has_usable_combination else 1
 

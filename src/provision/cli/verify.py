@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import (
+from provision.cli.app import (
     ALL_TARGETS,
     FAULTS,
     LOCK_TIMEOUT,
@@ -17,7 +17,6 @@ from provision.cli.options import (
     TARGETS,
     VERBOSE,
     examples,
-    spec_or_default,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 @VERBOSE
 @OUTPUT_FORMAT_WITH_JUNIT
 def verify(
-    spec: Path | None,
+    spec: Path,
     targets: tuple[str, ...],
     *,
     all_targets: bool,
@@ -56,22 +55,19 @@ def verify(
 ) -> int:
     """Run the verification again in an environment that exists."""
     from provision.cli import console
-    from provision.cli.dropped_reports import import_dropped_reports
     from provision.cli.report_output import print_verifications
-    from provision.cli.session import open_session
+    from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import verify as command
+    from provision.commands.shared.report_store import VerificationResult
     from provision.commands.shared.target_plans import select_targets
 
     failed: ErrorsByTarget = {}
-    path = spec_or_default(spec)
-    with open_session(path, sandbox=sandbox, faults=faults) as (loaded, system):
+    with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
         dropped = import_dropped_reports(loaded, system, lock_timeout=lock_timeout).imported
         imported = {stored.context.target: stored for stored in dropped}
         results = [
-            command.VerificationResult(
-                stored.report, stored.json_path, stored.html_path, stored.state
-            )
+            VerificationResult(stored.report, stored.json_path, stored.html_path)
             for stored in (imported[name] for name in names if name in imported)
         ]
         remaining = tuple(name for name in names if name not in imported)

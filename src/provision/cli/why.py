@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.options import OUTPUT_FORMAT, examples
+from provision.cli.app import FILE, OUTPUT_FORMAT, examples
 
 if TYPE_CHECKING:
     from provision.adapters import RealSystem
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 @click.argument("trace", metavar="TRACE")
 @click.option(
     "--spec",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Hold the causes against this spec and its lock.",
 )
-@click.option(
-    "--report", type=click.Path(path_type=Path), help="Hold the causes against this report.json."
-)
+@click.option("--report", type=FILE, help="Hold the causes against this report.json.")
 @click.option(
     "--fix",
     is_flag=True,
@@ -96,15 +94,14 @@ def _print_causes(result: ErrorLookup, output_format: str) -> None:
         document = view.to_json(result.explanations, result.unexplained_error)
         console.print_json({**document, "changed": dict(result.changed)})
         return
-    console.print_result(
-        view.render_text(
-            result.explanations,
-            console.supports_color(),
-            console.width(),
-            " and ".join(name for name in (result.spec, result.report) if name),
-            result.unexplained_error,
-            fixed=bool(result.changed),
-        )
+    text = view.render_text(
+        result.explanations,
+        console.supports_color(),
+        console.width(),
+        " and ".join(name for name in (result.spec, result.report) if name),
+        result.unexplained_error,
+        fixed=bool(result.changed),
     )
+    console.print_result(text)
     for diff in result.changed.values():
         console.print_note(diff.rstrip())

@@ -1,1 +1,1 @@
-"""The use cases, one file a verb, each told in one breath; nothing here prints or exits."""
+"""The use cases, one file for each command; nothing here prints or exits."""

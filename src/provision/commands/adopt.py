@@ -18,7 +18,7 @@ _RECORD_DROPPED = "belongs to the other folder: its record is dropped"
 
 @dataclass(frozen=True, slots=True)
 class RecordedResource:
-    """A resource in a state, where it is, and what becomes of its record."""
+    """A resource in a state, its location, and the fate of its record."""
 
     address: str
     part: str
@@ -37,7 +37,7 @@ class Adoption:
 
 
 Confirm = Callable[[Adoption], None]
-"""Shows what is adopted and asks; raises Refused when the answer is no."""
+"""Shows the adoption and requests a confirmation; raises Refused without it."""
 
 
 def adopt(
@@ -66,49 +66,43 @@ def adopt(
             f"there is no {state_file}",
             hint="a state is there once something was made; `provision apply` makes one",
         )
-    shown = _adoption(state_file, store.load_ledger(), folder, system)
+    shown = _adoption(state_file, store.load_ledger(), system)
     if not shown.foreign_reason:
         return shown
     confirm(shown)
     with store.exclusive(lock_wait_s, lambda _: None):
         ledger = store.load_ledger()
-        adoption = _adoption(state_file, ledger, folder, system)
+        adoption = _adoption(state_file, ledger, system)
         if adoption != shown:
             confirm(adoption)  # another run changed something while this one was waiting
         state = ledger.state
-        for one in adoption.resources:
-            if one.becomes == _RECORD_DROPPED:
-                progress(f"{one.where} stays; its record is dropped")
-                state = state.with_record(one.address, one.part, None)
+        for resource in adoption.resources:
+            if resource.becomes == _RECORD_DROPPED:
+                progress(f"{resource.where} stays; its record is dropped")
+                state = state.with_record(resource.address, resource.part, None)
         store.bind(state)
     return adoption
 
 
-def _adoption(path: Path, ledger: Ledger, folder: Path, reader: Reader) -> Adoption:
-    named = [
-        _recorded_resource(key, record, folder, reader)
+def _adoption(path: Path, ledger: Ledger, reader: Reader) -> Adoption:
+    resources = [
+        _recorded_resource(key, record, path.parent, reader)
         for key, record in sorted(ledger.state.resources.items())
     ]
-    return Adoption(path, ledger.foreign_reason, tuple(named))
+    return Adoption(path, ledger.foreign_reason, tuple(resources))
 
 
 def _recorded_resource(
     key: str, record: Mapping[str, Any], folder: Path, reader: Reader
 ) -> RecordedResource:
     address, _, part = key.rpartition("#")
-    title = str(record.get("title", part))
+    location, becomes = "not on this machine", "stays recorded"
     if outside := [Path(path) for path in record.get("outside", ())]:
-        own = all(path.name == build_kernel_name(address, folder) for path in outside)
-        return RecordedResource(
-            address, part, title, str(outside[0]), "stays recorded" if own else _RECORD_DROPPED
-        )
-    if paths := [folder / str(path) for path in record.get("paths", ())]:
-        there = any(reader.exists(path) for path in paths)
-        return RecordedResource(
-            address,
-            part,
-            title,
-            str(paths[0]),
-            "is here" if there else "is not here: apply makes it anew",
-        )
-    return RecordedResource(address, part, title, "not on this machine", "stays recorded")
+        location = str(outside[0])
+        if not all(path.name == build_kernel_name(address, folder) for path in outside):
+            becomes = _RECORD_DROPPED
+    elif paths := [folder / str(path) for path in record.get("paths", ())]:
+        location = str(paths[0])
+        exists = any(reader.exists(path) for path in paths)
+        becomes = "is here" if exists else "is not here: apply makes it anew"
+    return RecordedResource(address, part, str(record.get("title", part)), location, becomes)

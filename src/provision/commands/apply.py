@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,17 +15,22 @@ from provision.commands.shared.executor import (
     settle_planned_intents,
 )
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
-from provision.commands.shared.notices import leftover_notice, note_on_interrupt
+from provision.commands.shared.multi_target import (
+    ErrorsByTarget,
+    collect_errors,
+    leftover_notice,
+    note_on_interrupt,
+    worst_exit_code,
+)
+from provision.commands.shared.report_store import store_evidence
 from provision.commands.shared.target_plans import (
     TargetPlans,
     check_saved_plan,
     plan_targets,
     refuse_unknown_kinds,
 )
-from provision.commands.verify import store_evidence
 from provision.effects.local import InstallPackages
-from provision.effects.system import ProgressCallback, Reader, System
+from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError
 from provision.plan import Plan
 from provision.state import Ledger
@@ -37,11 +43,11 @@ from provision.targets.base import (
 )
 from provision.targets.context import Interpreter
 from provision.targets.summary import TargetSummary
-from provision.verification import Report, read_report
-from provision.verification.report import MAX_REPORT_BYTES
+from provision.verification import Report
+from provision.verification.report import read_report_file
 
 Confirm = Callable[[Plan, LockResult], None]
-"""Shows the plan and asks; raises Refused if the answer is no."""
+"""Shows the plan and requests a confirmation; raises Refused without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class TargetResult:
 
 @dataclass(frozen=True, slots=True)
 class PendingTarget:
-    """A target that was made and has no verdict yet; `reason` says why, if it is not our choice."""
+    """A target that was made and has no verdict yet; `reason` is "" if that is our choice."""
 
     context: TargetContext
     summary: TargetSummary
@@ -101,18 +107,15 @@ class ApplyResult:
     """Results of all targets; `failed` are the errors that stopped one of several, by its name."""
 
     results: tuple[TargetResult, ...]
-    lock_path: Path
     pending: tuple[PendingTarget, ...] = ()
     failed: ErrorsByTarget = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
         """The worst of all: 1 failed, then 2 no verdict, then 3 unverified or pending, else 0."""
-        codes = {result.exit_code for result in self.results}
-        codes |= {error.exit_code for error in self.failed.values()}
-        if self.pending:
-            codes.add(3)
-        return next((code for code in (1, 2, 3) if code in codes), 0)
+        codes = [result.exit_code for result in self.results]
+        codes += [error.exit_code for error in self.failed.values()]
+        return worst_exit_code([*codes, 3] if self.pending else codes)
 
 
 def apply(
@@ -123,7 +126,7 @@ def apply(
     confirm: Confirm,
     progress: ProgressCallback,
 ) -> ApplyResult:
-    """Make the named targets as the spec says, and verify them.
+    """Make the named targets as the spec declares, and verify them.
 
     Whatever was done before an error is in the state, what was being done is in the journal, and
     running the command again continues from there. An error of one target among several stops
@@ -137,50 +140,33 @@ def apply(
     refuse_unknown_kinds(loaded, names)
     store = LocalStore(loaded.folder, system)
     locked = ensure_lock(loaded, system, progress, frozen=options.frozen)
-    shown = _plan(loaded, locked, names, options, store.load_ledger(), system)
+
+    def plan(ledger: Ledger) -> TargetPlans:
+        verify, adopt = options.verify, options.adopt
+        plans = plan_targets(loaded, locked.lock, names, ledger, system, verify=verify, adopt=adopt)
+        if options.saved_plan is not None:
+            check_saved_plan(options.saved_plan, plans.plan, system)
+        return plans
+
+    shown = plan(store.load_ledger())
     confirm(shown.plan, locked)
     with store.exclusive(options.lock_wait_s, progress):
         ledger = store.load_or_create_ledger()
-        plans = _plan(loaded, locked, names, options, ledger, system)
+        plans = plan(ledger)
         if options.saved_plan is None and plans.plan.fingerprint() != shown.plan.fingerprint():
             confirm(plans.plan, locked)  # another run changed something while this one was waiting
         if locked.fresh:
-            write_lock(loaded, locked.lock, system, progress)
+            write_lock(locked, system, progress)
         executor = Executor(store, ledger, system, progress, loaded.spec.registry)
         recover_interrupted(executor, {context.address for context in plans.contexts.values()})
-        with note_on_interrupt(
-            lambda: leftover_notice(plans.contexts.values(), store.load_ledger())
-        ):
+        with note_on_interrupt(lambda: leftover_notice(plans.contexts.values(), executor.ledger)):
             failed = _perform_actions(plans, names, ledger, executor)
             results = _verify_targets(plans, names, options, executor, failed)
     return ApplyResult(
         tuple(result for result in results if isinstance(result, TargetResult)),
-        loaded.lock_path,
         tuple(result for result in results if isinstance(result, PendingTarget)),
         failed,
     )
-
-
-def _plan(
-    loaded: LoadedSpec,
-    locked: LockResult,
-    names: tuple[str, ...],
-    options: ApplyOptions,
-    ledger: Ledger,
-    reader: Reader,
-) -> TargetPlans:
-    plans = plan_targets(
-        loaded,
-        locked.lock,
-        names,
-        ledger,
-        reader,
-        verify=options.verify,
-        adopt=options.adopt,
-    )
-    if options.saved_plan is not None:
-        check_saved_plan(options.saved_plan, plans.plan, reader)
-    return plans
 
 
 def _perform_actions(
@@ -234,13 +220,12 @@ def _verify_target(
     if not planned.needed:
         stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
         json_path = context.folder / str(stored.get("report"))
-        report = _read_stored_report(json_path, executor.system)
-        if report is not None:
+        with suppress(ExternalError):  # a report that is gone or damaged is made again
             return TargetResult(
                 context,
                 interpreter,
                 summary,
-                report,
+                read_report_file(json_path, executor.system),
                 json_path,
                 context.folder / str(stored.get("html")),
                 fresh=False,
@@ -267,11 +252,3 @@ def _verify_target(
         installed=installed or evidence.installed,
         on_failure_note=verified.on_failure_note,
     )
-
-
-def _read_stored_report(path: Path, reader: Reader) -> Report | None:
-    """Return the stored report; None if it is gone or damaged."""
-    try:
-        return read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
-    except ExternalError:
-        return None

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.lock_file import read_lock
-from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
-from provision.commands.shared.notices import leftover_notice, note_on_interrupt
-from provision.commands.shared.target_plans import get_driver_and_context
-from provision.commands.verify import VerificationResult, store_evidence
+from provision.commands.shared.lock_file import require_lock
+from provision.commands.shared.multi_target import (
+    ErrorsByTarget,
+    collect_errors,
+    leftover_notice,
+    note_on_interrupt,
+)
+from provision.commands.shared.report_store import VerificationResult, store_evidence
+from provision.commands.shared.target_plans import get_driver_and_context, select_targets
 from provision.effects.system import ProgressCallback, System
-from provision.errors import LockError, Refused
+from provision.errors import Refused
+from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import find_driver, get_driver
 from provision.targets.capabilities import Attachable
@@ -33,17 +38,11 @@ def attach(
         Refused: a target has nothing to wait for.
         ExternalError: no report came.
     """
-    lock = read_lock(loaded, system)
-    if lock is None:
-        raise LockError(
-            f"there is no {loaded.lock_path}",
-            hint=f"make the instance with `provision apply {loaded.path}`",
-        )
-    store = LocalStore(loaded.folder, system)
+    hint = f"make the instance with `{loaded.command('apply')}`"
+    lock = require_lock(loaded, system, hint=hint)
     results = []
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
-        attachable = list_instance_targets(loaded, system)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
+        attachable = _recorded_targets(loaded, executor.state)
         contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
         for name, context in contexts.items():
             if name not in attachable:
@@ -51,7 +50,7 @@ def attach(
                     f"no instance is recorded for {context.address}",
                     hint=f"make it with `{context.command('apply')}`",
                 )
-        with note_on_interrupt(lambda: leftover_notice(contexts.values(), store.load_ledger())):
+        with note_on_interrupt(lambda: leftover_notice(contexts.values(), executor.ledger)):
             for name, context in contexts.items():
                 with collect_errors(name, names, failed, progress):
                     driver = get_driver(context)
@@ -61,9 +60,27 @@ def attach(
     return tuple(results)
 
 
-def list_instance_targets(loaded: LoadedSpec, system: System) -> tuple[str, ...]:
+def select_instance_targets(
+    loaded: LoadedSpec, names: tuple[str, ...], system: System
+) -> tuple[str, ...]:
+    """Return the named targets, or all with a recorded instance.
+
+    Raises:
+        Refused: no instance is recorded.
+    """
+    if names:
+        return select_targets(loaded, names, everything=False)
+    recorded = _recorded_targets(loaded, LocalStore(loaded.folder, system).load_ledger().state)
+    if not recorded:
+        raise Refused(
+            f"no instance is recorded for {loaded.stem}",
+            hint=f"make one with `{loaded.command('apply')}`",
+        )
+    return recorded
+
+
+def _recorded_targets(loaded: LoadedSpec, state: State) -> tuple[str, ...]:
     """Return the targets of a spec whose recorded resource verifies itself without us."""
-    state = LocalStore(loaded.folder, system).load_ledger().state
     names: list[str] = []
     for name in loaded.spec.targets:
         driver = find_driver(loaded.spec, name)

@@ -20,21 +20,12 @@ from provision.state_store import LocalStore
 from provision.targets import get_recorded_driver, load_drivers
 
 Confirm = Callable[[tuple[Action, ...]], None]
-"""Shows what would be removed and asks; raises Refused if the answer is no."""
+"""Shows the removals and requests a confirmation; raises Refused without it."""
 
 
 _FILES = ("journal.json", "state.json", "lock", "use", "logs")
 _FOLDERS = ("envs", "reports")
-"""What every kind makes in the state folder; a folder is removed only if it is empty."""
-
-
-def addresses(stem: str, ledger: Ledger) -> tuple[str, ...]:
-    """Return the addresses of a spec at which something is recorded or was begun."""
-    return tuple(
-        sorted(
-            address for address in _recorded_addresses(ledger) if address.rpartition("/")[0] == stem
-        )
-    )
+"""The files and folders of every kind in the state folder; only empty folders are removed."""
 
 
 def destroy(
@@ -62,7 +53,11 @@ def destroy(
     folder = state_folder(path, sandbox=sandbox)
     store = LocalStore(folder, system)
     if not system.exists(folder):
-        return _check_spec_exists(path)
+        if path.exists():
+            return ()
+        raise UsageError(
+            f"{path} does not exist, and nothing was made beside it", hint="check the name"
+        )
     shown = _removals(path, names, store.load_ledger(), folder, everything=everything)
     if not shown:
         return ()
@@ -103,9 +98,10 @@ def _destroy_target(
 
 def _remove_state_folder(folder: Path, system: System, progress: ProgressCallback) -> None:
     """Remove our files from a state folder that records nothing, and the folder if it is empty."""
-    drivers = tuple(load_drivers(registry_in_use.get()))
-    files = [*_FILES, *(name for driver in drivers for name in driver.own_files)]
-    folders = [*_FOLDERS, *(name for driver in drivers for name in driver.own_folders)]
+    files, folders = list(_FILES), list(_FOLDERS)
+    for driver in load_drivers(registry_in_use.get()):
+        files += driver.own_files
+        folders += driver.own_folders
     for name in files:
         system.perform(RemoveTree(folder / name), progress)
     for name in folders:
@@ -120,27 +116,38 @@ def _remove_state_folder(folder: Path, system: System, progress: ProgressCallbac
 def _removals(
     path: Path, names: tuple[str, ...], ledger: Ledger, folder: Path, *, everything: bool
 ) -> tuple[Action, ...]:
-    found = addresses(path.stem, ledger)
-    known = [address.rpartition("/")[2] for address in found]
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UsageError(
-            f"nothing is recorded of target {unknown[0]}",
-            hint=f"recorded: {', '.join(known) or 'nothing'}",
-        )
-    if not found and not path.exists():
+    addresses = sorted(
+        {key.rpartition("#")[0] for key in ledger.state.resources}
+        | {intent.address for intent in ledger.intents}
+    )
+    targets: dict[str, str] = {}
+    for address in addresses:
+        stem, _, name = address.rpartition("/")
+        if stem == path.stem:
+            targets[name] = address
+    for name in names:
+        if name not in targets:
+            raise UsageError(
+                f"nothing is recorded of target {name}",
+                hint=f"recorded: {', '.join(targets) or 'nothing'}",
+            )
+    if not targets and not path.exists():
         raise UsageError(
             f"{path} does not exist, and nothing is recorded of it",
-            hint=f"recorded here: {', '.join(sorted(_recorded_addresses(ledger))) or 'nothing'}",
+            hint=f"recorded here: {', '.join(addresses) or 'nothing'}",
         )
-    if len(found) > 1 and not names and not everything:
+    if len(targets) > 1 and not names and not everything:
         raise UsageError(
             f"{path.stem} has several targets",
-            why=", ".join(found),
+            why=", ".join(targets.values()),
             hint="name them with --target, or take all with --all",
         )
-    chosen = [address for address in found if not names or address.rpartition("/")[2] in names]
-    return tuple(action for address in chosen for action in _plan_destroy(address, ledger, folder))
+    return tuple(
+        action
+        for name, address in targets.items()
+        if not names or name in names
+        for action in _plan_destroy(address, ledger, folder)
+    )
 
 
 def _plan_destroy(address: str, ledger: Ledger, folder: Path) -> Iterator[Action]:
@@ -172,16 +179,3 @@ def _refuse_in_use(actions: tuple[Action, ...], system: System) -> None:
                     why="\n".join(programs),
                     hint="end it first, or remove the environment under it with --force",
                 )
-
-
-def _check_spec_exists(path: Path) -> tuple[Action, ...]:
-    if not path.exists():
-        raise UsageError(
-            f"{path} does not exist, and nothing was made beside it", hint="check the name"
-        )
-    return ()
-
-
-def _recorded_addresses(ledger: Ledger) -> set[str]:
-    recorded = {key.rpartition("#")[0] for key in ledger.state.resources}
-    return recorded | {intent.address for intent in ledger.intents}

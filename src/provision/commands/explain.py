@@ -39,11 +39,10 @@ def find_page(word: str) -> RulePage:
         raise CheckFailed(
             f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
         )
-    near = nearest_words(word, [name for page in pages for name in (page.name, page.id)], most=3)
-    if near:
-        hint = f"did you mean {_either(near)}?"
-    else:
-        hint = "every finding begins with its id, as in: error[PKG001]"
+    hint = "every finding begins with its id, as in: error[PKG001]"
+    names = [name for page in pages for name in (page.name, page.id)]
+    if similar := nearest_words(word, names, most=3):
+        hint = f"did you mean {' or '.join(filter(None, (', '.join(similar[:-1]), similar[-1])))}?"
     raise CheckFailed(f"no finding is called {word[:64]}", hint=hint)
 
 
@@ -81,7 +80,3 @@ def _rule_page(rule: Rule) -> RulePage:
 def _finding_page(kind: FindingKind) -> RulePage:
     markdown = f"# {kind.id} {kind.name}\n\nSeverity: {kind.severity.value}\n\n{kind.explanation}\n"
     return RulePage(kind.id, kind.name, kind.severity, kind.explanation, kind.explanation, markdown)
-
-
-def _either(names: tuple[str, ...]) -> str:
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))

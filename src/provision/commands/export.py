@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +12,8 @@ from provision.agent.probe.proofs.launch import Launch
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import select_targets
+from provision.commands.shared.target_plans import list_targets, select_target
 from provision.effects.conda import CondaChannel
-from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError
 from provision.lock import Lock
@@ -53,7 +51,7 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportedLock:
-    """A document for some targets; only the locking machine knows the hashes in `unconfirmed`."""
+    """A document for some targets; no index has confirmed the hashes of `unconfirmed`."""
 
     text: str
     targets: tuple[str, ...]
@@ -68,11 +66,11 @@ def export(
     system: System,
     progress: ProgressCallback,
 ) -> ExportedLock:
-    """Return a target's part of the lock in another tool's format; `pylock` asks the indexes.
+    """Return a target's part of the lock in another tool's format; `pylock` reads the indexes.
 
     Raises:
         LockError: the lock is missing or stale, or an index no longer has a file.
-        UsageError: several targets have environments of their own, and none is named.
+        UsageError: the targets have different environments, and none is named.
     """
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
     targets = _target_names(loaded, lock, target)
@@ -117,23 +115,16 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
         )
 
 
-def write_export(
-    out: Path, exported: ExportedLock, system: System, progress: ProgressCallback
-) -> None:
-    """Write the document in one step."""
-    system.perform(WriteFile(out, exported.text), progress)
-
-
 def _target_names(loaded: LoadedSpec, lock: Lock, target: str | None) -> tuple[str, ...]:
     known = tuple(loaded.spec.targets)
     if target is not None:
-        return select_targets(loaded, (target,), everything=False)
+        return (select_target(loaded, target),)
     if len({lock.environments_of(name) for name in known}) == 1:
         return known
-    listed = ", ".join(f"{name} ({own.kind})" for name, own in loaded.spec.targets.items())
-    hint = f"name one, as in: provision export {shlex.quote(str(loaded.path))} --target {known[0]}"
     raise UsageError(
-        "the spec has several targets, with environments of their own", why=listed, hint=hint
+        "the spec has several targets, with environments of their own",
+        why=list_targets(loaded),
+        hint=f"name one, as in: {loaded.command('export', known[0])}",
     )
 
 
@@ -186,11 +177,10 @@ def _text(
 
 def _render_launch(form: ExportFormat, launch: Launch) -> str:
     if form is ExportFormat.DEEPSPEED and not launch.zero_stage:
-        hint = "declare strategy: deepspeed-zero2 or deepspeed-zero3"
         raise UsageError(
             "there is no DeepSpeed configuration to write",
             why=f"the spec declares strategy: {launch.strategy}",
-            hint=hint,
+            hint="declare strategy: deepspeed-zero2 or deepspeed-zero3",
         )
     if form is ExportFormat.ACCELERATE:
         return launch_files.render_accelerate_config(launch)
@@ -217,10 +207,9 @@ def _refuse_without_conda(part: TargetView, form: ExportFormat, loaded: LoadedSp
         )
     if len(part.environments) > 1:
         platforms = ", ".join(environment.platform for environment in part.environments)
-        why = f"the builds of conda differ by platform, and {loaded.path} lists {platforms}"
-        one = f"`extends: {loaded.path.name}` and `platforms: [{part.environments[0].platform}]`"
+        fields = f"`extends: {loaded.path.name}` and `platforms: [{part.environments[0].platform}]`"
         raise Refused(
             f"{form} is for one platform",
-            why=why,
-            hint=f"lock and export a spec beside it that says {one}",
+            why=f"the builds of conda differ by platform, and {loaded.path} lists {platforms}",
+            hint=f"lock and export a spec beside it that says {fields}",
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from provision.effects.system import System
 from provision.facts import COMPILED_TABLES, load_facts
@@ -15,99 +14,82 @@ from provision.spelling import nearest_words
 
 @dataclass(frozen=True, slots=True)
 class UnknownFact:
-    """What was asked for is not in the facts; `nearest` is what may have been meant."""
+    """A query that the facts cannot answer, and the nearest keys or tables that they have."""
 
     query: str
     nearest: tuple[str, ...]
 
 
-def list_tables(
-    world: System, compiled: Path = COMPILED_TABLES
-) -> tuple[tuple[FactTable, int | None], ...]:
+def list_tables(system: System) -> tuple[tuple[FactTable, int | None], ...]:
     """Return all tables, each with the days since its sources were read.
 
     Raises:
         ProvisionError: the facts cannot be read.
     """
     return tuple(
-        (table, age_in_days(table.evidence.as_of, world.now()))
-        for table in load_tables(compiled).values()
+        (table, age_in_days(table.evidence.as_of, system.now()))
+        for table in load_tables(COMPILED_TABLES).values()
     )
 
 
-def list_table(
-    name: str, world: System, compiled: Path = COMPILED_TABLES
-) -> tuple[ExplainedRow, ...] | UnknownFact:
+def list_table(name: str, system: System) -> tuple[ExplainedRow, ...] | UnknownFact:
     """Return all rows of a table, or the nearest names.
 
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    known = load_tables(compiled)
-    if name not in known:
-        return UnknownFact(name, nearest_words(name, known))
+    tables = load_tables(COMPILED_TABLES)
+    if name not in tables:
+        return UnknownFact(name, nearest_words(name, tables))
     return tuple(
-        ExplainedRow(entry, age_in_days(entry.evidence.as_of, world.now()))
-        for entry in known[name].rows
+        ExplainedRow(row, age_in_days(row.evidence.as_of, system.now()))
+        for row in tables[name].rows
     )
 
 
-def show(
-    name: str, key: str, world: System, compiled: Path = COMPILED_TABLES
-) -> tuple[ExplainedRow, ...] | UnknownFact:
+def show(name: str, key: str, system: System) -> tuple[ExplainedRow, ...] | UnknownFact:
     """Return the rows of a table for a key.
 
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    known = load_tables(compiled)
-    if name not in known:
-        return UnknownFact(name, nearest_words(name, known))
-    found = find_rows({name: known[name]}, f"{name}:{key}")
-    return (
-        _explain_entries(found, world, compiled)
-        if found
-        else UnknownFact(key, nearest_words(key, (entry.key for entry in known[name].rows)))
-    )
+    tables = load_tables(COMPILED_TABLES)
+    if name not in tables:
+        return UnknownFact(name, nearest_words(name, tables))
+    rows = find_rows({name: tables[name]}, f"{name}:{key}")
+    return _explain_rows(rows, key, (row.key for row in tables[name].rows), system)
 
 
-def why(
-    key: str, world: System, compiled: Path = COMPILED_TABLES
-) -> tuple[ExplainedRow, ...] | UnknownFact:
+def why(key: str, system: System) -> tuple[ExplainedRow, ...] | UnknownFact:
     """Return everything known about a key, and its consequences.
 
     Raises:
         ProvisionError: the facts cannot be read.
     """
-    known = load_tables(compiled)
-    found = find_rows(known, key)
-    return (
-        _explain_entries(found, world, compiled)
-        if found
-        else UnknownFact(key, nearest_words(key, _keys(known, key)))
-    )
+    tables = load_tables(COMPILED_TABLES)
+    return _explain_rows(find_rows(tables, key), key, _list_keys(tables, key), system)
 
 
-def _explain_entries(
-    found: Iterable[FactRow], world: System, compiled: Path
-) -> tuple[ExplainedRow, ...]:
-    facts, now = load_facts(compiled), world.now()
+def _explain_rows(
+    rows: tuple[FactRow, ...], key: str, known_keys: Iterable[str], system: System
+) -> tuple[ExplainedRow, ...] | UnknownFact:
+    """Return rows with their consequences; without rows the nearest keys."""
+    if not rows:
+        return UnknownFact(key, nearest_words(key, known_keys))
+    facts, now = load_facts(), system.now()
     return tuple(
-        ExplainedRow(
-            entry, age_in_days(entry.evidence.as_of, now), derive_consequences(entry, facts)
-        )
-        for entry in found
+        ExplainedRow(row, age_in_days(row.evidence.as_of, now), derive_consequences(row, facts))
+        for row in rows
     )
 
 
-def _keys(known: Mapping[str, FactTable], asked: str) -> list[str]:
+def _list_keys(tables: Mapping[str, FactTable], query: str) -> list[str]:
     """Return all keys with as many parts as the query, with and without their table."""
-    size = asked.count(":") + 1
-    whole = [(entry.table, *entry.key_parts) for table in known.values() for entry in table.rows]
-    keys = [
-        ":".join(parts[start : start + size])
-        for parts in whole
-        for start in (0, 1)
-        if len(parts) >= start + size
-    ]
-    return sorted(set(keys))
+    size = query.count(":") + 1
+    keys: set[str] = set()
+    for table in tables.values():
+        for row in table.rows:
+            for parts in ((row.table, *row.key_parts), row.key_parts):
+                if len(parts) >= size:
+                    keys.add(":".join(parts[:size]))
+    return sorted(keys)

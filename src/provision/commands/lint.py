@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from provision.commands.shared.load import CheckedDocument, check_file
+from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
 from provision.diagnostics import Applicability, Severity
 from provision.errors import ExternalError, ProvisionError, SourceError
 from provision.facts import Facts, load_facts
@@ -37,12 +36,13 @@ class LintResult(NamedTuple):
         """2 when a file could not be read or written, else 1 when anything is an error, else 0."""
         if self.failed_files:
             return 2
-        severities = {
-            diagnostic.severity
-            for document in self.documents
-            for diagnostic in document.diagnostics
-        }
-        return 1 if Severity.ERROR in severities else 0
+        return int(
+            any(
+                finding.severity is Severity.ERROR
+                for document in self.documents
+                for finding in document.diagnostics
+            )
+        )
 
 
 def lint(
@@ -105,13 +105,11 @@ def _apply_fixes(
     from provision.effects.local import WriteFile
 
     for _ in range(_ROUNDS):
-        edits = collect_edits(documents)
+        edits = _collect_edits(documents)
         for name, (old, new) in edits.items():
             if not dry:
                 system.perform(WriteFile(Path(name).resolve(), new, mode=None), progress)
-            changed[name] = changed.get(name, "") + "".join(
-                difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name)
-            )
+            changed[name] = changed.get(name, "") + unified_diff(name, old, new)
         if dry or not edits:
             break
         documents = check_file(path, system, facts)
@@ -125,7 +123,7 @@ def _declares_api_version(document: CheckedDocument) -> bool:
     return str(document.source.data.get("apiVersion", "")).startswith("provision/")
 
 
-def collect_edits(documents: tuple[CheckedDocument, ...]) -> dict[str, tuple[str, str]]:
+def _collect_edits(documents: tuple[CheckedDocument, ...]) -> dict[str, tuple[str, str]]:
     """Return the old and new text of every file that the safe fixes change."""
     fixes, before = [], {}
     for document in documents:

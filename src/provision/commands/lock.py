@@ -1,10 +1,9 @@
-"""Resolves a spec into its lock file, or checks whether the lock still holds."""
+"""Resolves a spec into its lock file, or checks that the lock is current."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import NamedTuple
 
 from provision.commands.lock_upgrade import canonical_upgrade_names, remove_packages
@@ -14,13 +13,13 @@ from provision.commands.shared.lock_file import (
     read_lock_file,
     read_lock_text,
 )
-from provision.diagnostics import Diagnostic, RouteLocation, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable
-from provision.lock import Lock, compute_text_digest, dumps, with_digest
+from provision.lock import Lock, LockedPackage, compute_text_digest, dumps, with_digest
 from provision.lock.inputs import list_changed_inputs
-from provision.lock.integrity import Flaw, find_contradictions
+from provision.lock.integrity import find_contradictions
 from provision.lock.resolve import resolve_spec
 from provision.lock.salvage import (
     RepairSummary,
@@ -31,19 +30,51 @@ from provision.lock.salvage import (
 from provision.lock.spec_agreement import find_disagreements
 from provision.target_facts import find_unlockable
 
+_MAX_NAMES = 8
+"""Packages that the warning about unconfirmed hashes names."""
+
 
 @dataclass(frozen=True, slots=True)
 class LockResult:
-    """A lock for a spec and the reason for a `fresh` one; `warnings` are about the resolved set.
+    """A lock for a spec.
 
-    `repair` lists what became of the versions of a lock that could be read in part.
+    Attributes:
+        path: The file of the lock.
+        fresh: The lock was made now, for `reason`, and is not written yet.
+        warnings: The findings on the spec and on the resolved set.
+        repair: The fate of the versions of a lock that could be read in part.
     """
 
     lock: Lock
+    path: Path
     fresh: bool
     reason: str
     warnings: tuple[Diagnostic, ...]
     repair: RepairSummary | None = None
+
+    @property
+    def change(self) -> str:
+        """The line of a plan about a lock that is written anew; "" for one that is kept."""
+        if not self.fresh:
+            return ""
+        return f"{self.path}: {len(self.lock.packages)} packages locked ({self.reason})"
+
+    @property
+    def unconfirmed(self) -> tuple[LockedPackage, ...]:
+        """The packages whose hashes nothing has confirmed."""
+        return tuple(package for package in self.lock.packages if package.unconfirmed)
+
+    @property
+    def unconfirmed_note(self) -> str:
+        """A warning that names the unconfirmed packages; "" without one."""
+        names = [f"{package.name} {package.version}" for package in self.unconfirmed]
+        if not names:
+            return ""
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        return (
+            "warning: not confirmed by an index or another source, taken from this "
+            f"machine's files: {', '.join(names[:_MAX_NAMES])}{more}"
+        )
 
 
 def check_lock(loaded: LoadedSpec, reader: Reader) -> tuple[str, ...]:
@@ -53,17 +84,12 @@ def check_lock(loaded: LoadedSpec, reader: Reader) -> tuple[str, ...]:
         LockError: there is no lock, or one that `provision lock` could not have written for the
             spec.
     """
-    lock = read_lock_file(loaded.lock_path, reader)
+    _refuse_unlockable(loaded)
+    lock, changes = _read_checked_lock(loaded, reader)
     if lock is None:
         raise LockError(
-            f"there is no {loaded.lock_path}",
-            hint=f"make it with `provision lock {quote(str(loaded.path))}`",
+            f"there is no {loaded.lock_path}", hint=f"make it with `{loaded.command('lock')}`"
         )
-    _refuse_unlockable(loaded)
-    changes = list_changed_inputs(loaded.spec, lock)
-    flaws = _find_flaws(loaded, lock, changes)
-    if flaws:
-        raise flawed_lock_error(loaded, flaws, reader)
     return changes
 
 
@@ -103,15 +129,14 @@ def ensure_lock(
     if isinstance(upgrade, frozenset):
         names = canonical_upgrade_names(upgrade, loaded, old)
     if old is not None and not changes and not names:
-        return LockResult(old, False, "the lock holds", _check_lock_rules(loaded, old))
+        warnings = _check_lock_rules(loaded, old)
+        return LockResult(old, loaded.lock_path, False, "the lock holds", warnings)
     reason = "asked for" if upgrade is True else _lock_reason(names, existing)
     if frozen:
         problem = f"{loaded.lock_path} does not hold: {reason}"
         if old is None:
             problem = f"there is no {loaded.lock_path}"
-        raise LockError(
-            problem, hint=f"run `provision lock {quote(str(loaded.path))}` and commit the lock"
-        )
+        raise LockError(problem, hint=f"run `{loaded.command('lock')}` and commit the lock")
     progress(f"locking: {reason}")
     keep = remove_packages(old, names, loaded) if old is not None else None
     try:
@@ -122,7 +147,8 @@ def ensure_lock(
     if existing.salvaged is not None:
         summary = summarize_repair(existing.salvaged, lock)
     warnings = _check_lock_rules(loaded, lock)
-    return LockResult(_with_text_digest(loaded, lock), True, reason, warnings, summary)
+    lock = _with_text_digest(loaded, lock)
+    return LockResult(lock, loaded.lock_path, True, reason, warnings, summary)
 
 
 class _ExistingLock(NamedTuple):
@@ -135,13 +161,7 @@ class _ExistingLock(NamedTuple):
 
 def _read_existing(loaded: LoadedSpec, reader: Reader, *, repair: bool) -> _ExistingLock:
     try:
-        lock = read_lock_file(loaded.lock_path, reader)
-        if lock is None:
-            return _ExistingLock(None, ())
-        changes = list_changed_inputs(loaded.spec, lock)
-        flaws = _find_flaws(loaded, lock, changes)
-        if flaws:
-            raise flawed_lock_error(loaded, flaws, reader)
+        return _ExistingLock(*_read_checked_lock(loaded, reader))
     except LockError as error:
         salvaged = None
         if repair:
@@ -149,20 +169,30 @@ def _read_existing(loaded: LoadedSpec, reader: Reader, *, repair: bool) -> _Exis
         if salvaged is None:
             raise
         return _ExistingLock(salvaged.keep, (error.what,), salvaged)
-    return _ExistingLock(lock, changes)
 
 
-def _find_flaws(loaded: LoadedSpec, lock: Lock, changes: tuple[str, ...]) -> tuple[Flaw, ...]:
-    """Return the flaws of a lock; a stale one is not compared with a spec it was not made for."""
-    if changes:
-        return find_contradictions(lock)
-    return find_disagreements(lock, loaded.spec, loaded.facts)
+def _read_checked_lock(loaded: LoadedSpec, reader: Reader) -> tuple[Lock | None, tuple[str, ...]]:
+    """Return the lock on disk, and the changes of the spec since it was made.
+
+    Raises:
+        LockError: it is damaged or contradicts itself, or it is current and disagrees with the
+            spec.
+    """
+    lock = read_lock_file(loaded.lock_path, reader)
+    if lock is None:
+        return None, ()
+    if changes := list_changed_inputs(loaded.spec, lock):
+        flaws = find_contradictions(lock)
+    else:
+        flaws = find_disagreements(lock, loaded.spec, loaded.facts)
+    if flaws:
+        raise flawed_lock_error(loaded, flaws, reader)
+    return lock, changes
 
 
-def write_lock(loaded: LoadedSpec, lock: Lock, system: System, progress: ProgressCallback) -> Path:
-    """Write the lock next to the spec and return its path."""
-    system.perform(WriteFile(loaded.lock_path, dumps(lock)), progress)
-    return loaded.lock_path
+def write_lock(locked: LockResult, system: System, progress: ProgressCallback) -> None:
+    """Write the lock next to the spec."""
+    system.perform(WriteFile(locked.path, dumps(locked.lock)), progress)
 
 
 def _lock_reason(names: frozenset[str], existing: _ExistingLock) -> str:
@@ -177,8 +207,7 @@ def _lock_reason(names: frozenset[str], existing: _ExistingLock) -> str:
 
 def _refuse_unlockable(loaded: LoadedSpec) -> None:
     for refusal in find_unlockable(loaded.spec):
-        span = loaded.source.span(RouteLocation(refusal.route))
-        position = f"{span.file}:{span.start.line}:{span.start.column}"
+        position = loaded.position(*refusal.route)
         raise Refused(f"{position}: this cannot be locked", why=refusal.why)
 
 
@@ -210,13 +239,13 @@ def _with_text_digest(loaded: LoadedSpec, lock: Lock) -> Lock:
 
 
 def _check_lock_rules(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Return what the rules find in the resolved set and did not find in the spec.
+    """Return the findings on the spec, and those on the resolved set that are not among them.
 
     Raises:
         SpecHasErrors: an error that is not one of a single, refused target.
     """
     if loaded.sandbox_sources is not None:  # nobody wrote the spec that is locked in a sandbox
-        return ()
+        return loaded.diagnostics
     refused = {
         (diagnostic.id, diagnostic.where)
         for error in loaded.target_errors.values()
@@ -232,6 +261,5 @@ def _check_lock_rules(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
         raise SpecHasErrors(
             loaded.source, diagnostics, "the resolved set has errors; nothing was written"
         )
-    return tuple(
-        diagnostic for diagnostic in diagnostics if (diagnostic.id, diagnostic.where) not in known
-    )
+    fresh = [item for item in diagnostics if (item.id, item.where) not in known]
+    return (*loaded.diagnostics, *fresh)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision import source
-from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.load import LoadedSpec, check_spec_name, load_spec, lock_path
 from provision.commands.shared.lock_file import read_lock_file
-from provision.commands.shared.spec_paths import check_spec_name, lock_path
 from provision.diagnostics import Severity
 from provision.errors import ProvisionError
 from provision.facts import load_facts
@@ -50,7 +49,7 @@ def _load_if_text_unchanged(path: Path, reader: Reader) -> LoadedSpec | None:
         return None
     spec, problems = source.validate_source(first)
     if spec is None or any(
-        found.severity is Severity.ERROR for found in (*first.diagnostics, *problems)
+        finding.severity is Severity.ERROR for finding in (*first.diagnostics, *problems)
     ):
         return None
     return LoadedSpec(path, first, spec, load_facts(), ())

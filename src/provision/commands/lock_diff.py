@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec, check_resolved
 from provision.commands.shared.lock_file import MAX_LOCK_BYTES, read_lock_file
-from provision.diagnostics import Diagnostic, Location, Severity
+from provision.diagnostics import Diagnostic, Severity
 from provision.effects.system import Reader
 from provision.errors import ExternalError, LockError, UsageError
 from provision.facts import torch_upgrade
@@ -28,8 +28,8 @@ _OLD_LOCK_HINT = (
 )
 
 
-def read_old_lock(path: Path | None, given: bytes, reader: Reader) -> tuple[str, Lock]:
-    """Return the older lock with its name for messages, from `given` if `path` is None.
+def read_old_lock(path: Path | None, piped: bytes, reader: Reader) -> tuple[str, Lock]:
+    """Return the older lock with its name for messages, from `piped` if `path` is None.
 
     Raises:
         ExternalError: the file cannot be read.
@@ -38,7 +38,7 @@ def read_old_lock(path: Path | None, given: bytes, reader: Reader) -> tuple[str,
     """
     name = str(path) if path is not None else "the lock on standard input"
     try:
-        content = reader.read(path, MAX_LOCK_BYTES) if path is not None else given
+        content = reader.read(path, MAX_LOCK_BYTES) if path is not None else piped
     except ExternalError as error:
         raise ExternalError(error.what, why=error.why, hint=_OLD_LOCK_HINT) from None
     if len(content) > MAX_LOCK_BYTES:
@@ -62,7 +62,7 @@ def read_new_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
     if lock is None:
         raise LockError(
             f"there is no {loaded.lock_path} to compare with",
-            hint=f"make it with `provision lock {loaded.path}`",
+            hint=f"make it with `{loaded.command('lock')}`",
         )
     return lock
 
@@ -79,35 +79,27 @@ def review_lock_changes(loaded: LoadedSpec, old: Lock, new: Lock, name: str) -> 
         str(loaded.lock_path),
         diff_locks(old, new),
         tuple(_list_consequences(context, old, new)),
-        tuple(_implications_for_other_cards(context, old, new)),
-        _without_common(after, before),
-        _without_common(before, after),
+        _implications_for_other_cards(context, old, new),
+        tuple(after[key] for key in after if key not in before),
+        tuple(before[key] for key in before if key not in after),
     )
 
 
-def _check_locked_set(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Return the findings in a lock, which may come from anywhere, without its invalid versions."""
+def _check_locked_set(loaded: LoadedSpec, lock: Lock) -> dict[Hashable, Diagnostic]:
+    """Return the findings in a lock from anywhere, without its invalid versions.
+
+    The keys are equal for findings that differ in versions alone.
+    """
     if parse_version(lock.python) is None or not all(
         environment.flavour is None or _FLAVOUR.fullmatch(environment.flavour)
         for environment in lock.environments
     ):
-        return ()
-    known = tuple(
-        package for package in lock.packages if parse_version(package.version) is not None
-    )
-    return check_resolved(loaded, replace(lock, packages=known))
-
-
-def _without_common(
-    these: Iterable[Diagnostic], others: Iterable[Diagnostic]
-) -> tuple[Diagnostic, ...]:
-    """Return the findings that are not among the others, versions in messages aside."""
-    known = {_key(finding) for finding in others}
-    return tuple(finding for finding in these if _key(finding) not in known)
-
-
-def _key(finding: Diagnostic) -> tuple[str, Severity, Location, str]:
-    return finding.id, finding.severity, finding.where, _NUMBERS.sub("#", finding.message)
+        return {}
+    packages = [item for item in lock.packages if parse_version(item.version) is not None]
+    return {
+        (item.id, item.severity, item.where, _NUMBERS.sub("#", item.message)): item
+        for item in check_resolved(loaded, replace(lock, packages=tuple(packages)))
+    }
 
 
 def _list_consequences(context: LintContext, old: Lock, new: Lock) -> Iterator[Consequence]:
@@ -138,29 +130,27 @@ def _list_consequences(context: LintContext, old: Lock, new: Lock) -> Iterator[C
 
 def _implications_for_other_cards(
     context: LintContext, old: Lock, new: Lock
-) -> Iterator[Implication]:
+) -> tuple[Implication, ...]:
     named = frozenset(target.card.name for target in context.targets if target.card is not None)
-    changes = (
-        change for target in context.targets for change in _torch_changes(target.name, old, new)
-    )
-    yield from dict.fromkeys(
-        meaning
-        for was, now in changes
-        for meaning in torch_upgrade.other_card_implications(named, was, now, context.facts)
-    )
+    implications: dict[Implication, None] = {}
+    for target in context.targets:
+        for was, now in _torch_changes(target.name, old, new):
+            others = torch_upgrade.other_card_implications(named, was, now, context.facts)
+            implications |= dict.fromkeys(others)
+    return tuple(implications)
 
 
 def _torch_changes(
     target: str, old: Lock, new: Lock
 ) -> Iterator[tuple[TorchVariant, TorchVariant]]:
-    """Yield the torch of a target before and after, on each platform that has another one now."""
+    """Yield the torch of a target before and after, on each platform on which it differs."""
     for platform in sorted({environment.platform for environment in new.environments}):
-        was, now = (_built(lock, lock.environment(target, platform)) for lock in (old, new))
+        was, now = (_torch_variant(lock, lock.environment(target, platform)) for lock in (old, new))
         if was is not None and now is not None and was != now:
             yield was, now
 
 
-def _built(lock: Lock, environment: LockedEnvironment | None) -> TorchVariant | None:
+def _torch_variant(lock: Lock, environment: LockedEnvironment | None) -> TorchVariant | None:
     torch = lock.versions(environment).get("torch") if environment is not None else None
     if environment is None or torch is None or not _FLAVOUR.fullmatch(environment.flavour or ""):
         return None

@@ -16,7 +16,7 @@ from provision.spelling import nearest_words
 def canonical_upgrade_names(
     names: Iterable[str], loaded: LoadedSpec, old: Lock | None
 ) -> frozenset[str]:
-    """Return canonical names; raises UsageError for one in neither the spec nor the lock."""
+    """Return canonical names; raise UsageError for a name in neither the spec nor the lock."""
     known = {package.key for package in loaded.spec.packages}
     if old is not None:
         known.update(package.name for package in old.packages)
@@ -32,10 +32,9 @@ def remove_packages(lock: Lock, names: frozenset[str], loaded: LoadedSpec) -> Lo
     """
     flavoured = loaded.facts.flavoured
     gone = names | (flavoured if names & flavoured else frozenset())
-    packages = tuple(package for package in lock.packages if package.name not in gone)
     return replace(
         lock,
-        packages=packages,
+        packages=tuple(package for package in lock.packages if package.name not in gone),
         conda=tuple(package for package in lock.conda if package.record.name not in gone),
     )
 
@@ -49,12 +48,9 @@ def _canonical_name(name: str, known: set[str]) -> str:
             why="a name alone is taken; which versions may be chosen is said in the spec",
         ) from None
     if canonical not in known:
-        near = nearest_words(canonical, sorted(known), most=1)
-        hint = (
-            f"did you mean {near[0]}?"
-            if near
-            else "name a package of the spec or of its lock; --upgrade alone means all"
-        )
+        hint = "name a package of the spec or of its lock; --upgrade alone means all"
+        if near := nearest_words(canonical, sorted(known), most=1):
+            hint = f"did you mean {near[0]}?"
         raise UsageError(
             f"--upgrade {name}: no such package",
             why="neither the spec nor its lock holds it",

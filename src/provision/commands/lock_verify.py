@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from provision.commands.lock import check_lock
 from provision.commands.shared.load import load_spec
-from provision.commands.shared.lock_file import read_lock
+from provision.commands.shared.lock_file import require_lock
 from provision.effects.packages import PackageSources
 from provision.effects.system import ProgressCallback, Reader
 from provision.errors import LockError
@@ -37,25 +37,21 @@ def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockV
         NetworkError: an index cannot be reached.
     """
     loaded = load_spec(path, reader)
-    changes = check_lock(loaded, reader)
-    if changes:
+    if changes := check_lock(loaded, reader):
         raise LockError(
             f"{loaded.lock_path} does not hold",
             why="\n".join(changes),
             hint="`provision lock` renews it; then verify it",
         )
-    lock = read_lock(loaded, reader)
-    if lock is None:
-        raise AssertionError
+    lock = require_lock(loaded, reader)
     sources = reader.find_package_sources(named_indexes(lock), lock.python)
     for note in sources.notes:
         progress(note)
     requests = listing_requests(lock, sources)
     conda = f", and conda channels for {len(lock.conda)}" if lock.conda else ""
     progress(f"asking the indexes for {len(requests)} packages{conda}")
-    channels = conda_channels(lock)
     channel_hashes: Mapping[tuple[str, str, str], str] = {}
-    if channels:
+    if channels := conda_channels(lock):
         records = tuple(package.record for package in lock.conda)
         channel_hashes = reader.list_conda_files(records, channels)
     return LockVerification(

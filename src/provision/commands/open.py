@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import refuse_unknown_kinds
 from provision.effects.system import System
@@ -34,5 +32,5 @@ def _describe_target(loaded: LoadedSpec, name: str, state: State, system: System
         return driver.describe_access(address, state, loaded.path, system)
     raise Refused(
         f"no instance is recorded for {address}",
-        hint=f"make it with `provision apply {shlex.quote(str(loaded.path))} --target {name}`",
+        hint=f"make it with `{loaded.command('apply', name)}`",
     )

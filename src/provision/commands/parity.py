@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.locked_context import build_probe_expectations, read_current_lock
+from provision.commands.shared.lock_file import require_current_lock
+from provision.commands.shared.locked_context import build_probe_expectations
 from provision.commands.shared.probe_report_import import probe_report_path
 from provision.commands.shared.target_plans import get_driver_and_context, runs_in_browser
 from provision.effects.system import Reader
@@ -24,7 +25,7 @@ from provision.verification.parity_model import (
     ParityTarget,
     ReportStanding,
 )
-from provision.verification.report import MAX_REPORT_BYTES, find_tampering
+from provision.verification.report import MAX_REPORT_BYTES, find_tampering, read_report_file
 
 _STANDINGS = {
     "verified": ReportStanding.VERIFIED,
@@ -40,7 +41,7 @@ def parity(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> Parity:
     Raises:
         LockError: the spec has no valid lock.
     """
-    lock = read_current_lock(loaded, reader)
+    lock = require_current_lock(loaded, reader)
     return evaluate_parity(
         [_assess_target(loaded, lock, name, ledger, reader) for name in loaded.spec.targets]
     )
@@ -77,13 +78,14 @@ def _declared_environment(
     loaded: LoadedSpec, lock: Lock, environment: LockedEnvironment
 ) -> DeclaredEnvironment:
     from_conda = conda_provided_versions(lock, environment, loaded.spec)
-    records = {to_index_name(one.name): one.build for one in lock.conda_records_in(environment)}
+    records = lock.conda_records_in(environment)
+    builds = {to_index_name(record.name): record.build for record in records}
     return DeclaredEnvironment(
         lock.python,
         {**lock.versions(environment), **from_conda},
         environment.flavour,
         environment.driver,
-        {name: build for name, build in records.items() if name in from_conda},
+        {name: build for name, build in builds.items() if name in from_conda},
     )
 
 
@@ -93,7 +95,7 @@ def _assess_stored_report(context: TargetContext, ledger: Ledger, reader: Reader
     if not reader.exists(path):
         return _without_report(context, ReportStanding.MISSING, "it was never verified")
     try:
-        report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
+        report = read_report_file(path, reader)
     except ExternalError as error:
         return _without_report(context, ReportStanding.DAMAGED, f"{error.what}: {error.why}")
     if reason := find_tampering(report):
@@ -172,10 +174,10 @@ def _proof_hint(loaded: LoadedSpec, context: TargetContext, target: ParityTarget
         case ReportStanding.DAMAGED:
             return context.command("verify")
         case _ if runs_in_browser(context):
-            words = (
-                f"provision report add report.json --spec {shlex.quote(str(loaded.path))} "
-                f"--target {context.target}"
+            spec = shlex.quote(str(loaded.path))
+            return (
+                f"{context.command('apply')}, run its notebook, then provision report add "
+                f"report.json --spec {spec} --target {context.target}"
             )
-            return f"{context.command('apply')}, run its notebook, then {words}"
         case _:
             return context.command("apply")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.load import LoadedSpec
@@ -18,11 +18,11 @@ class PlanResult:
 
     target_plans: TargetPlans
     locked: LockResult
-    failed: ErrorsByTarget = field(default_factory=dict)
+    failed: ErrorsByTarget
 
     @property
     def has_changes(self) -> bool:
-        """Whether apply would change anything, the lock included, or would wait for a report."""
+        """True if apply would change anything, the lock included, or would wait for a report."""
         return (
             bool(self.target_plans.plan.changes)
             or self.locked.fresh
@@ -31,8 +31,8 @@ class PlanResult:
 
     @property
     def exit_code(self) -> int:
-        """That of what stopped a target, 0 when nothing did."""
-        return worst_exit_code(self.failed)
+        """The worst exit code of the errors that stopped a target; 0 without one."""
+        return worst_exit_code(error.exit_code for error in self.failed.values())
 
 
 def plan(
@@ -53,17 +53,13 @@ def plan(
     locked = ensure_lock(loaded, system, progress, frozen=frozen)
     ledger = LocalStore(loaded.folder, system).load_ledger()
     failed: ErrorsByTarget = dict(loaded.target_errors)
-    left = tuple(name for name in names if name not in failed)
-    return PlanResult(
-        plan_targets(
-            loaded,
-            locked.lock,
-            left,
-            ledger,
-            system,
-            adopt=adopt,
-            failed=failed if len(names) > 1 else None,
-        ),
-        locked,
-        failed,
+    plans = plan_targets(
+        loaded,
+        locked.lock,
+        tuple(name for name in names if name not in failed),
+        ledger,
+        system,
+        adopt=adopt,
+        failed=failed if len(names) > 1 else None,
     )
+    return PlanResult(plans, locked, failed)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.locked_context import build_probe_expectations, get_locked_context
-from provision.commands.shared.target_plans import select_targets
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import Refused, UsageError
@@ -49,30 +48,12 @@ def export(
         f"PYTHON probe.pyz verify --expectations expectations.json --out {_REPORT}",
         _import_command(loaded, target),
     )
+    expectations = json.dumps(build_probe_expectations(context), indent=1, sort_keys=True)
+    contents: tuple[bytes | str, ...] = (probe_zipapp(), f"{expectations}\n", _readme(exported))
     system.perform(MakeFolder(folder), progress)
-    system.perform(WriteFile(folder / "probe.pyz", probe_zipapp(), 0o644), progress)
-    system.perform(
-        WriteFile(
-            folder / "expectations.json",
-            json.dumps(build_probe_expectations(context), indent=1, sort_keys=True) + "\n",
-            0o644,
-        ),
-        progress,
-    )
-    system.perform(WriteFile(folder / "README.txt", _readme(exported), 0o644), progress)
+    for name, content in zip(EXPORTED_FILES, contents, strict=True):
+        system.perform(WriteFile(folder / name, content, 0o644), progress)
     return exported
-
-
-def select_single_target(loaded: LoadedSpec, target: str | None) -> str:
-    """Return the target that is meant; raise UsageError if that is ambiguous."""
-    known = tuple(loaded.spec.targets)
-    if target is None and len(known) > 1:
-        raise UsageError(
-            "the spec has several targets",
-            why=f"a probe is for one of {', '.join(known)}",
-            hint="name it with --target",
-        )
-    return select_targets(loaded, (target,) if target else (), everything=False)[0]
 
 
 def check_output_folder(folder: Path, reader: Reader) -> None:
@@ -88,13 +69,11 @@ def check_output_folder(folder: Path, reader: Reader) -> None:
             why="the probe is exported into a folder",
             hint="name a folder that is not there yet",
         )
-    there = reader.list_folder(folder)
-    strange = [name for name in there if name not in (*EXPORTED_FILES, _REPORT)]
-    ours = "README.txt" in there and _README_MARKER.encode() in reader.read(
-        folder / "README.txt", _LIMIT
-    )
-    if strange or (there and not ours):
-        why = f"it holds {', '.join((strange or list(there))[:5])}, which no export wrote"
+    names, readme = reader.list_folder(folder), folder / "README.txt"
+    foreign = [name for name in names if name not in (*EXPORTED_FILES, _REPORT)]
+    is_export = reader.exists(readme) and _README_MARKER.encode() in reader.read(readme, _LIMIT)
+    if foreign or (names and not is_export):
+        why = f"it holds {', '.join((foreign or list(names))[:5])}, which no export wrote"
         raise Refused(
             f"{folder} is not empty",
             why=why,

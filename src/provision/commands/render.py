@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.commands.lock import ensure_lock
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals
+from provision.commands.shared.target_plans import (
+    get_driver_and_context,
+    list_targets,
+    raise_refusals,
+)
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
 from provision.lock import Lock
 from provision.plan import Action
 from provision.state import Ledger, create_empty_state
-from provision.state_store import LocalStore
 from provision.targets import AnyDriver, TargetContext, find_driver
-from provision.targets.capabilities import Rendered, RenderedContent, Rendering
+from provision.targets.capabilities import Rendered, Rendering
 
 _URL = re.compile(
     r"https://[A-Za-z0-9][^\s\"'\\<>]*|http://(127\.0\.0\.1|localhost)(:\d+)?/[^\s\"'\\<>]*"
@@ -43,21 +46,18 @@ class RenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class RenderedTarget:
-    """Files of one target.
+    """The rendering of one target for a folder."""
 
-    Attributes:
-        differing: Names of the files that were written, or would be.
-        link: Opens the notebook once it is pushed; None if that is unknown.
-        copies: Cells of which the notebook keeps an edited copy.
-    """
-
+    driver: AnyDriver
     context: TargetContext
-    made: RenderedContent
     folder: Path
-    files: tuple[str, ...]
-    differing: tuple[str, ...]
-    link: str | None
-    copies: tuple[str, ...] = ()
+    rendering: Rendering
+
+    @property
+    def differing(self) -> tuple[str, ...]:
+        """The names of the files that were written, or would be."""
+        effects = self.rendering.action.effects
+        return tuple(effect.path.name for effect in effects if isinstance(effect, WriteFile))
 
 
 def render(
@@ -86,28 +86,19 @@ def render(
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
     if options.check or options.out is not None:
         unrecorded = Ledger(create_empty_state(""))
-        files = [_render(loaded, lock, name, options, unrecorded, system) for name in targets]
-        for target in () if options.check else files:
+        rendered = [_render(loaded, lock, name, options, unrecorded, system) for name in targets]
+        for target in () if options.check else rendered:
             _write_files(target.rendering.action, options.out, system, progress)
-        return tuple(target.result for target in files)
-    store = LocalStore(loaded.folder, system)
-    with store.exclusive(options.lock_wait_s, progress):
-        ledger = store.load_ledger()
-        files = [_render(loaded, lock, name, options, ledger, system) for name in targets]
-        executor = Executor(store, ledger, system, progress, loaded.spec.registry)
-        for target in files:
+        return tuple(rendered)
+    with open_executor(loaded, system, progress, lock_wait_s=options.lock_wait_s) as executor:
+        ledger = executor.ledger
+        rendered = [_render(loaded, lock, name, options, ledger, system) for name in targets]
+        for target in rendered:
             if target.rendering.is_recorded:
                 executor.perform(target.driver, target.rendering.action, announce=False)
             else:
                 _write_files(target.rendering.action, options.out, system, progress)
-    return tuple(target.result for target in files)
-
-
-@dataclass(frozen=True, slots=True)
-class _TargetFiles:
-    driver: AnyDriver
-    rendering: Rendering
-    result: RenderedTarget
+    return tuple(rendered)
 
 
 def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -115,15 +106,14 @@ def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ..
     rendered = tuple(
         name for name in targets if isinstance(find_driver(loaded.spec, name), Rendered)
     )
-    kinds = ", ".join(f"{name} ({target.kind})" for name, target in targets.items())
+    kinds = list_targets(loaded)
     for name in names:
         if name in rendered:
             continue
         problem = f"the spec has no target {name}"
         if name in targets:
             problem = f"target {name} is of kind {targets[name].kind}, which has no notebook"
-        hint = "name a target of kind colab"
-        raise UsageError(problem, why=f"its targets: {kinds}", hint=hint)
+        raise UsageError(problem, why=f"its targets: {kinds}", hint="name a target of kind colab")
     if not rendered:
         raise UsageError(
             "the spec has no target of kind colab",
@@ -140,24 +130,14 @@ def _render(
     options: RenderOptions,
     ledger: Ledger,
     system: System,
-) -> _TargetFiles:
+) -> RenderedTarget:
     driver, context = get_driver_and_context(loaded, lock, name, system)
     if not isinstance(driver, Rendered):
         raise UsageError(f"target {name} has no notebook")
     folder = context.folder.parent if options.out is None else options.out.absolute()
     rendering = driver.render(context, folder, ledger, system, payload_url=options.payload_url)
     raise_refusals(loaded, rendering.refusals)
-    effects = rendering.action.effects
-    result = RenderedTarget(
-        context,
-        rendering.content,
-        folder,
-        rendering.file_names,
-        tuple(effect.path.name for effect in effects if isinstance(effect, WriteFile)),
-        rendering.link,
-        rendering.edited_copies,
-    )
-    return _TargetFiles(driver, rendering, result)
+    return RenderedTarget(driver, context, folder, rendering)
 
 
 def _write_files(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePath
-from shlex import quote
 from typing import NamedTuple
 
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.launch import build_launch, single_process_warning
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.lock_file import read_lock
+from provision.commands.shared.lock_file import require_lock
 from provision.commands.shared.run_records import run_records_folder
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MonitorRequest
 from provision.effects.system import ProgressCallback, System
-from provision.errors import LockError, Refused
+from provision.errors import Refused
 from provision.lock.inputs import list_changed_inputs
 from provision.state_store import LocalStore
 from provision.targets.capabilities import RunsPrograms
@@ -44,16 +43,12 @@ def run(
         LockError: there is no lock.
         Refused: programs run elsewhere, the environment is not complete, or a secret is not set.
     """
-    lock = read_lock(loaded, system)
-    if lock is None:
-        raise LockError(
-            f"there is no {loaded.lock_path}",
-            hint=f"make the environment with `provision apply {quote(str(loaded.path))}`",
-        )
+    apply = loaded.command("apply")
+    lock = require_lock(loaded, system, hint=f"make the environment with `{apply}`")
     if changes := list_changed_inputs(loaded.spec, lock):
         progress(
             f"the spec moved since the environment was made ({'; '.join(changes)}); "
-            f"`provision apply {quote(str(loaded.path))}` brings it up to date"
+            f"`{apply}` brings it up to date"
         )
     driver, context = get_driver_and_context(loaded, lock, target, system)
     if not isinstance(driver, RunsPrograms):

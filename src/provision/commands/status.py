@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import read_lock
@@ -50,20 +50,20 @@ class SpecStatus:
 
     lock_differences: tuple[str, ...] | None
     targets: tuple[TargetStatus, ...]
-    accepted_verdicts: tuple[str, ...] = ("verified",)
-    foreign_reason: str = ""
-    failed: ErrorsByTarget = field(default_factory=dict)
+    accepted_verdicts: tuple[str, ...]
+    foreign_reason: str
+    failed: ErrorsByTarget
 
     @property
     def exit_code(self) -> int:
         """That of the errors; else 0 if the lock matches and every target is verified, else 1."""
         if self.failed:
-            return worst_exit_code(self.failed)
+            return worst_exit_code(error.exit_code for error in self.failed.values())
         fine = self.lock_differences == () and all(
-            t.condition in ("current", "current, stopped", "rendered")
-            and t.verdict in self.accepted_verdicts
-            and not t.outdated
-            for t in self.targets
+            target.condition in ("current", "current, stopped", "rendered")
+            and target.verdict in self.accepted_verdicts
+            and not target.outdated
+            for target in self.targets
         )
         return 0 if fine else 1
 
@@ -92,21 +92,22 @@ def _target_status(
     loaded: LoadedSpec, lock: Lock | None, name: str, ledger: Ledger, reader: Reader
 ) -> TargetStatus:
     kind = loaded.spec.targets[name].kind
-    verdict = _stored_verdict(loaded, ledger, name)
     driver = find_driver(loaded.spec, name)
     if driver is None:
+        verdict = _stored_verdict(loaded, ledger, name)
         return TargetStatus(name, kind, "not made by this version", "", *verdict)
     platform = driver.platform or reader.platform()
     if lock is None or lock.environment(name, platform) is None:
-        location = _recorded_location(loaded, ledger, name)
-        condition = "absent" if location is None else "outdated"
-        return TargetStatus(name, kind, condition, location or "", *verdict)
+        is_absent = _recorded_location(loaded, ledger, name) is None
+        condition = "absent" if is_absent else "outdated"
+        return _recorded_status(loaded, name, ledger, condition)
     driver, context = get_driver_and_context(loaded, lock, name, reader)
     current = driver.condition(context, ledger, reader)
     outdated, earlier_probe = current.drift, False
     if not outdated and ledger.state.resource(context.address, VERIFICATION_PART):
         planned = driver.plan_verification(context, ledger.state, reader)
         outdated, earlier_probe = planned.reason if planned.needed else "", planned.earlier_probe
+    verdict = _stored_verdict(loaded, ledger, name)
     return TargetStatus(
         name, kind, current.condition, current.location, *verdict, outdated, earlier_probe
     )
@@ -116,23 +117,27 @@ def _unknown_status(
     loaded: LoadedSpec, name: str, ledger: Ledger, error: ProvisionError
 ) -> TargetStatus:
     """Return the status of a target that cannot be observed, with what is recorded of it."""
+    condition = f"not known: {error.what}"
     try:
-        verdict = _stored_verdict(loaded, ledger, name)
-        location = _recorded_location(loaded, ledger, name) or ""
+        return _recorded_status(loaded, name, ledger, condition)
     except ProvisionError:
-        verdict, location = ("", "", ""), ""
-    kind = loaded.spec.targets[name].kind
-    return TargetStatus(name, kind, f"not known: {error.what}", location, *verdict)
+        return TargetStatus(name, loaded.spec.targets[name].kind, condition, "", "", "", "")
+
+
+def _recorded_status(loaded: LoadedSpec, name: str, ledger: Ledger, condition: str) -> TargetStatus:
+    """Return the status of a target by what is recorded of it."""
+    location = _recorded_location(loaded, ledger, name) or ""
+    verdict = _stored_verdict(loaded, ledger, name)
+    return TargetStatus(name, loaded.spec.targets[name].kind, condition, location, *verdict)
 
 
 def _recorded_location(loaded: LoadedSpec, ledger: Ledger, name: str) -> str | None:
-    """Return where the recorded target is, whatever kind the spec says; None for nothing."""
+    """Return the location of the recorded target, of whatever kind it is; None for nothing."""
     address = f"{loaded.stem}/{name}"
-    locations = (
-        driver.location(address, loaded.folder, ledger.state)
-        for driver in load_drivers(loaded.spec.registry)
-    )
-    return next((location for location in locations if location is not None), None)
+    for driver in load_drivers(loaded.spec.registry):
+        if (location := driver.location(address, loaded.folder, ledger.state)) is not None:
+            return location
+    return None
 
 
 def _stored_verdict(loaded: LoadedSpec, ledger: Ledger, name: str) -> tuple[str, str, str]:

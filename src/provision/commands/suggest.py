@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
 from provision import source
-from provision.commands.shared.load import SpecHasErrors, check_file
+from provision.commands.shared.load import SpecHasErrors, check_single_document
 from provision.commands.shared.resolution_hints import resolve_and_check
 from provision.diagnostics import Severity
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
-from provision.facts import Facts, load_facts
+from provision.facts import Facts
 from provision.facts.versions import parse_version
 from provision.rules import LintContext
 from provision.spec import Spec
@@ -30,8 +32,8 @@ from provision.suggest.search import (
     find_suggestions,
 )
 from provision.target_facts import find_unlockable
-from provision.verification import Report, read_report
-from provision.verification.report import MAX_REPORT_BYTES
+from provision.verification import Report
+from provision.verification.report import read_report_file
 
 if TYPE_CHECKING:
     from provision.effects.system import Reader
@@ -45,23 +47,16 @@ _SHOWN_LINES = 12
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSources:
-    """What may prove a suggestion: the system that runs uv (None: not wanted) and reports."""
+    """The facts, and the system that runs uv to prove a suggestion (None: rules alone)."""
 
     facts: Facts
     system: System | None
     progress: ProgressCallback
     offline: bool
-    reports: tuple[tuple[str, Report], ...]
 
 
 def suggest_for_spec(
-    path: Path,
-    system: System,
-    progress: ProgressCallback,
-    *,
-    most: int,
-    with_uv: bool,
-    offline: bool,
+    path: Path, reader: Reader, sources: EvidenceSources, *, most: int
 ) -> SuggestionResult:
     """Return suggestions near a spec.
 
@@ -69,59 +64,34 @@ def suggest_for_spec(
         SpecHasErrors: the text or shape of the spec has errors.
         SourceError: the spec cannot be read.
     """
-    facts = load_facts()
-    documents = check_file(path, system, facts)
-    if len(documents) != 1:
-        raise UsageError(
-            f"{path} holds {len(documents)} specs",
-            why="this command takes one",
-            hint="put each into a file of its own",
-        )
-    (document,) = documents
+    document = check_single_document(path, reader, sources.facts)
     if document.spec is None or any(
         finding.severity is Severity.ERROR and finding.id in _TEXT_FINDINGS
         for finding in document.diagnostics
     ):
         raise SpecHasErrors(document.source, document.diagnostics, "the spec cannot be understood")
-    sources = EvidenceSources(
-        facts,
-        system if with_uv else None,
-        _without_repeats(progress),
-        offline,
-        tuple(_read_reports(path.resolve().parent, system)),
-    )
-    result = find_suggestions(document.spec, facts, most=most)
-    return _assess(str(path), result, sources, written=True)
+    reports = dict(_read_reports(path.resolve().parent, reader))
+    result = find_suggestions(document.spec, sources.facts, most=most)
+    return _assess(str(path), result, sources, reports, written=True)
 
 
 def suggest_for_options(
-    values: Mapping[str, str],
-    system: System,
-    progress: ProgressCallback,
-    *,
-    most: int,
-    with_uv: bool,
-    offline: bool,
+    values: Mapping[str, str], sources: EvidenceSources, *, most: int
 ) -> SuggestionResult:
     """Return suggestions for values of gpu, cuda, python, precision, torch and transformers.
 
     Raises:
         UsageError: no spec can have a value.
     """
-    facts = load_facts()
+    spec, facts = _spec_of_options(values, sources.facts), sources.facts
     free = frozenset({"python", "cuda"} - values.keys())
-    result = find_suggestions(
-        _spec_of_options(values, facts), facts, most=most, free=free, written=False
-    )
+    result = find_suggestions(spec, facts, most=most, free=free, written=False)
     name = ", ".join(f"{option} {value}" for option, value in values.items())
-    sources = EvidenceSources(
-        facts, system if with_uv else None, _without_repeats(progress), offline, ()
-    )
-    return _assess(name, result, sources, written=False)
+    return _assess(name, result, sources, {}, written=False)
 
 
 class _CommandLineSource:
-    """Reads one file that is nowhere: the spec that words on the command line make."""
+    """A reader of one file: the spec that the options of a command line make."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -176,12 +146,18 @@ def _requirement(name: str, version: str) -> str:
 
 
 def _assess(
-    name: str, result: SearchResult, sources: EvidenceSources, *, written: bool
+    name: str,
+    result: SearchResult,
+    sources: EvidenceSources,
+    reports: Mapping[str, Report],
+    *,
+    written: bool,
 ) -> SuggestionResult:
     assessed, uv_error = [], None
+    report_once = cache(sources.progress)  # the suggestions repeat steps
     for suggestion in result.suggestions:
         try:
-            status, note = _find_evidence(suggestion, sources)
+            status, note = _find_evidence(suggestion, sources, reports, report_once)
         except ExternalError as error:
             uv_error = error
             status, note = SuggestionStatus.RULES, "uv could not be asked"
@@ -192,9 +168,12 @@ def _assess(
 
 
 def _find_evidence(
-    suggestion: Suggestion, sources: EvidenceSources
+    suggestion: Suggestion,
+    sources: EvidenceSources,
+    reports: Mapping[str, Report],
+    progress: ProgressCallback,
 ) -> tuple[SuggestionStatus, str]:
-    for name, report in sources.reports:
+    for name, report in reports.items():
         if _is_verified_by(report, suggestion, sources.facts):
             return SuggestionStatus.VERIFIED, f"by {name}"
     if sources.system is None:
@@ -203,11 +182,9 @@ def _find_evidence(
     if reasons:
         return SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
     packages = ", ".join(package.requirement for package in suggestion.spec.packages)
-    sources.progress(f"resolving {packages}")
+    progress(f"resolving {packages}")
     try:
-        lock, trouble = resolve_and_check(
-            suggestion.spec, sources.facts, sources.system, sources.progress
-        )
+        lock, trouble = resolve_and_check(suggestion.spec, sources.facts, sources.system, progress)
     except LockError as error:
         if sources.offline:  # what is missing in the cache looks like what does not exist
             return SuggestionStatus.RULES, "uv's cache alone does not tell"
@@ -218,46 +195,25 @@ def _find_evidence(
     return SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
 
 
-def _without_repeats(progress: ProgressCallback) -> ProgressCallback:
-    """Return a callback that reports each text once."""
-    reported: set[str] = set()
-
-    def report_once(text: str) -> None:
-        if text not in reported:
-            reported.add(text)
-            progress(text)
-
-    return report_once
-
-
 def _read_reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:
     """Yield the names and reports of verifications next to a spec, except unreadable ones."""
     reports = folder / ".provision" / "reports"
     for name in reader.list_folder(reports):
         path = reports / name / "report.json"
-        if not reader.exists(path):
-            continue
-        try:
-            report = read_report(reader.read(path, MAX_REPORT_BYTES), str(path))
-        except ProvisionError:
-            continue
-        yield str(path.relative_to(folder)), report
+        with suppress(ProvisionError):
+            yield str(path.relative_to(folder)), read_report_file(path, reader)
 
 
 def _is_verified_by(report: Report, suggestion: Suggestion, facts: Facts) -> bool:
     """Return whether a report verified the versions and cards of a suggestion on a device."""
     if report.verdict != "verified":
         return False
-    readings = {
-        str(reading.get("key")): reading.get("value")
-        for reading in report.document["readings"]
-        if isinstance(reading, dict)
-    }
     candidate = suggestion.candidate
     expected: dict[str, str | None] = {"python.minor": candidate.python}
     if candidate.torch:
         has_cuda = candidate.cuda not in ("auto", "none")
         expected["torch.cuda"] = candidate.cuda if has_cuda else None
+    readings = report.values
     if any(readings.get(key) != value for key, value in expected.items()):
         return False
     versions = {

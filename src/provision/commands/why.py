@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.commands.shared.load import CheckedDocument, LoadedSpec, check_file, check_resolved
+from provision.commands.shared.load import (
+    CheckedDocument,
+    LoadedSpec,
+    check_resolved,
+    check_single_document,
+    unified_diff,
+)
 from provision.commands.shared.lock_file import read_lock
 from provision.diagnostics import Diagnostic, Fix
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, System
-from provision.errors import UsageError
 from provision.facts import load_facts
 from provision.facts.lazy_tables import load_symptoms
 from provision.lock.model import Lock
@@ -33,8 +37,8 @@ from provision.verification.report import find_tampering, read_report_file
 class ErrorLookup(NamedTuple):
     """The explanations of an error, the likeliest first.
 
-    `spec` and `report` name the files that it was compared with, `changed` holds a diff per file
-    that `--fix` edited, and `unexplained_error` is the error that ended the program if no
+    `spec` and `report` name the files that it was compared with, `changed` maps the files that
+    `--fix` edited to their diffs, and `unexplained_error` is the error that ended the program if no
     explanation is about it.
     """
 
@@ -46,8 +50,11 @@ class ErrorLookup(NamedTuple):
 
     @property
     def is_explained(self) -> bool:
-        """True if an error is explained, not only a note printed beside an unknown one."""
-        return any(not (self.unexplained_error and one.is_note) for one in self.explanations)
+        """True if an error is explained, and not only a note next to an unknown error."""
+        return any(
+            not (self.unexplained_error and explanation.is_note)
+            for explanation in self.explanations
+        )
 
 
 def why(
@@ -75,7 +82,7 @@ def why(
         ExternalError: a file cannot be read.
     """
     environments: list[KnownEnvironment] = []
-    document = _check_single_document(spec, system) if spec is not None else None
+    document = check_single_document(spec, system, load_facts()) if spec is not None else None
     stored, lock = None, None
     findings: tuple[Diagnostic, ...] = ()
     if report is not None:
@@ -99,19 +106,8 @@ def why(
         if fix:
             changed = _apply_fixes(document, explanations, additions, system, progress)
         else:
-            explanations = tuple(_with_additions(one, additions) for one in explanations)
+            explanations = tuple(_with_additions(item, additions) for item in explanations)
     return ErrorLookup(explanations, str(spec or ""), str(report or ""), changed, unexplained)
-
-
-def _check_single_document(spec: Path, system: System) -> CheckedDocument:
-    documents = check_file(spec, system, load_facts())
-    if len(documents) != 1:
-        raise UsageError(
-            f"{spec} holds {len(documents)} specs",
-            why="an error is of one",
-            hint="put each into a file of its own",
-        )
-    return documents[0]
 
 
 def _check_spec_and_lock(
@@ -125,7 +121,7 @@ def _check_spec_and_lock(
     findings = list(document.diagnostics)
     if lock is not None:
         findings += check_resolved(loaded, lock)
-    return tuple({(one.id, one.message): one for one in findings}.values()), lock
+    return tuple({(item.id, item.message): item for item in findings}.values()), lock
 
 
 def _reported_environment(report: Report) -> KnownEnvironment:
@@ -151,7 +147,7 @@ def _missing_packages(
 ) -> dict[str, Fix]:
     """Return fixes, by package, that add what errors miss and neither spec nor lock has.
 
-    An explanation with a fix of its own adds nothing.
+    An explanation that has a fix adds nothing.
     """
     if document.spec is None:
         return {}
@@ -160,11 +156,11 @@ def _missing_packages(
     if lock is not None:
         present |= {package.name for package in lock.packages}
     additions: dict[str, Fix] = {}
-    for one in explanations:
-        likeliest = one is explanations[0]
-        if any(is_offered_fix(finding, likeliest) for finding in one.findings):
+    for explanation in explanations:
+        likeliest = explanation is explanations[0]
+        if any(is_offered_fix(finding, likeliest) for finding in explanation.findings):
             continue
-        for name, specifier in one.missing_packages:
+        for name, specifier in explanation.missing_packages:
             if name not in present:
                 additions[name] = add_package_fix(name, specifier)
     return additions
@@ -190,15 +186,13 @@ def _apply_fixes(
     """Write the edited files and return a diff of each."""
     fixes = [
         finding.fix
-        for one in explanations
-        for finding in one.findings
-        if finding.fix is not None and is_offered_fix(finding, one is explanations[0])
+        for explanation in explanations
+        for finding in explanation.findings
+        if finding.fix is not None and is_offered_fix(finding, explanation is explanations[0])
     ]
     before, changed = document.source.files, {}
     edits = ((document.source, fix) for fix in (*fixes, *additions.values()))
     for name, after in apply_fixes_together(edits).items():
         system.perform(WriteFile(Path(name), after, mode=None), progress)
-        changed[name] = "".join(
-            difflib.unified_diff(before[name].splitlines(True), after.splitlines(True), name, name)
-        )
+        changed[name] = unified_diff(name, before[name], after)
     return changed

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope
-from provision.adapters.google.instances import gcloud_command
+from provision.adapters.google.instance_commands import instance_command
 from provision.effects.system import ProgressCallback
 from provision.sanitize import escape_line
 
@@ -79,7 +79,7 @@ class CreationAttempts:
         if self._replaced_instance:
             why.append(f"{self._replaced_instance} was deleted for this, and its disks with it")
         if left:
-            command = gcloud_command("describe", left)
+            command = instance_command("describe", left)
             remains = f"{left} may be there and cost money: {command}"
         hints = [*(other.hint for other in others), failure.hint, remains]
         return InstanceNotCreated(

@@ -10,13 +10,14 @@ from __future__ import annotations
 from provision.adapters.google import error_hints
 from provision.adapters.google.error_pattern import ErrorPattern
 from provision.adapters.google.identity_error_patterns import IDENTITY_PATTERNS
+from provision.adapters.google.instance_commands import InstanceCommand, render_command
 
 _RETRY_HINT = "it usually passes by itself: run the same command again in a few minutes"
 _EXISTS = (
     "exists",
     "fatal",
     "there is something of this name already",
-    "gcloud workbench instances list --project={project} --location={zone}",
+    lambda _: render_command(InstanceCommand("list", "{project}", "{zone}")),
 )
 
 ERROR_PATTERNS: tuple[ErrorPattern, ...] = (

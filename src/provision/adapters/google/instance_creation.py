@@ -8,7 +8,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from provision.adapters.google.creation_attempts import CreationAttempts, ZoneAttempt
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, fatal_error
-from provision.adapters.google.instances import LINEAGE_LABEL, InstanceOperations, gcloud_command
+from provision.adapters.google.instance_commands import instance_command
+from provision.adapters.google.instances import LINEAGE_LABEL, InstanceOperations
 from provision.adapters.google.notebooks import RestResource
 from provision.adapters.google.operations import latest_operation, running_operation
 from provision.adapters.google.retry import poll_until
@@ -235,7 +236,7 @@ class _InstanceCreation:
                 "an instance of this name exists that is not ours",
                 f"{name} does not carry the labels of this spec, target and state",
                 "it is not touched. Rename the spec file or the target, or delete it "
-                f"yourself:\n{gcloud_command('delete', name)}",
+                f"yourself:\n{instance_command('delete', name)}",
             )
 
     def _is_own(self, instance: RestResource) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from provision.adapters.google.errors import CloudError, classify_error, fatal_error
+from provision.adapters.google.instance_commands import instance_command
 from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
 from provision.adapters.google.operations import running_operation, wait_for_operation
 from provision.adapters.google.retry import RetryPolicy, poll_until
@@ -170,7 +171,7 @@ class InstanceOperations:
             self.wait_for(operation)
         if not self._wait_until(lambda: self.notebooks.get(name) is None, "deleting"):
             why = f"deleted, and asked for {self.policy.boot_s / 60:.0f} minutes"
-            hint = f"it may still cost money; delete it again:\n{gcloud_command('delete', name)}"
+            hint = f"it may still cost money; delete it again:\n{instance_command('delete', name)}"
             raise fatal_error("stuck", f"{name} is still there", why, hint)
 
     def _wait_until(self, is_done: Callable[[], bool], action: str) -> bool:
@@ -208,12 +209,6 @@ def find_instance(notebooks: NotebooksApi, name: str) -> RestResource | None:
     return next((instance for instance in listed if instance.get("name") == name), None)
 
 
-def gcloud_command(verb: str, name: str) -> str:
-    """Return the gcloud command that performs `verb` on an instance."""
-    _, project, _, zone, _, instance = name.split("/")
-    return f"gcloud workbench instances {verb} {instance} --project={project} --location={zone}"
-
-
 def _short_name(name: str) -> str:
     return name.rpartition("/")[2]
 
@@ -249,10 +244,8 @@ def _stuck_error(name: str, state: str, console: str, policy: RetryPolicy) -> Cl
 
 
 def _inspect_hint(name: str) -> str:
-    _, project, _, zone, _, instance = name.split("/")
     return (
-        f"read its console: gcloud compute instances get-serial-port-output {instance} "
-        f"--project={project} --zone={zone}\n"
-        f"collect its logs: {gcloud_command('diagnose', name)} --gcs-path=gs://BUCKET\n"
-        f"delete it: {gcloud_command('delete', name)}"
+        f"read its console: {instance_command('read-console', name)}\n"
+        f"collect its logs: {instance_command('diagnose', name)}\n"
+        f"delete it: {instance_command('delete', name)}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from provision.adapters.google.errors import CloudError, classify_error, fatal_error
+from provision.adapters.google.instance_commands import InstanceCommand, render_command
 from provision.adapters.google.notebooks import NotebooksApi, RestResource
 from provision.adapters.google.rest import project_from_name
 from provision.adapters.google.retry import RetryPolicy, poll_until
@@ -42,14 +43,15 @@ def wait_for_operation(
     )
     if done is None:
         instance = operation.get("metadata", {}).get("target", "").rpartition("/instances/")[2]
-        command = f"describe {instance}" if instance else "list"
+        command = InstanceCommand(
+            "describe" if instance else "list", project_from_name(name), zone, instance
+        )
         raise fatal_error(
             "slow",
             f"{verb} is not done after {policy.operation_s / 60:.0f} minutes",
             f"operation {name}",
             "it goes on at Google Cloud: run the same command again to wait for it\n"
-            f"see it: gcloud workbench instances {command} "
-            f"--project={project_from_name(name)} --location={zone}",
+            f"see it: {render_command(command)}",
         )
     if "error" in done:
         error = parse_operation_error(done["error"])

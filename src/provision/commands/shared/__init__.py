@@ -1,1 +1,1 @@
-"""What several commands use."""
+"""Steps that several commands share."""

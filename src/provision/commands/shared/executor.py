@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provision.effects.service import ServiceEffect
 from provision.effects.system import ProgressCallback, System
@@ -15,6 +16,9 @@ from provision.plan import REQUESTED_AT, Action, Intent, Operation
 from provision.state import Ledger, State
 from provision.state_store import LocalStore
 from provision.targets import AnyDriver, get_driver_of_parts
+
+if TYPE_CHECKING:
+    from provision.commands.shared.load import LoadedSpec
 
 
 class Executor:
@@ -124,6 +128,20 @@ class Executor:
             if same_address and not set(action.settles).isdisjoint(earlier.names):
                 self.close_intent(earlier)
         return intent
+
+
+@contextmanager
+def open_executor(
+    loaded: LoadedSpec, system: System, progress: ProgressCallback, *, lock_wait_s: float
+) -> Iterator[Executor]:
+    """Lock the state of a spec and yield its executor.
+
+    Raises:
+        StateError: the state is damaged, or locked by another run for `lock_wait_s` seconds.
+    """
+    store = LocalStore(loaded.folder, system)
+    with store.exclusive(lock_wait_s, progress):
+        yield Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
 
 
 def recover_interrupted(executor: Executor, planned: Container[str]) -> None:

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision import rules
-from provision.commands.shared.load import LoadedSpec, resolved_sets
+from provision.commands.shared.load import LoadedSpec, run_rules_on_lock
 from provision.diagnostics import Diagnostic
 from provision.facts import Facts
 from provision.rules import LintContext
 from provision.spec import Spec
 from provision.targets import TargetContext, get_driver
 from provision.targets.capabilities import AcceptsReports, FactsComparison
-
-__all__ = ["FactsComparison", "compare_with_facts"]
 
 
 def compare_with_facts(
@@ -24,8 +22,7 @@ def compare_with_facts(
 
     def run_rules(spec: Spec, facts: Facts) -> Iterator[Diagnostic]:
         yield from rules.run_rules(LintContext(spec, loaded.source, facts))
-        for part, resolved in resolved_sets(spec, context.lock):
-            yield from rules.run_rules(LintContext(part, loaded.source, facts, resolved))
+        yield from run_rules_on_lock(spec, context.lock, loaded.source, facts)
 
     driver = get_driver(context)
     if not isinstance(driver, AcceptsReports):

@@ -10,20 +10,16 @@ from provision.lock import Lock
 from provision.spec import Spec
 
 
-def build_launch(there: Spec, target: str, lock: Lock) -> Launch:
-    """Return how training is started at a target, as its verification does."""
-    gpus = 0 if there.gpu.is_none or there.gpu.type == "mps" else there.gpu.count
-    held = any(
-        "accelerate" in lock.versions(environment) for environment in lock.environments_of(target)
-    )
-    training = there.training
+def build_launch(spec: Spec, target: str, lock: Lock) -> Launch:
+    """Return the launch of the training that a target's spec declares, as verification has it."""
+    environments, training = lock.environments_of(target), spec.training
     return Launch(
         training.strategy,
         training.launcher,
         str(training.precision),
-        gpus,
-        there.framework() == "hf-trainer",
-        held,
+        0 if spec.gpu.is_none or spec.gpu.type == "mps" else spec.gpu.count,
+        spec.framework() == "hf-trainer",
+        any("accelerate" in lock.versions(environment) for environment in environments),
     )
 
 
@@ -37,14 +33,10 @@ def single_process_warning(launch: Launch, argv: tuple[str, ...]) -> str:
         or any(module in argv for module in _LAUNCHERS)
     ):
         return ""
-    started = shlex.join(
-        launch_command(
-            launch, argv[1:] if len(argv) > 1 and argv[1].endswith(".py") else ("train.py",)
-        )
-    )
+    script = argv[1:] if len(argv) > 1 and argv[1].endswith(".py") else ("train.py",)
     return (
         f"strategy: {launch.strategy} needs a process for each device, and {name} starts one; "
-        f"as declared it is started with: {started}"
+        f"as declared it is started with: {shlex.join(launch_command(launch, script))}"
     )
 
 

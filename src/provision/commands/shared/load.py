@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
-from provision.commands.shared.spec_paths import check_spec_name, lock_path
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.errors import CheckFailed, UsageError
 from provision.facts import Facts, load_facts
@@ -24,9 +26,9 @@ if TYPE_CHECKING:  # lint reads no lock
 class SpecHasErrors(CheckFailed):
     """The spec has errors: exit 1, with the findings shown as frames."""
 
-    def __init__(self, found: Source, diagnostics: tuple[Diagnostic, ...], what: str) -> None:
+    def __init__(self, source: Source, diagnostics: tuple[Diagnostic, ...], what: str) -> None:
         super().__init__(what)
-        self.source = found
+        self.source = source
         self.diagnostics = diagnostics
 
 
@@ -62,7 +64,7 @@ class LoadedSpec(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """The absolute folder of our own files next to the spec; a sandbox has its own."""
+        """The absolute folder of state, environments and reports; a sandbox has its own."""
         return state_folder(self.path, sandbox=self.sandbox_sources is not None)
 
     @property
@@ -72,11 +74,63 @@ class LoadedSpec(NamedTuple):
             return lock_path(self.path)
         return self.folder / f"{self.stem}.lock"
 
+    @property
+    def sandbox_folder(self) -> str:
+        """The folder of the spec's sandbox, relative to the working folder."""
+        return sandbox_folder(self.path)
+
+    def command(self, verb: str, target: str = "") -> str:
+        """Return the command line that applies a verb to this spec, or to one of its targets."""
+        return command_line(verb, self.path, target, sandbox=self.sandbox_sources is not None)
+
+    def position(self, *route: str | int) -> str:
+        """Return the file, line and column of a route in the spec."""
+        span = self.source.span(RouteLocation(route))
+        return f"{span.file}:{span.start.line}:{span.start.column}"
+
+    def report_folder(self, target: str) -> Path:
+        """Return the folder of a target's reports."""
+        return self.folder / "reports" / f"{self.stem}.{target}"
+
+
+def command_line(verb: str, path: Path, target: str = "", *, sandbox: bool = False) -> str:
+    """Return the command line that applies a verb to a spec, or to one of its targets."""
+    options = f" --target {shlex.quote(target)}" if target else ""
+    if sandbox:
+        options += " --sandbox"
+    return f"provision {verb} {shlex.quote(str(path))}{options}"
+
+
+def sandbox_folder(path: Path) -> str:
+    """Return the folder of the sandbox of the spec at `path`, relative to the working folder."""
+    return os.path.relpath(state_folder(path, sandbox=True).parent)
+
 
 def state_folder(path: Path, *, sandbox: bool = False) -> Path:
-    """Return the absolute folder of our own files for the spec at `path`."""
-    ours = path.resolve().parent / ".provision"
-    return ours / "sandbox" / "state" if sandbox else ours
+    """Return the absolute folder of state, environments and reports for the spec at `path`."""
+    folder = path.resolve().parent / ".provision"
+    return folder / "sandbox" / "state" if sandbox else folder
+
+
+def lock_path(path: Path) -> Path:
+    """Return the path of the lock next to a spec, or next to the target of a link."""
+    return (path.resolve() if path.is_symlink() else path).with_suffix(".lock")
+
+
+def check_spec_name(path: Path, reader: Reader) -> None:
+    """Raise UsageError for a name whose lock and environments could be another spec's."""
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(
+            f"{path} is no name for a spec",
+            why="its lock and environments are named by what stands before .yaml",
+            hint="name it NAME.yaml",
+        )
+    other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
+    if reader.exists(path) and reader.exists(other):
+        raise UsageError(
+            f"{path} and {other} would share one lock and one environment",
+            hint="rename one of them",
+        )
 
 
 def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:
@@ -84,6 +138,23 @@ def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocumen
     return tuple(
         _check_document(document, facts) for document in source.read_spec_file(path, reader)
     )
+
+
+def check_single_document(path: Path, reader: Reader, facts: Facts) -> CheckedDocument:
+    """Return the one document of a file with its findings.
+
+    Raises:
+        SourceError: the file cannot be read.
+        UsageError: it has several documents.
+    """
+    documents = check_file(path, reader, facts)
+    if len(documents) != 1:
+        raise UsageError(
+            f"{path} holds {len(documents)} specs",
+            why="this command takes one",
+            hint="put each into a file of its own",
+        )
+    return documents[0]
 
 
 def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
@@ -99,21 +170,14 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
     """
     check_spec_name(path, reader)
     facts = load_facts()
-    documents = check_file(path, reader, facts)
-    if len(documents) != 1:
-        raise UsageError(
-            f"{path} holds {len(documents)} specs",
-            why="this command takes one",
-            hint="put each into a file of its own",
-        )
-    checked = documents[0]
+    checked = check_single_document(path, reader, facts)
     errors = [finding for finding in checked.diagnostics if finding.severity is Severity.ERROR]
     by_target = _group_by_target(errors, checked.spec) if apart and checked.spec is not None else {}
     if checked.spec is None or (errors and not by_target):
         raise SpecHasErrors(checked.source, checked.diagnostics, "the spec has errors")
     refused = {
-        name: SpecHasErrors(checked.source, of, f"target {name} has errors in the spec")
-        for name, of in by_target.items()
+        name: SpecHasErrors(checked.source, findings, f"target {name} has errors in the spec")
+        for name, findings in by_target.items()
     }
     rest = tuple(
         finding for finding in checked.diagnostics if finding.severity is not Severity.ERROR
@@ -133,17 +197,24 @@ def _group_by_target(errors: list[Diagnostic], spec: Spec) -> dict[str, tuple[Di
     return by_target if len(by_target) < len(spec.targets) else {}
 
 
+def unified_diff(name: str, before: str, after: str) -> str:
+    """Return the edits of a file as a unified diff."""
+    lines = before.splitlines(True), after.splitlines(True)
+    return "".join(difflib.unified_diff(*lines, name, name))
+
+
 def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
     """Run the rules on each set of versions in the lock; each finding is returned once."""
-    found: dict[tuple[str, str], Diagnostic] = {}
-    for spec, resolved in resolved_sets(loaded.spec, lock):
-        for diagnostic in rules.run_rules(LintContext(spec, loaded.source, loaded.facts, resolved)):
-            found.setdefault((diagnostic.id, diagnostic.message), diagnostic)
-    return tuple(found.values())
+    findings: dict[tuple[str, str], Diagnostic] = {}
+    for finding in run_rules_on_lock(loaded.spec, lock, loaded.source, loaded.facts):
+        findings.setdefault((finding.id, finding.message), finding)
+    return tuple(findings.values())
 
 
-def resolved_sets(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, ResolvedSet]]:
-    """Yield each set of versions in a lock with the spec of the targets that use it."""
+def run_rules_on_lock(
+    spec: Spec, lock: Lock, text: rules.SourceText, facts: Facts
+) -> Iterator[Diagnostic]:
+    """Yield the findings on each set of versions in a lock, for the targets that use it."""
     for environment in lock.environments:
         targets = {
             name: target
@@ -151,25 +222,22 @@ def resolved_sets(spec: Spec, lock: Lock) -> Iterator[tuple[Spec, ResolvedSet]]:
             if lock.environment(name, environment.platform) == environment
         }
         if targets:
-            yield (
-                spec.model_copy(update={"targets": targets}),
-                ResolvedSet(
-                    lock.versions(environment),
-                    lock.python,
-                    environment.flavour,
-                    lock.built(environment),
-                ),
+            resolved = ResolvedSet(
+                lock.versions(environment),
+                lock.python,
+                environment.flavour,
+                lock.built(environment),
             )
+            part = spec.model_copy(update={"targets": targets})
+            yield from rules.run_rules(LintContext(part, text, facts, resolved))
 
 
 def _check_document(document: Source, facts: Facts) -> CheckedDocument:
     spec, problems = source.validate_source(document)
-    found = (*document.diagnostics, *problems)
-    more = (
-        rules.run_rules_on_invalid_spec(document.data or {})
-        if spec is None
-        else rules.run_rules(LintContext(spec, document, facts))
-    )
-    findings = (*found, *more)
+    if spec is None:
+        from_rules = rules.run_rules_on_invalid_spec(document.data or {})
+    else:
+        from_rules = rules.run_rules(LintContext(spec, document, facts))
+    findings = (*document.diagnostics, *problems, *from_rules)
     document.check_fixes(finding.fix for finding in findings if finding.fix is not None)
     return CheckedDocument(document, spec, findings)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from provision.errors import LockError
 from provision.lock import Lock, loads
+from provision.lock.inputs import list_changed_inputs
 from provision.lock.integrity import Flaw, find_contradictions
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def read_lock_file(path: Path, reader: Reader) -> Lock | None:
     Raises:
         LockError: it is damaged.
     """
-    if not reader.exists(path):
-        return None
-    return loads(reader.read(path, MAX_LOCK_BYTES).decode("utf-8", "replace"), str(path))
+    return loads(read_lock_text(path, reader), str(path)) if reader.exists(path) else None
 
 
 def read_lock(loaded: LoadedSpec, reader: Reader) -> Lock | None:
@@ -44,19 +42,51 @@ def read_lock(loaded: LoadedSpec, reader: Reader) -> Lock | None:
     return lock
 
 
+def require_lock(loaded: LoadedSpec, reader: Reader, *, hint: str = "") -> Lock:
+    """Return the lock next to the spec.
+
+    Raises:
+        LockError: it is missing, damaged or contradicts itself.
+    """
+    lock = read_lock(loaded, reader)
+    if lock is None:
+        hint = hint or f"make it with `{loaded.command('lock')}`"
+        raise LockError(f"there is no {loaded.lock_path}", hint=hint)
+    return lock
+
+
+def require_current_lock(
+    loaded: LoadedSpec, reader: Reader, *, product: str = "lock", hint: str = ""
+) -> Lock:
+    """Return the lock next to the spec; `product` names what was made with it.
+
+    Raises:
+        LockError: it is missing or damaged, or the spec has changed since.
+    """
+    lock = require_lock(loaded, reader, hint=hint)
+    if changes := list_changed_inputs(loaded.spec, lock):
+        raise LockError(
+            f"the spec moved since the {product} was made",
+            why="; ".join(changes),
+            hint=hint or f"make it with `{loaded.command('lock')}`",
+        )
+    return lock
+
+
 def flawed_lock_error(loaded: LoadedSpec, flaws: tuple[Flaw, ...], reader: Reader) -> LockError:
     """Return the error for a lock that `provision lock` would not have written."""
-    lines = read_lock_text(loaded.lock_path, reader).splitlines()
-    listed = [_flaw_line(flaw, loaded.lock_path, lines) for flaw in flaws[:_SHOWN]]
+    path = loaded.lock_path
+    lines = read_lock_text(path, reader).splitlines()
+    listed = [_flaw_line(flaw, path, lines) for flaw in flaws[:_SHOWN]]
     if len(flaws) > _SHOWN:
         listed.append(f"and {len(flaws) - _SHOWN} more")
     hint = (
-        f"if nobody meant to change it, take back the last change of {loaded.lock_path}\n"
-        f"else make it again with `provision lock {quote(str(loaded.path))}`, which keeps "
+        f"if nobody meant to change it, take back the last change of {path}\n"
+        f"else make it again with `{loaded.command('lock')}`, which keeps "
         "the versions that the spec admits, and review the difference"
     )
     return LockError(
-        f"{loaded.lock_path} is not what `provision lock` makes of {loaded.path}",
+        f"{path} is not what `provision lock` makes of {loaded.path}",
         why="\n".join(listed),
         hint=hint,
     )

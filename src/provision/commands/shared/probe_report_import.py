@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.locked_context import build_probe_expectations, get_locked_context
@@ -13,6 +11,8 @@ from provision.commands.shared.report_import import (
     accepts_reports,
     check_probe_version,
     check_report_time,
+    describe_differences,
+    refuse_contradictions,
 )
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
@@ -33,7 +33,7 @@ _AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class ImportedProbeReport:
-    """A report that was carried home, with its files."""
+    """A report of an exported probe, with its files."""
 
     context: TargetContext
     report: Report
@@ -60,32 +60,30 @@ def import_probe_report(
         Refused: it is damaged, forged or of another time; nothing is written.
     """
     report = read_untrusted_report(content, name)
-    meant = (
-        spec if spec is not None or accepts_reports(report.document["subject"]["kind"]) else default
-    )
-    if meant is None:
+    if spec is None and not accepts_reports(report.subject.kind):
+        spec = default
+    if spec is None:
         return None
-    loaded = load_spec(meant, system)
+    loaded = load_spec(spec, system)
     context = _find_context(report, loaded, target, system)
     if context is None:
         _refuse_stray(report, name, loaded, target)
         return None
-    wrong = tuple(_list_contradictions(report, context))
-    if wrong:
-        raise Refused(f"{name} does not follow from itself", why="; ".join(wrong[:5]), hint=_AGAIN)
+    refuse_contradictions(name, _list_contradictions(report, context), _AGAIN)
     check_probe_version(report, name, context)
     check_report_time(report, name, {}, system)
-    store, path = LocalStore(loaded.folder, system), probe_report_path(loaded, context.target)
-    with store.exclusive(lock_wait_s, progress):
+    path = probe_report_path(loaded, context.target)
+    html_path = path.with_suffix(".html")
+    title = f"{context.stem} on {context.target}, carried by hand"
+    with LocalStore(loaded.folder, system).exclusive(lock_wait_s, progress):
         system.perform(MakeFolder(path.parent, 0o700), progress)
         system.perform(WriteFile(path, serialize_report(report), 0o600), progress)
-        page = html.render_report(report, f"{context.stem} on {context.target}, carried by hand")
-        system.perform(WriteFile(path.with_suffix(".html"), page, 0o600), progress)
-    return ImportedProbeReport(context, report, path, path.with_suffix(".html"))
+        system.perform(WriteFile(html_path, html.render_report(report, title), 0o600), progress)
+    return ImportedProbeReport(context, report, path, html_path)
 
 
 def probe_report_path(loaded: LoadedSpec, target: str) -> Path:
-    """Return the path of an exported probe's report, apart from those of our own runs."""
+    """Return the path of an exported probe's report, apart from those of provision's runs."""
     return loaded.folder / "carried" / f"{loaded.stem}.{target}" / "report.json"
 
 
@@ -100,55 +98,41 @@ def _find_context(
             context = get_locked_context(loaded, name, system)
         except (LockError, Refused):
             continue
-        if build_probe_expectations(context)["nonce"] == report.document["subject"]["nonce"]:
+        if build_probe_expectations(context)["nonce"] == report.subject.nonce:
             return context
     return None
 
 
 def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | None) -> None:
     """Refuse a report that answers an earlier export, or is of provision's own run elsewhere."""
-    subject = report.document["subject"]
-    meant = loaded.spec.targets.get(target or subject["target"])
+    subject, name_of_target = report.subject, target or report.subject.target
+    declared = loaded.spec.targets.get(name_of_target)
     if (
-        meant is None
-        or accepts_reports(meant.kind)
-        or subject["kind"] != meant.kind
+        declared is None
+        or accepts_reports(declared.kind)
+        or subject.kind != declared.kind
         or report.document["spec"]["name"] != loaded.spec.name
     ):
         return
-    why = (
-        f"its nonce is {escape_line(subject['nonce'][:40])}, and no probe that this version "
-        "exports of spec and lock as they are carries that"
-    )
-    hint = f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}"
     raise Refused(
-        f"{name} is no answer to what {loaded.stem}/{target or subject['target']} asks now",
-        why=why,
-        hint=hint,
+        f"{name} is no answer to what {loaded.stem}/{name_of_target} asks now",
+        why=f"its nonce is {escape_line(subject.nonce[:40])}, and no probe that this version "
+        "exports of spec and lock as they are carries that",
+        hint=f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}",
     )
 
 
-def _list_contradictions(report: Report, context: TargetContext) -> Iterator[str]:
-    asked, document = build_probe_expectations(context), report.document
-    yield from (
-        f"its {what} is {escape_line(str(there)[:80])}, ours is {ours}"
-        for what, there, ours in _compare_subject(document, asked)
-        if there != ours
+def _list_contradictions(report: Report, context: TargetContext) -> list[str]:
+    """Return the fields that are not those of the context, and what does not follow from itself."""
+    expectations, document = build_probe_expectations(context), report.document
+    spec, lock, target = (expectations[key] for key in ("spec", "lock", "target"))
+    differences = describe_differences(
+        ("spec name", document["spec"]["name"], spec["name"]),
+        ("spec digest", document["spec"]["digest"], spec["digest"]),
+        ("lock digest", document["lock"]["digest"], lock["digest"]),
+        ("lock environment_digest", report.environment_digest, lock["environment_digest"]),
+        ("target", report.subject.target, target["name"]),
+        ("kind", report.subject.kind, target["kind"]),
+        ("machine", "simulated" if report.subject.simulated else "real", "real"),
     )
-    yield from find_contradictions(document, asked)
-
-
-def _compare_subject(
-    document: Mapping[str, Any], asked: Mapping[str, Any]
-) -> Iterator[tuple[str, Any, Any]]:
-    for block, key in (
-        ("spec", "name"),
-        ("spec", "digest"),
-        ("lock", "digest"),
-        ("lock", "environment_digest"),
-    ):
-        yield f"{block} {key}", document[block].get(key), asked[block][key]
-    for key, ours in (("target", asked["target"]["name"]), ("kind", asked["target"]["kind"])):
-        yield key, document["subject"].get(key), ours
-    if document["subject"]["simulated"]:
-        yield "machine", "simulated", "real"
+    return [*differences.values(), *find_contradictions(document, expectations)]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import Executor, open_executor
 from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.load import LoadedSpec, load_spec, state_folder
-from provision.commands.shared.lock_file import read_lock
+from provision.commands.shared.lock_file import require_current_lock
 from provision.commands.shared.report_store import store_report
 from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, System
-from provision.errors import ExternalError, LockError, Refused
+from provision.errors import ExternalError, Refused
 from provision.kinds import registry_in_use
-from provision.lock.inputs import list_changed_inputs
 from provision.sanitize import escape_line
 from provision.state import State
 from provision.state_store import LocalStore
@@ -36,7 +34,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 _CLOCK_TOLERANCE = timedelta(days=1)
 """Tolerance for a runtime's clock that is ahead. Our choice."""
 _EARLIEST_TIME = "2026-01-01T00:00:00Z"
-"""The year of provision's first version; a machine whose clock was never set says 1970."""
+"""The year of provision's first version; a clock that was never set shows 1970."""
 _MAX_SHOWN = 100
 
 
@@ -49,14 +47,8 @@ class ImportedReport:
     report: Report
     json_path: Path
     html_path: Path
-    state: State
     fresh: bool
     facts_comparison: FactsComparison
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of the verdict; what is simulated proves nothing of a runtime."""
-        return self.report.exit_code
 
 
 def import_report(
@@ -71,53 +63,49 @@ def import_report(
 ) -> ImportedReport:
     """Store a report under its target; `name` is how messages call it.
 
-    Without a spec it is that of the notebook in this folder which asked for the report.
+    Without a spec it is that of the notebook in this folder which waits for the report.
 
     Raises:
         Refused: the report is damaged, forged, foreign or old; nothing is written.
         LockError: there is no lock that matches.
     """
     report = read_untrusted_report(content, name)
-    loaded = load_spec(spec or find_spec_for_report(report, Path(), name, system), system)
-    store = LocalStore(loaded.folder, system)
-    chosen = find_target_of_report(report, loaded, target, store.load_ledger().state, name)
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    loaded = load_spec(spec or _find_spec(report, name, system), system)
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    chosen = _find_target(report, loaded, target, state, name)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         return import_report_for_target(report, name, loaded, chosen, executor)
 
 
-def find_spec_for_report(report: Report, folder: Path, name: str, reader: System) -> Path:
-    """Return the spec in a folder whose notebook can have asked for a report."""
-    state = LocalStore(state_folder(folder / "any.yaml"), reader).load_ledger().state
-    subject = report.document["subject"]
-    requests = _list_requests(state)
-    likely = [address for address, request in requests.items() if request.nonce == subject["nonce"]]
-    if not likely:
-        target = subject["target"]
-        likely = [address for address in requests if address.rpartition("/")[2] == target]
-    stems = {address.rpartition("/")[0] for address in likely or requests}
+def _find_spec(report: Report, name: str, reader: System) -> Path:
+    """Return the spec in the working folder whose notebook can have requested a report."""
+    state = LocalStore(state_folder(Path("any.yaml")), reader).load_ledger().state
+    subject, requests = report.subject, _list_requests(state)
+    stems = {address.rpartition("/")[0] for address in _likely_addresses(report, requests)}
+    what, known = f"nothing here waits for {name}", "no notebook was made of a spec in this folder"
+    if len(stems) == 1:
+        (stem,) = stems
+        for suffix in (".yaml", ".yml"):
+            if reader.exists(path := Path(f"{stem}{suffix}")):
+                return path
+        what, known = f"the spec {stem}.yaml is gone", "its notebook was made here"
+    elif stems:
+        known = f"notebooks were made here of {', '.join(sorted(stems))}"
     identity = (
-        f"it is of target {_shorten(subject['target'])} of "
-        f"{_shorten(report.document['spec']['name'])}, with nonce {_shorten(subject['nonce'])}"
+        f"it is of target {_shorten(subject.target)} of "
+        f"{_shorten(report.document['spec']['name'])}, with nonce {_shorten(subject.nonce)}"
     )
-    if len(stems) != 1:
-        known = "no notebook was made of a spec in this folder"
-        if stems:
-            known = f"notebooks were made here of {', '.join(sorted(stems))}"
-        raise Refused(
-            f"nothing here waits for {name}",
-            why=f"{identity}; {known}",
-            hint="name the spec with --spec",
-        )
-    (stem,) = stems
-    for suffix in (".yaml", ".yml"):
-        if reader.exists(path := folder / f"{stem}{suffix}"):
-            return path
-    raise Refused(
-        f"the spec {stem}.yaml is gone",
-        why=f"{identity}; its notebook was made here",
-        hint="name the spec with --spec",
-    )
+    raise Refused(what, why=f"{identity}; {known}", hint="name the spec with --spec")
+
+
+def _likely_addresses(report: Report, requests: Mapping[str, ReportRequest]) -> list[str]:
+    """Return the addresses whose request a report answers; else those of its target; else all."""
+    by_nonce = [
+        address for address, request in requests.items() if request.nonce == report.subject.nonce
+    ]
+    target = report.subject.target
+    by_target = [address for address in requests if address.rpartition("/")[2] == target]
+    return by_nonce or by_target or list(requests)
 
 
 def _list_requests(state: State) -> dict[str, ReportRequest]:
@@ -135,7 +123,7 @@ def _list_requests(state: State) -> dict[str, ReportRequest]:
 def import_report_for_target(
     report: Report, name: str, loaded: LoadedSpec, target: str, executor: Executor
 ) -> ImportedReport:
-    """Check a report and store it under a target; the lock of the store is held.
+    """Check a report and store it under a target; the executor has the lock of the store.
 
     Raises what `import_report` raises.
     """
@@ -143,36 +131,33 @@ def import_report_for_target(
     _refuse_other_target(report, name, context, request, driver)
     _refuse_outdated(loaded, context, request, driver, name)
     check_probe_version(report, name, context)
-    if wrong := find_contradictions(report.document, driver.report_expectations(context)):
-        more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-        raise Refused(
-            f"{name} does not follow from itself",
-            why="; ".join(wrong[:5]) + more,
-            hint="run the notebook again, and add the report that it offers, as it is",
-        )
+    contradictions = find_contradictions(report.document, driver.report_expectations(context))
+    hint = "run the notebook again, and add the report that it offers, as it is"
+    refuse_contradictions(name, contradictions, hint)
     content = serialize_report(report)
     sha256 = hashlib.sha256(content).hexdigest()
     stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
     comparison = compare_with_facts(loaded, context, report.document)
     system, path = executor.system, context.reports_folder / "report.json"
     answered = stored.get("nonce") == request.nonce
-    if answered and stored.get("sha256") == sha256 and _has_content(path, content, system):
+    fresh = not (
+        answered and stored.get("sha256") == sha256 and _has_content(path, content, system)
+    )
+    if fresh:
+        check_report_time(report, name, stored if answered else {}, system)
+        system.perform(MakeFolder(path.parent, 0o700), executor.progress)
+        system.perform(WriteFile(path, content, 0o600), executor.progress)
+        evidence = ProbeEvidence(report, path, nonce=request.nonce, sha256=sha256)
+        page = store_report(evidence, context, executor)
+    else:
         page = context.folder / str(stored["html"])
-        return ImportedReport(
-            loaded, context, report, path, page, executor.state, False, comparison
-        )
-    check_report_time(report, name, stored if answered else {}, system)
-    system.perform(MakeFolder(path.parent, 0o700), executor.progress)
-    system.perform(WriteFile(path, content, 0o600), executor.progress)
-    evidence = ProbeEvidence(report, path, nonce=request.nonce, sha256=sha256)
-    page = store_report(evidence, context, executor)
-    return ImportedReport(loaded, context, report, path, page, executor.state, True, comparison)
+    return ImportedReport(loaded, context, report, path, page, fresh, comparison)
 
 
-def find_target_of_report(
+def _find_target(
     report: Report, loaded: LoadedSpec, target: str | None, state: State, name: str
 ) -> str:
-    """Return the named target, else the one that asked for the report, else the only candidate."""
+    """Return the named target, else the one whose request it answers, else the only candidate."""
     targets = loaded.spec.targets
     accepting = [key for key, declared in targets.items() if accepts_reports(declared.kind)]
     if target is not None:
@@ -194,21 +179,20 @@ def find_target_of_report(
             why="none of its targets is of kind colab",
             hint="name the spec with --spec",
         )
-    subject = report.document["subject"]
-    requests = _list_requests(state)
-    candidates = []
-    for key in accepting:
-        request = requests.get(f"{loaded.stem}/{key}")
-        if request is not None and request.nonce == subject["nonce"]:
-            candidates.append(key)
+    subject, requests = report.subject, _list_requests(state)
+    candidates = [
+        key
+        for key in accepting
+        if (request := requests.get(f"{loaded.stem}/{key}")) and request.nonce == subject.nonce
+    ]
     if not candidates:
-        candidates = [key for key in accepting if key == subject["target"]] or accepting
+        candidates = [key for key in accepting if key == subject.target] or accepting
     if len(candidates) == 1:
         return candidates[0]
     raise Refused(
         f"{name} is of none of the notebooks of {loaded.path}",
-        why=f"its nonce is {_shorten(subject['nonce'])}, and its target is called "
-        f"{_shorten(subject['target'])}",
+        why=f"its nonce is {_shorten(subject.nonce)}, and its target is called "
+        f"{_shorten(subject.target)}",
         hint=f"name the target with --target: {', '.join(accepting)}",
     )
 
@@ -228,13 +212,10 @@ def _read_request(
         LockError: there is no lock, or the spec has changed since.
         Refused: no notebook was made.
     """
-    lock = read_lock(loaded, executor.system)
     hint = (
-        f"render it with `provision apply {shlex.quote(str(loaded.path))} --target {target}`, "
-        "run it, and add the report that it offers then"
+        f"render it with `{loaded.command('apply', target)}`, run it, and add the report that it "
+        "offers then"
     )
-    if lock is None:
-        raise LockError(f"there is no {loaded.lock_path}", hint=hint)
     address = f"{loaded.stem}/{target}"
     driver = find_driver(loaded.spec, target)
     if (
@@ -247,10 +228,7 @@ def _read_request(
             why=f"looked in {loaded.folder / 'state.json'}",
             hint=hint,
         )
-    if changes := list_changed_inputs(loaded.spec, lock):
-        raise LockError(
-            "the spec moved since the notebook was made", why="; ".join(changes), hint=hint
-        )
+    lock = require_current_lock(loaded, executor.system, product="notebook", hint=hint)
     _, context = get_driver_and_context(loaded, lock, target, executor.system)
     return driver, context, request
 
@@ -262,11 +240,17 @@ def _refuse_other_target(
     request: ReportRequest,
     driver: AcceptsReports,
 ) -> None:
-    differing = {
-        field: f"its {field} is {_shorten(reported)}, ours is {_shorten(expected)}"
-        for field, reported, expected in _compare_subject(report.document, context, request, driver)
-        if reported != expected
-    }
+    document, subject = report.document, report.subject
+    spec_digest = str(driver.report_expectations(context)["spec"]["digest"])
+    differing = describe_differences(
+        ("spec", document["spec"]["name"], context.spec.name),
+        ("target", subject.target, context.target),
+        ("kind", subject.kind, context.spec.targets[context.target].kind),
+        ("nonce", subject.nonce, request.nonce),
+        ("lock digest", document["lock"]["digest"], request.lock_digest),
+        ("environment digest", report.environment_digest, request.environment_digest),
+        ("spec digest", document["spec"]["digest"], spec_digest),
+    )
     if not differing:
         return
     why = "; ".join(differing.values())
@@ -281,22 +265,13 @@ def _refuse_other_target(
     raise Refused(f"{name} is not of {context.address}", why=why, hint=hint)
 
 
-def _compare_subject(
-    document: Mapping[str, Any],
-    context: TargetContext,
-    request: ReportRequest,
-    driver: AcceptsReports,
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields that identify a report's target: name, reported value, expected value."""
-    spec, subject, lock = document["spec"], document["subject"], document["lock"]
-    spec_digest = str(driver.report_expectations(context)["spec"]["digest"])
-    yield "spec", spec["name"], context.spec.name
-    yield "target", subject["target"], context.target
-    yield "kind", subject["kind"], context.spec.targets[context.target].kind
-    yield "nonce", subject["nonce"], request.nonce
-    yield "lock digest", lock["digest"], request.lock_digest
-    yield "environment digest", lock["environment_digest"], request.environment_digest
-    yield "spec digest", spec["digest"], spec_digest
+def describe_differences(*fields: tuple[str, str, str]) -> dict[str, str]:
+    """Return descriptions, by name, of the fields whose reported value is not the expected one."""
+    return {
+        field: f"its {field} is {_shorten(reported)}, ours is {_shorten(expected)}"
+        for field, reported, expected in fields
+        if reported != expected
+    }
 
 
 def _refuse_outdated(
@@ -312,13 +287,21 @@ def _refuse_outdated(
     nonce = driver.current_nonce(context, loaded.facts)
     if nonce == request.nonce:
         return
-    command = f"provision apply {shlex.quote(str(loaded.path))} --target {context.target}"
     raise Refused(
         f"{name} is of an earlier state of {context.address}",
         why=f"its nonce is {request.nonce}, and what spec and lock ask now has {nonce}: "
         "something that was promised then is promised otherwise now",
-        hint=f"run `{command}`, run the notebook again, and add the report that it offers then",
+        hint=f"run `{loaded.command('apply', context.target)}`, run the notebook again, and add "
+        "the report that it offers then",
     )
+
+
+def refuse_contradictions(name: str, contradictions: Sequence[str], hint: str) -> None:
+    """Raise Refused for a report with parts that contradict each other."""
+    if contradictions:
+        more = f"; and {len(contradictions) - 5} more" if len(contradictions) > 5 else ""
+        why = "; ".join(contradictions[:5]) + more
+        raise Refused(f"{name} does not follow from itself", why=why, hint=hint)
 
 
 def check_probe_version(report: Report, name: str, context: TargetContext) -> None:
@@ -341,8 +324,11 @@ def check_probe_version(report: Report, name: str, context: TargetContext) -> No
 def check_report_time(report: Report, name: str, stored: Mapping[str, Any], system: System) -> None:
     """Raise Refused for a report from the future, or one older than the stored one."""
     created = report.document["subject"]["created_utc"]
-    time = _parse_time(created)
-    if time is None:
+    try:
+        time = datetime.strptime(created, _TIME).replace(tzinfo=UTC)
+    except ValueError:
+        time = None
+    if time is None or time.strftime(_TIME) != created:
         raise Refused(
             f"the report {name} is damaged",
             why=f"its time is {_shorten(created)!r}",
@@ -356,10 +342,9 @@ def check_report_time(report: Report, name: str, stored: Mapping[str, Any], syst
             hint="set the clock right that is wrong",
         )
     if created < _EARLIEST_TIME:
-        why = f"it says that it was made at {created}, before there was a provision to make it"
         raise Refused(
             f"{name} lies in the past",
-            why=why,
+            why=f"it says that it was made at {created}, before there was a provision to make it",
             hint="set the clock of that machine right, and run the verification there again",
         )
     if created < (earlier := str(stored.get("created_utc", ""))):
@@ -375,15 +360,6 @@ def _has_content(path: Path, content: bytes, system: System) -> bool:
         return system.read(path, MAX_REPORT_BYTES) == content
     except ExternalError:
         return False
-
-
-def _parse_time(text: str) -> datetime | None:
-    """Return a time in the spelling of reports; None for any other text."""
-    try:
-        time = datetime.strptime(text, _TIME).replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return time if time.strftime(_TIME) == text else None
 
 
 def _shorten(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.executor import Executor
+from provision.commands.shared.executor import Executor, open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.local import MakeFolder, MoveFile, RemoveTree, WriteFile
 from provision.effects.system import ProgressCallback, System
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _REPORT = "report.json"
 _OWN_FILES = ("expectations.json", "report-only.json", "status.json")
 """Files in the folder of a target that are not its report."""
-REJECTED_FOLDER = "refused"
+_REJECTED_FOLDER = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,18 @@ def process_inbox(
 ) -> InboxResult:
     """Import the reports that people put into the folders of a spec's targets.
 
-    A file that is rejected is moved to the folder `refused` next to it, with a .txt that says
-    why: so it is reported once, and not lost. Without new files nothing is locked or loaded.
+    A file that is rejected is moved to the folder `refused` next to it, with the reason in a .txt:
+    so it is reported once, and not lost. Without new files nothing is locked or loaded.
     """
     drivers = (find_driver(loaded.spec, target) for target in loaded.spec.targets)
     if not any(isinstance(driver, AcceptsReports) for driver in drivers):
         return InboxResult()
-    store = LocalStore(loaded.folder, system)
-    if not any(_find_new_reports(loaded, store.load_ledger().state, system)):
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    if not any(_find_new_reports(loaded, state, system)):
         return InboxResult()
     imported: list[ImportedReport] = []
     rejected: list[tuple[Path, ProvisionError]] = []
-    with store.exclusive(lock_wait_s, progress):
-        executor = Executor(store, store.load_ledger(), system, progress, loaded.spec.registry)
+    with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
         for target, path in tuple(_find_new_reports(loaded, executor.state, system)):
             try:
                 imported.append(_import_report(target, path, loaded, executor))
@@ -81,7 +80,7 @@ def _find_new_reports(
         for name in system.list_folder(folder):
             if not name.lower().endswith(".json") or name.startswith(".") or name in _OWN_FILES:
                 continue
-            # A report that a run of ours has fetched waits for that run to be continued.
+            # A report that an earlier run has fetched waits for that run to be continued.
             if name == _REPORT and not request.is_manual:
                 continue
             if name != _REPORT or _sha256(folder / name, system) != stored.get("sha256"):
@@ -117,21 +116,14 @@ def _import_report(
 def _reject_report(
     path: Path, error: ProvisionError, system: System, progress: ProgressCallback
 ) -> Path:
-    folder = path.parent / REJECTED_FOLDER
-    taken = system.list_folder(folder)
-    name = next(
-        name
-        for number in range(1, 10_000)
-        if (name := path.name if number == 1 else f"{path.stem}-{number}{path.suffix}") not in taken
-    )
+    """Move a report aside, next to a text with the reason; return its new path."""
+    folder = path.parent / _REJECTED_FOLDER
+    name, number, taken = path.name, 1, system.list_folder(folder)
+    while name in taken:
+        number += 1
+        name = f"{path.stem}-{number}{path.suffix}"
+    reason = escape_control("\n".join(filter(None, (error.what, error.why, error.hint))))
     system.perform(MakeFolder(folder, 0o700), progress)
     system.perform(MoveFile(path, folder / name), progress)
-    system.perform(
-        WriteFile(
-            folder / f"{name}.txt",
-            escape_control("\n".join(filter(None, (error.what, error.why, error.hint)))) + "\n",
-            0o600,
-        ),
-        progress,
-    )
+    system.perform(WriteFile(folder / f"{name}.txt", f"{reason}\n", 0o600), progress)
     return folder / name

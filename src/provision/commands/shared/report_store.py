@@ -1,33 +1,76 @@
-"""Stores reports: the page next to the report, and the verdict in the state."""
+"""Stores reports: the page next to the report, the verdict in the state, and what follows it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
+from provision.commands.shared.executor import Executor
 from provision.effects.local import WriteFile
-from provision.targets import TargetContext, get_driver
+from provision.targets import AnyDriver, TargetContext, get_driver
 from provision.targets.base import Journal, ProbeEvidence
 from provision.targets.stored_verdict import VerificationRecord
 from provision.verification import Report, probe_digest
 from provision.views.report import html
 
 
-def write_report_page(
-    report: Report, json_path: Path, context: TargetContext, journal: Journal
-) -> Path:
-    """Write the page of a report next to it."""
-    html_path = json_path.with_suffix(".html")
-    page = html.render_report(report, f"{context.stem} on {context.target}")
-    journal.system.perform(WriteFile(html_path, page, 0o600), journal.progress)
-    return html_path
+@dataclass(frozen=True, slots=True)
+class VerificationResult:
+    """A stored report with its files.
+
+    Attributes:
+        partial: It covers single checks and is not a verdict.
+        sandbox: `simulated` is the best verdict that can be expected.
+        on_failure_note: What became of an instance that was not verified; "" for nothing.
+    """
+
+    report: Report
+    json_path: Path
+    html_path: Path
+    partial: bool = False
+    sandbox: bool = False
+    on_failure_note: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """The verdict's exit code; of single checks 1 for a failure, 3 for an unknown, else 0."""
+        if self.partial:
+            statuses = {check.status for check in self.report.checks}
+            if "fail" in statuses:
+                return 1
+            return 3 if "unknown" in statuses else 0
+        return self.report.exit_code_in_sandbox if self.sandbox else self.report.exit_code
+
+
+def store_evidence(
+    driver: AnyDriver, context: TargetContext, evidence: ProbeEvidence, executor: Executor
+) -> VerificationResult:
+    """Store a report, and do what follows its verdict. Single checks are not recorded."""
+    note = ""
+    if evidence.partial:
+        page = _write_page(evidence, context, executor)
+    else:
+        page = store_report(evidence, context, executor)
+        follow_up = driver.after_verdict(context, evidence.report, executor.state, executor.system)
+        for action in follow_up.actions:
+            executor.perform(driver, action, announce=False)
+        note = follow_up.note
+    return VerificationResult(
+        evidence.report,
+        evidence.path,
+        page,
+        partial=evidence.partial,
+        sandbox=context.sandbox_sources is not None,
+        on_failure_note=note,
+    )
 
 
 def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journal) -> Path:
     """Write the page of a report and record its verdict; return the page's path."""
     report, json_path = evidence.report, evidence.path
-    html_path = write_report_page(report, json_path, context, journal)
+    html_path = _write_page(evidence, context, journal)
     probe = probe_digest()
-    created_utc = str(report.document["subject"].get("created_utc", ""))
+    created_utc = report.subject.created_utc
     record = VerificationRecord(
         f"verification of {context.target}: {report.verdict}",
         report.verdict,
@@ -44,4 +87,12 @@ def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journ
         created_utc if evidence.sha256 else "",
     )
     journal.record(context.address, record.part, record.to_json())
+    return html_path
+
+
+def _write_page(evidence: ProbeEvidence, context: TargetContext, journal: Journal) -> Path:
+    """Write the page of a report next to it."""
+    html_path = evidence.path.with_suffix(".html")
+    page = html.render_report(evidence.report, f"{context.stem} on {context.target}")
+    journal.system.perform(WriteFile(html_path, page, 0o600), journal.progress)
     return html_path

@@ -6,15 +6,13 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from provision import rules
-from provision.commands.shared.load import LoadedSpec, resolved_sets
-from provision.diagnostics import RouteLocation, Severity
+from provision.commands.shared.load import LoadedSpec, run_rules_on_lock
+from provision.diagnostics import Severity
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError
 from provision.facts import Facts
 from provision.lock import Lock
 from provision.lock.resolve import resolve_spec
-from provision.rules import LintContext
 from provision.spec import Spec
 from provision.suggest.search import EmptySourceText, find_suggestions
 
@@ -42,13 +40,13 @@ def locate_requirements(loaded: LoadedSpec, numbers: tuple[int, ...]) -> Iterato
     """Yield the position and requirement of each package in the spec or a file it extends."""
     for number in numbers:
         requirement = loaded.spec.packages[number].requirement
-        yield f"{_position(loaded, 'packages', number)} asks for {requirement}"
+        yield f"{loaded.position('packages', number)} asks for {requirement}"
 
 
 def locate_python_requirement(loaded: LoadedSpec, message: str) -> Iterator[str]:
-    """Yield the position of `python` if uv's message says that a version does not fit it."""
+    """Yield the position of `python` if a version in uv's message does not fit it."""
     if _mentions_python(message):
-        yield f"{_position(loaded, 'python')} asks for Python {loaded.spec.python}"
+        yield f"{loaded.position('python')} asks for Python {loaded.spec.python}"
 
 
 def find_relaxation(
@@ -82,20 +80,14 @@ def resolve_and_check(
         ExternalError: an index cannot be reached.
     """
     lock = resolve_spec(spec, facts, system, progress)
-    for part, resolved in resolved_sets(spec, lock):
-        for finding in rules.run_rules(LintContext(part, EmptySourceText(), facts, resolved)):
-            if finding.severity is Severity.ERROR:
-                return lock, f"{finding.id}: {finding.message}"
+    for finding in run_rules_on_lock(spec, lock, EmptySourceText(), facts):
+        if finding.severity is Severity.ERROR:
+            return lock, f"{finding.id}: {finding.message}"
     return lock, ""
 
 
 def _mentions_python(message: str) -> bool:
     return bool(_PYTHON_CONFLICT.search(" ".join(message.split())))  # uv breaks lines anywhere
-
-
-def _position(loaded: LoadedSpec, *route: str | int) -> str:
-    span = loaded.source.span(RouteLocation(route))
-    return f"{span.file}:{span.start.line}:{span.start.column}"
 
 
 def _try_unbounded(
@@ -152,8 +144,8 @@ def _try_suggestions(
                 f"{change.now} in place of {change.was}" for change in suggestion.changes
             )
             yield (
-                f"tried with uv: {changes} resolves (`provision suggest {loaded.path} "
-                "--resolve` tells more)"
+                f"tried with uv: {changes} resolves (`{loaded.command('suggest')} --resolve` tells "
+                "more)"
             )
 
 

@@ -1,10 +1,9 @@
-"""The record of a run: found, and read as strictly as a stranger's file."""
+"""Finds and validates the records that `provision run` writes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from provision.agent.probe.monitor.sampler import SCHEMA
@@ -29,7 +28,7 @@ _PARTS = {
 
 def run_records_folder(loaded: LoadedSpec, target: str) -> Path:
     """Return the folder of the records of a target's runs."""
-    return loaded.folder / "reports" / f"{loaded.stem}.{target}" / "runs"
+    return loaded.report_folder(target) / "runs"
 
 
 def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
@@ -41,25 +40,22 @@ def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
         if name.endswith(".json") and not name.startswith(".")
     ]
     if not names:
-        hint = (
-            f"make one with `provision run {quote(str(loaded.path))} --target {quote(target)} "
-            "-- PROGRAM`"
-        )
         raise Refused(
-            f"there is no record of a run on {target}", why=f"looked in {folder}", hint=hint
+            f"there is no record of a run on {target}",
+            why=f"looked in {folder}",
+            hint=f"make one with `{loaded.command('run', target)} -- PROGRAM`",
         )
     return folder / max(names)
 
 
 def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
-    """Return a record; raises ProvisionError when it is none, is damaged, or was changed."""
+    """Return a record; raise ProvisionError if it is another document, damaged or changed."""
+    again = "run the program again"
     try:
         document = json.loads(reader.read(path, _LIMIT))
     except (ValueError, RecursionError):
         raise ProvisionError(
-            f"{path} is not a record of a run",
-            why="it is not valid JSON",
-            hint="run the program again",
+            f"{path} is not a record of a run", why="it is not valid JSON", hint=again
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
@@ -70,16 +66,10 @@ def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
             hint=hint,
         )
     body = {key: value for key, value in document.items() if key != "digest"}
-    wrong = next(
-        (name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)), None
-    )
-    if wrong or document.get("digest") != canonical_digest(body):
-        why = (
-            f"{wrong} is missing or of another type"
-            if wrong
-            else "its digest is not that of its content"
-        )
-        raise ProvisionError(
-            f"the record {path} is damaged or was changed", why=why, hint="run the program again"
-        )
+    wrong = [name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)]
+    why = f"{wrong[0]} is missing or of another type" if wrong else ""
+    if not wrong and document.get("digest") != canonical_digest(body):
+        why = "its digest is not that of its content"
+    if why:
+        raise ProvisionError(f"the record {path} is damaged or was changed", why=why, hint=again)
     return body

@@ -20,8 +20,8 @@ _GPU_REQUIREMENTS = ("vram", "driver", "compute_capability")
 def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
     """Return a spec as a sandbox makes it.
 
-    `spec` of the result is what is locked and verified, without a GPU and for a Python that this
-    machine has; `declared` is what the services are asked for.
+    `spec` of the result is locked and verified: without a GPU, and for a Python that this machine
+    has. `declared` is requested from the services.
 
     Raises:
         UsageError: no target is of a kind that can be emulated.
@@ -63,7 +63,7 @@ def with_package_sources(
             name,
             lock.indexes[name],
             flavours.get(name),
-            tuple(f"{one.name}=={one.version}" for one in packages if one.index == name),
+            tuple(f"{item.name}=={item.version}" for item in packages if item.index == name),
             (environment.platform,),
         )
         for name in sorted({package.index for package in packages} - {"pypi"})

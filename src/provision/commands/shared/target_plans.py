@@ -10,7 +10,6 @@ from pathlib import Path
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.multi_target import ErrorsByTarget
 from provision.commands.shared.sandbox_spec import with_package_sources
-from provision.diagnostics import RouteLocation
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused, UsageError
 from provision.kinds.base import Refusal
@@ -33,7 +32,7 @@ class TargetPlans:
 
     @property
     def awaits_report(self) -> bool:
-        """Whether a person is still to bring a report."""
+        """True if a person has to bring a report."""
         return any(
             self.plan.verifications[name].needed
             for name, context in self.contexts.items()
@@ -59,26 +58,41 @@ def select_targets(
         return tuple(dict.fromkeys(names))
     if len(known) == 1 or everything:
         return known
-    listed = ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
     raise UsageError(
         "the spec has several targets",
-        why=listed,
+        why=list_targets(loaded),
         hint="name them with --target, or take all with --all",
     )
+
+
+def select_target(loaded: LoadedSpec, name: str | None) -> str:
+    """Return the named target, or the only one; raise UsageError for an unknown or missing name."""
+    if name is None and len(loaded.spec.targets) > 1:
+        raise UsageError(
+            "the spec has several targets",
+            why=list_targets(loaded),
+            hint="name one with --target",
+        )
+    return select_targets(loaded, (name,) if name else (), everything=False)[0]
+
+
+def list_targets(loaded: LoadedSpec) -> str:
+    """Return the targets of a spec with their kinds, for messages."""
+    return ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
 
 
 def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
     """Raise Refused for the first target of a kind that this version does not make."""
     for name in names:
         if find_driver(loaded.spec, name) is None:
-            span = loaded.source.span(RouteLocation(("targets", name, "kind")))
-            made = sorted(kind.name for kind in loaded.spec.registry.kinds if kind.driver)
+            kind = loaded.spec.targets[name].kind
+            made = sorted(known.name for known in loaded.spec.registry.kinds if known.driver)
             hint = (
                 f"kinds made by this version: {', '.join(made)}; pick another target with --target"
             )
             raise Refused(
-                f"{span.file}:{span.start.line}:{span.start.column}: targets of kind "
-                f"{loaded.spec.targets[name].kind} cannot be made by this version",
+                f"{loaded.position('targets', name, 'kind')}: targets of kind {kind} cannot be "
+                "made by this version",
                 hint=hint,
             )
 
@@ -223,9 +237,6 @@ def raise_refusals(loaded: LoadedSpec, refusals: tuple[Refusal, ...]) -> None:
         return
     lines = []
     for refusal in refusals:
-        span = loaded.source.span(RouteLocation(refusal.route))
-        lines.append(
-            f"{span.file}:{span.start.line}:{span.start.column}: {refusal.why}"
-            + (f" ({refusal.hint})" if refusal.hint else "")
-        )
+        hint = f" ({refusal.hint})" if refusal.hint else ""
+        lines.append(f"{loaded.position(*refusal.route)}: {refusal.why}{hint}")
     raise Refused("this target cannot be made here", why="\n".join(lines))

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from provision.cli.sandbox_hints import sandbox_folder
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.target_plans import select_targets
 from provision.effects.system import Reader
@@ -39,14 +38,14 @@ def read_stored_reports(
             )
         return (StoredReport(read_report_file(path, reader), path),)
     loaded = load_spec(path, reader)
-    paths = [
-        loaded.folder / "reports" / f"{loaded.stem}.{name}" / "report.json"
+    paths = {
+        name: loaded.report_folder(name) / "report.json"
         for name in select_targets(loaded, targets, everything=True)
-    ]
-    stored = [path for path in paths if reader.exists(path)]
-    missing = next((path for path in paths if path not in stored), None)
-    if missing is not None and (targets or not stored):
-        raise _missing_report(missing, loaded, reader)
+    }
+    stored = [path for path in paths.values() if reader.exists(path)]
+    if len(stored) < (len(paths) if targets else 1):
+        name = next(name for name, path in paths.items() if path not in stored)
+        raise missing_report(name, loaded, reader)
     return tuple(StoredReport(read_report_file(path, reader), path) for path in stored)
 
 
@@ -65,10 +64,11 @@ def single_report(reports: tuple[StoredReport, ...], document: str) -> StoredRep
     return reports[0]
 
 
-def _missing_report(path: Path, loaded: LoadedSpec, reader: Reader) -> Refused:
-    hint = f"make one with `provision apply {shlex.quote(str(loaded.path))}`"
-    simulated = Path(sandbox_folder(loaded.path), "state", path.relative_to(loaded.folder))
+def missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
+    """Return the error for a target without a stored report."""
+    path = loaded.report_folder(target) / "report.json"
+    hint = f"make one with `{loaded.command('apply')}`"
+    simulated = Path(loaded.sandbox_folder, "state", path.relative_to(loaded.folder))
     if reader.exists(simulated):
         hint += f"; the one of the sandbox: provision report {shlex.quote(str(simulated))}"
-    target = path.parent.name.removeprefix(f"{loaded.stem}.")
     return Refused(f"there is no report of target {target}", why=f"looked for {path}", hint=hint)
