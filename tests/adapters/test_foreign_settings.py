@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from provision.adapters.uv.sources import PipConfig
-from provision.agent.install.uv_environment import scrub_environment
+from provision.agent.install.uv_inputs import scrub_environment
 from tests import fork_server
 from tests.adapters.serving import behind_password, contents, proxying, running
 from tests.rig import Bench, make_index, make_wheel, small_spec

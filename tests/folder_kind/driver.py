@@ -15,23 +15,13 @@ from provision.kinds.base import Refusal
 from provision.lock import digest_of
 from provision.plan import Action, Intent, Operation
 from provision.spec import Spec, parse_duration
-from provision.state import Ledger, State, to_folder_name
+from provision.state import Ledger, State, resolve_own_folder, to_folder_name
 from provision.target_facts import find_target_refusals
-from provision.targets.base import (
-    VERIFICATION_PART,
-    Driver,
-    InstanceLocation,
-    Journal,
-    Pending,
-    ProbeEvidence,
-    TargetCondition,
-    TargetSummary,
-    VerifyOptions,
-)
+from provision.targets.base import Driver, Journal, Pending, ProbeEvidence, VerifyOptions
 from provision.targets.capabilities import Orphan, OrphanList
 from provision.targets.context import Interpreter, TargetContext, declared_variables
-from provision.targets.recorded_paths import resolve_own_folder
-from provision.targets.single_checks import refuse_single_checks
+from provision.targets.stored_verdict import VerificationRecord
+from provision.targets.summary import InstanceSummary, TargetCondition, TargetSummary
 from provision.verification import EXIT_CODES, expectations_of, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 from tests.folder_kind.adapter import (
@@ -185,27 +175,21 @@ class FolderDriver(Driver[FolderObservation]):
     def reason_for_missing_report(
         self,
         context: TargetContext,
-        stored: Mapping[str, Any],
+        stored: VerificationRecord,
         state: State,
         reader: Reader,
     ) -> str:
         """Return why the last run has no verdict."""
         record = state.resource(context.address, PART) or {}
-        return "" if stored.get("nonce") == record.get("nonce") else "the machine has not reported"
-
-    def require_verifiable(
-        self, context: TargetContext, ledger: Ledger, reader: Reader, only: tuple[str, ...]
-    ) -> None:
-        """Check that no single checks are requested."""
-        refuse_single_checks(context, only)
+        return "" if stored.nonce == record.get("nonce") else "the machine has not reported"
 
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
         """Wait for the reports of the run; one that was verified runs again."""
         record = _record(context, journal.state)
-        stored = journal.state.resource(context.address, VERIFICATION_PART) or {}
-        if options.rerun or stored.get("nonce") == record["nonce"]:
+        stored = VerificationRecord.find(journal.state, context.address)
+        if options.rerun or (stored is not None and stored.nonce == record["nonce"]):
             self._request_run(context, journal, record)
         return Pending() if options.detach else self.attach(context, journal)
 
@@ -272,13 +256,13 @@ class FolderDriver(Driver[FolderObservation]):
         return f"{record['machine']} in {record['service']}" if record is not None else None
 
     def summarize(
-        self, context: TargetContext, state: State, actions: Sequence[Action]
+        self, context: TargetContext, state: State, reader: Reader, actions: Sequence[Action]
     ) -> TargetSummary:
         """Return name and service of the machine."""
         record = state.resource(context.address, PART)
         if record is None:
             return TargetSummary()
-        return TargetSummary(instance=InstanceLocation(record["machine"], record["service"]))
+        return TargetSummary(instance=InstanceSummary(record["machine"], record["service"]))
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
         """Return that the machine keeps running."""
