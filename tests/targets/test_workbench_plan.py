@@ -61,7 +61,7 @@ def test_what_follows_a_verdict_is_a_plan(
 ) -> None:
     world, context = World(), place({"on_failure": on_failure})
     state = made(context, world)
-    report = Report(verdict, "", "", {})
+    report = Report({"verdict": {"result": verdict}})
     follow_up = DRIVERS["workbench"].after_verdict(context, report, state, world)  # type: ignore[arg-type]
     assert [action.operation for action in follow_up.actions] == operations
     assert [kind for action in follow_up.actions for kind in kinds(action)] == effects

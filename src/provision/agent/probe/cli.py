@@ -58,6 +58,12 @@ def _parser() -> argparse.ArgumentParser:
         verb.set_defaults(run=run)
         return verb
 
+    _add_public_verbs(add_verb)
+    _add_internal_verbs(add_verb)
+    return parser
+
+
+def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb = add_verb(
         "verify",
         _verify,
@@ -87,6 +93,9 @@ def _parser() -> argparse.ArgumentParser:
         help="import torch in a process of its own, and tell its view too",
     )
     verb.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
+
+
+def _add_internal_verbs(add_verb: Callable[..., Any]) -> None:
     verb = add_verb("torch", _torch, "import torch and tell its view (internal)")
     verb.add_argument("--out", type=Path, required=True)
     verb = add_verb("stage", _stage, "observe stages in this process (internal)")
@@ -108,7 +117,6 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("backend", choices=["nccl", "gloo"])
     verb.add_argument("folder", type=Path)
     verb.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
-    return parser
 
 
 def _verify(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ _REQUIREMENT = re.compile(
     r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?\s*(.*?)\s*", re.DOTALL
 )
 _TOKEN = re.compile(
-    r"""\s*([()]|'[^']*'|"[^"]*"|===|==|!=|<=|>=|~=|<|>|not\s+in\b|[A-Za-z_][A-Za-z0-9_.]*)"""
+    r"""([()]|'[^']*'|"[^"]*"|===|==|!=|<=|>=|~=|<|>|not\s+in\b|[A-Za-z_][A-Za-z0-9_.]*)"""
 )
 _OPERAND = re.compile(r"['\"A-Za-z_]")
 _OPERATORS = frozenset({"===", "==", "!=", "<=", ">=", "~=", "<", ">", "in", "not in"})

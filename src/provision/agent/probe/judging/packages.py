@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ...core.versions import UnreadableVersion, is_same_version, read_version
 from ..expectations import Expectations
 from ..model import JsonObject, Judgement
 from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
 from .package_contents import judge_files, judge_import, judge_libraries
+
+_INSTALL_AGAIN = "make the environment again from the lock"
 
 
 def version_differences(
@@ -84,7 +86,7 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
         live,
         "the Python beneath the environment was upgraded or replaced after the environment was "
         "made",
-        "make the environment again from the lock",
+        _INSTALL_AGAIN,
     )
 
 
@@ -133,7 +135,7 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
                 "an installation was interrupted, or the file was removed or may not be read "
                 "by this user"
             ),
-            "make the environment again from the lock",
+            _INSTALL_AGAIN,
         )
     if any(
         package["observed"] and _same_public(package["expected"], package["observed"])
@@ -148,7 +150,7 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
             "something was installed or removed after the environment was made, or another "
             "environment runs"
         ),
-        "make the environment again from the lock",
+        _INSTALL_AGAIN,
     )
 
 
@@ -159,10 +161,31 @@ def _same_public(version: str, other: str) -> bool:
         return False
 
 
+_Row = tuple[Callable[..., Judgement], list[str], str, str, str]
+"""How names are judged, the names, and message, cause and fix."""
+
+
 def _in_the_way(given: JudgeInput) -> Judgement:
-    again = "make the environment again from the lock"
-    duplicates, shared = given["packages.duplicates"], given.expected.shared
-    rows = [
+    rows = _preferred_elsewhere(given)
+    if given.expected.shared:
+        rows += _additional_in_image(given)
+    else:
+        rows += _additional_in_environment(given)
+    for judge, names, message, cause, fix in rows:
+        if names:
+            return judge(f"{message}: {format_list(names)}", [], names, cause, fix)
+    if not given.expected.shared:
+        return passes("nothing outside the lock is installed or imported", "none", "none")
+    return passes(
+        f"nothing is imported instead of a locked package; {given['_packages.others']} other "
+        "packages of the image stay as they are",
+        "none",
+        "none",
+    )
+
+
+def _preferred_elsewhere(given: JudgeInput) -> list[_Row]:
+    return [
         (
             fails,
             given["packages.shadowed"],
@@ -175,57 +198,47 @@ def _in_the_way(given: JudgeInput) -> Judgement:
             given["packages.elsewhere"],
             "locked packages are not in the environment",
             "they are installed for the user, in another environment, or editable",
-            again,
+            _INSTALL_AGAIN,
         ),
     ]
-    if shared:
-        rows.append(
-            (
-                warns,
-                duplicates,
-                "locked packages are installed more than once",
-                "the image brings a package in two places; the first on sys.path is used",
-                "nothing, while the first is the locked one",
-            )
+
+
+def _additional_in_image(given: JudgeInput) -> list[_Row]:
+    return [
+        (
+            warns,
+            given["packages.duplicates"],
+            "locked packages are installed more than once",
+            "the image brings a package in two places; the first on sys.path is used",
+            "nothing, while the first is the locked one",
         )
-    else:
-        rows += [
-            (
-                warns,
-                given.get("packages.hidden_by_working_folder"),
-                (
-                    "a script in the working folder imports these from there instead of the "
-                    "installed ones"
-                ),
-                "Python looks first in the folder of the script or notebook that it runs",
-                "rename the files or folders of these names",
-            ),
-            (
-                warns,
-                duplicates,
-                "installed more than once",
-                "an install was interrupted, or two installers wrote into one environment",
-                again,
-            ),
-            (
-                warns,
-                given["packages.unlocked"],
-                "installed but not locked",
-                "installed by hand, or brought by the image",
-                "add them to packages: and lock again, or remove them",
-            ),
-        ]
-    for judge, names, message, cause, fix in rows:
-        if names:
-            return judge(f"{message}: {format_list(names)}", [], names, cause, fix)
-    if not shared:
-        return passes("nothing outside the lock is installed or imported", "none", "none")
-    return passes(
-        f"nothing is imported instead of a locked package; {given['_packages.others']} other "
-        "packages of the image stay as they are",
-        "none",
-        "none",
-    )
+    ]
+
+
+def _additional_in_environment(given: JudgeInput) -> list[_Row]:
+    return [
+        (
+            warns,
+            given.get("packages.hidden_by_working_folder"),
+            "a script in the working folder imports these from there instead of the installed ones",
+            "Python looks first in the folder of the script or notebook that it runs",
+            "rename the files or folders of these names",
+        ),
+        (
+            warns,
+            given["packages.duplicates"],
+            "installed more than once",
+            "an install was interrupted, or two installers wrote into one environment",
+            _INSTALL_AGAIN,
+        ),
+        (
+            warns,
+            given["packages.unlocked"],
+            "installed but not locked",
+            "installed by hand, or brought by the image",
+            "add them to packages: and lock again, or remove them",
+        ),
+    ]
 
 
 def _requirements(given: JudgeInput) -> Judgement:
