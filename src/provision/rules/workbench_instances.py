@@ -25,7 +25,7 @@ UNAVAILABLE_STATUS = {
 """Texts for the status of a card that Workbench does not offer any more."""
 
 
-class WorkbenchInstance(NamedTuple):
+class WorkbenchTargetFacts(NamedTuple):
     """A Workbench target and its facts."""
 
     facts: TargetFacts
@@ -41,11 +41,11 @@ class WorkbenchInstance(NamedTuple):
         return self.target.reservation is not None
 
 
-def workbench_instances(context: LintContext) -> Iterator[WorkbenchInstance]:
+def workbench_instances(context: LintContext) -> Iterator[WorkbenchTargetFacts]:
     """Yield every Workbench target."""
     for target in context.targets:
         if isinstance(target.target, WorkbenchTarget):
-            yield WorkbenchInstance(target, target.target)
+            yield WorkbenchTargetFacts(target, target.target)
 
 
 def newest_image_family(facts: Facts) -> str:

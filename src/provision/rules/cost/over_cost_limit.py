@@ -32,7 +32,7 @@ from provision.facts.schema_platforms import MachineType
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
+from provision.rules.workbench_instances import WorkbenchTargetFacts, workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
@@ -80,7 +80,7 @@ def _check(context: LintContext) -> Findings:
 
 
 def _machine_offers(
-    context: LintContext, instance: WorkbenchInstance, machine_type: str
+    context: LintContext, instance: WorkbenchTargetFacts, machine_type: str
 ) -> tuple[MachineOffer, ...]:
     """Return the prices of a machine type; of all with the target's cards for "auto"."""
     card = instance.facts.card
@@ -93,7 +93,7 @@ def _machine_offers(
 
 
 def _cheaper_alternative(
-    context: LintContext, instance: WorkbenchInstance, offer: MachineOffer, limit: float
+    context: LintContext, instance: WorkbenchTargetFacts, offer: MachineOffer, limit: float
 ) -> str:
     """Return a help text with a machine within the limit, preferably in the same region."""
     offers = _machine_offers(context, instance, "auto")
@@ -119,7 +119,7 @@ def _format_price(dollars: float) -> str:
     return f"${dollars:.4f}"
 
 
-def _describe_machine(offer: MachineOffer, instance: WorkbenchInstance) -> str:
+def _describe_machine(offer: MachineOffer, instance: WorkbenchTargetFacts) -> str:
     if instance.facts.card is not None and not offer.machine.gpus:
         return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
     return offer.machine.name

@@ -67,7 +67,9 @@ def _check(context: LintContext) -> Findings:
             why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
             "version mismatches the version that was used to compile PyTorch.",
             help=fix.title
-            + ("" if is_requested else f", or a cuda of major version {major_version(nvcc.cuda)}"),
+            if is_requested
+            else f"choose a cuda of major version {major_version(nvcc.cuda)}, or install a CUDA "
+            f"{cuda} toolkit there yourself",
             related=related,
             fix=fix if is_requested else None,
         )

@@ -23,7 +23,7 @@ from provision.field_types import parse_duration
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
+from provision.rules.workbench_instances import WorkbenchTargetFacts, workbench_instances
 
 MULTI_PROCESS_LAUNCHERS = ("torchrun", "accelerate")
 """Launchers that are started in a terminal, so that Jupyter does not count their activity."""
@@ -62,7 +62,7 @@ def _check(context: LintContext) -> Findings:
             )
 
 
-def _ends_before_idling(instance: WorkbenchInstance, seconds: int) -> bool:
+def _ends_before_idling(instance: WorkbenchTargetFacts, seconds: int) -> bool:
     """Return whether the instance ends by its lifetime before it can end by idling."""
     lifetime = instance.target.max_lifetime
     return lifetime is not None and parse_duration(lifetime) <= seconds

@@ -27,7 +27,7 @@ from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import WorkbenchInstance, workbench_instances
+from provision.rules.workbench_instances import WorkbenchTargetFacts, workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
@@ -60,7 +60,7 @@ def _check(context: LintContext) -> Findings:
                 )
 
 
-def _folders(context: LintContext, instance: WorkbenchInstance) -> Iterator[tuple[Route, str]]:
+def _folders(context: LintContext, instance: WorkbenchTargetFacts) -> Iterator[tuple[Route, str]]:
     used = {package.index for _, package in package_lines(context)}
     for name, index in context.spec.indexes.items():
         if name in used and name not in instance.target.mirrors and index.url.startswith("file:"):

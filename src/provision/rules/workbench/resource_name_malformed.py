@@ -25,7 +25,7 @@ from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
 from provision.rules.workbench_instances import (
     RESOURCE_NAME_PATTERN,
-    WorkbenchInstance,
+    WorkbenchTargetFacts,
     workbench_instances,
 )
 
@@ -80,7 +80,7 @@ def _check(context: LintContext) -> Findings:
             )
 
 
-def _resource_names(instance: WorkbenchInstance) -> Iterator[tuple[Route, str, str]]:
+def _resource_names(instance: WorkbenchTargetFacts) -> Iterator[tuple[Route, str, str]]:
     for field in ("project", "bucket", "service_account", "network", "subnet", "reservation"):
         value = getattr(instance.target, field)
         if value is not None:
