@@ -42,9 +42,9 @@ PARTS = {
     "CondaPackage": "conda_packages[]",
     "Index": "indexes.NAME",
     "SecretReference": "secrets.NAME",
-    "Requires": "requires",
+    "MachineRequirements": "requires",
     "Training": "training",
-    "Model": "training.model",
+    "ModelShape": "training.model",
     "Cost": "cost",
     "Verify": "verify",
     "LocalTarget": "targets.NAME, kind: local",
@@ -64,14 +64,14 @@ Package: {name: torch, version: "==2.13.*", extras: [opt-einsum], marker: sys_pl
 CondaPackage: {name: ffmpeg, version: ">=6", channel: conda-forge}
 Index: {url: "https://packages.example.com/simple"}
 SecretReference: {secret: projects/my-project/secrets/hf/versions/3, env: HF_TOKEN, colab: HF_TOKEN}
-Requires: {ram: 16GiB, disk: 50GiB, shm: 1GiB, vram: 16GiB, driver: ">=580", compute_capability:
-  ">=8.0"}
+MachineRequirements: {ram: 16GiB, disk: 50GiB, shm: 1GiB, vram: 16GiB, driver: ">=580",
+  compute_capability: ">=8.0"}
 Training:
   {framework: hf-trainer, precision: bf16, model: {parameters: 1.1B}, method: full, batch_size: 4,
   sequence_length: 1024, optimizer: adamw_torch,
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
   dataloader_workers: 4, arguments: {warmup_steps: 10}}
-Model: {parameters: 1.1B, hidden_size: 2048, layers: 22}
+ModelShape: {parameters: 1.1B, hidden_size: 2048, layers: 22}
 Cost: {limit_per_hour: 3.0}
 Verify: {tier: quick, timeout: 30m}
 LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", paths: {data:

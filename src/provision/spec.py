@@ -36,8 +36,8 @@ from provision.kinds import (
     ColabTarget,
     Gpu,
     LocalTarget,
+    MachineRequirements,
     Registry,
-    Requires,
     TargetModel,
     WorkbenchTarget,
 )
@@ -52,11 +52,11 @@ __all__ = [
     "Gpu",
     "Index",
     "LocalTarget",
-    "Model",
+    "MachineRequirements",
+    "ModelShape",
     "Package",
     "Platform",
     "Precision",
-    "Requires",
     "SecretReference",
     "Spec",
     "Training",
@@ -133,7 +133,7 @@ class Precision(StrEnum):
     FP8 = "fp8"
 
 
-class Model(StrictModel):
+class ModelShape(StrictModel):
     """Shape of the model to train: feeds the memory estimate."""
 
     parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
@@ -153,7 +153,7 @@ class Training(StrictModel):
     """
     precision: Annotated[Precision, Strict(False)] = Precision.FP32
     """Number format that training computes in."""
-    model: Model | None = None
+    model: ModelShape | None = None
     """Shape of the model."""
     method: Literal["full", "lora", "qlora", "inference"] = "full"
     """Choice of the parameters that are trained."""
@@ -258,7 +258,7 @@ class Spec(StrictModel):
     """Environment variables whose values are fetched on the device."""
     paths: dict[EnvironmentName, str] = {}
     """Absolute folders, checked writable, exported as PROVISION_PATH_<NAME>."""
-    requires: Requires = Requires.model_construct()
+    requires: MachineRequirements = MachineRequirements.model_construct()
     """Requirements on the machine."""
     training: Training = Training.model_construct()
     """The training run."""
@@ -320,7 +320,7 @@ class Spec(StrictModel):
             requires |= own.requires.model_dump(exclude_none=True)
         changes: dict[str, Any] = {
             "paths": {**self.paths, **own.paths},
-            "requires": Requires(**requires),
+            "requires": MachineRequirements(**requires),
             "targets": {target: own},
         }
         for field in ("gpu", "cuda"):
@@ -332,4 +332,4 @@ class Spec(StrictModel):
 
 with without_pydantic_plugins():
     Spec.model_rebuild()
-    Requires.model_rebuild()  # built on its own in Spec.for_target
+    MachineRequirements.model_rebuild()  # built on its own in Spec.for_target

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from provision.kinds import REGISTRY
 from provision.lock import Lock, compute_text_digest, dumps, loads, with_digest
 from provision.lock.inputs import collect_lock_inputs, list_changed_inputs
-from provision.spec import Requires, Spec
+from provision.spec import MachineRequirements, Spec
 
 SPEC: dict[str, Any] = {
     "gpu": "L4",
@@ -135,7 +135,7 @@ DECIDING = {
 
 def test_every_field_of_the_language_is_decided_on() -> None:
     assert {*MOVES, *STAYS, "requires"} == set(Spec.model_fields)
-    assert {*REQUIRED_MOVES, *REQUIRED_STAYS} == set(Requires.model_fields)
+    assert {*REQUIRED_MOVES, *REQUIRED_STAYS} == set(MachineRequirements.model_fields)
     assert {*TARGET_MOVES, *TARGET_STAYS, "requires"} == {
         name for kind in REGISTRY.kinds for name in kind.model.model_fields
     }

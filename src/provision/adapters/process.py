@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from provision.adapters.logs import format_argv, log
+from provision.adapters.diagnostic_log import format_argv, log
 from provision.agent.core.process import ProcessResult
 
 _PR_SET_PDEATHSIG = 1

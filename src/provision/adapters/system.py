@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.adapters import files
-from provision.adapters.logs import log
+from provision.adapters.diagnostic_log import log
 from provision.effects.service import ServiceEffect
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.adapters.logs import log
+from provision.adapters.diagnostic_log import log
 from provision.adapters.process import exec_program
 from provision.errors import ExternalError
 

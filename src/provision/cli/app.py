@@ -113,7 +113,7 @@ def app(verbosity: int, log_file: Path | None) -> None:
 
     SPEC is provision.yaml if no other is named.
     """  # noqa: D301
-    from provision.adapters.logs import configure_logging
+    from provision.adapters.diagnostic_log import configure_logging
 
     configure_logging(sys.argv[1:], os.environ, verbosity=verbosity, log_file=log_file)
 

@@ -3,7 +3,7 @@
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from provision.kinds.base import Gpu, Kind, Requires, TargetModel
+from provision.kinds.base import Gpu, Kind, MachineRequirements, TargetModel
 from provision.kinds.colab import Colab, ColabTarget
 from provision.kinds.colab_enterprise import ColabEnterprise, ColabEnterpriseTarget
 from provision.kinds.local import Local, LocalTarget
@@ -17,8 +17,8 @@ __all__ = [
     "Gpu",
     "Kind",
     "LocalTarget",
+    "MachineRequirements",
     "Registry",
-    "Requires",
     "TargetModel",
     "WorkbenchTarget",
     "registry_in_use",

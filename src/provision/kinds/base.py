@@ -55,7 +55,7 @@ class Gpu(ShorthandModel):
         return self.type == "none"
 
 
-class Requires(StrictModel):
+class MachineRequirements(StrictModel):
     """Requirements for the machine; each is checked on the device."""
 
     ram: Size | None = None
@@ -83,7 +83,7 @@ class TargetModel(StrictModel):
     """In place of the spec's `cuda`."""
     paths: dict[EnvironmentName, str] = {}
     """Merged over the spec's `paths`."""
-    requires: Requires | None = None
+    requires: MachineRequirements | None = None
     """In place of the spec's `requires`, key by key; what only cards have is not required of a
     target with gpu: none.
     """

@@ -10,8 +10,8 @@ from provision.diagnostics import Route
 from provision.facts import Card, TorchBuild, TorchRelease, cuda_of
 from provision.facts.versions import format_versions, require_version
 from provision.kinds.base import TargetFacts
+from provision.rules.admitted_releases import AdmittedReleases, torch_releases
 from provision.rules.package_lines import find_line
-from provision.rules.releases import AdmittedReleases, torch_releases
 from provision.rules.rule import LintContext
 
 LINUX_PLATFORMS = ("linux-x86_64", "linux-aarch64")

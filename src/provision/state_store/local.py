@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from provision.adapters.logs import open_state_log
+from provision.adapters.diagnostic_log import open_state_log
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, StateError

@@ -66,7 +66,7 @@ class ProbeEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class FollowUp:
+class VerdictFollowUp:
     """Actions that follow a verdict, and what becomes of the target by them ("": nothing)."""
 
     note: str = ""
@@ -321,9 +321,9 @@ class Driver(ABC, Generic[ObservationT]):
         report: Report,  # noqa: ARG002
         state: State,  # noqa: ARG002
         reader: Reader,  # noqa: ARG002
-    ) -> FollowUp:
+    ) -> VerdictFollowUp:
         """Return what follows a stored verdict, such as the stop of an instance."""
-        return FollowUp()
+        return VerdictFollowUp()
 
     # Describe
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from provision.adapters.diagnostic_log import log
 from provision.adapters.google import credentials as identity
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError, classify_error
@@ -15,7 +16,6 @@ from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.rest import RestClient, project_from_name
 from provision.adapters.google.retry import RetryPolicy, retry_call
 from provision.adapters.google.service_errors import ServiceError, parse_operation_error
-from provision.adapters.logs import log
 
 
 class UnsupportedByGrpc(Exception):

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from provision.adapters.diagnostic_log import log
 from provision.adapters.google import credentials as identity
 from provision.adapters.google.errors import (
     CloudError,
@@ -21,7 +22,6 @@ from provision.adapters.google.http_adapter import timeout_adapter
 from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.retry import RetryPolicy, retry_call
 from provision.adapters.google.service_errors import parse_http_error
-from provision.adapters.logs import log
 from provision.agent.core.timed_http import TimedCall
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, redact

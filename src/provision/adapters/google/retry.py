@@ -9,8 +9,8 @@ from time import gmtime, monotonic, sleep, strftime
 from typing import TypeVar
 from uuid import uuid4
 
+from provision.adapters.diagnostic_log import log
 from provision.adapters.google.errors import CloudError, FailureScope
-from provision.adapters.logs import log
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from provision.adapters.logs import log
+from provision.adapters.diagnostic_log import log
 from provision.adapters.uv.sources import home_folder
 from provision.agent.core.timed_http import (
     DEFAULT_LIMITS,

@@ -9,7 +9,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.effects.packages import NamedIndex
 from provision.effects.system import Reader
 from provision.errors import UsageError
-from provision.kinds import Gpu, Requires, TargetModel
+from provision.kinds import Gpu, MachineRequirements, TargetModel
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.targets import SandboxSources, find_driver
@@ -94,7 +94,7 @@ def _on_cpu(spec: Spec) -> Spec:
     )
 
 
-def _without_cards(requires: Requires) -> Requires:
+def _without_cards(requires: MachineRequirements) -> MachineRequirements:
     return requires.model_copy(update=dict.fromkeys(_GPU_REQUIREMENTS))
 
 

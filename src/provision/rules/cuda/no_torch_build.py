@@ -20,7 +20,7 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.facts import cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
-from provision.rules.releases import torch_releases, torch_rows
+from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.rule import (
     Example,
     Findings,

@@ -30,9 +30,9 @@ from provision.facts import TorchRelease
 from provision.facts.compatibility import Incompatibility, IncompatibilityKind
 from provision.facts.versions import format_versions, require_version
 from provision.kinds.base import ProvidedVersion
+from provision.rules.admitted_releases import torch_rows
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
-from provision.rules.releases import torch_rows
 from provision.rules.rule import (
     Example,
     Findings,

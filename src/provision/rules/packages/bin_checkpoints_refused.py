@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.versions import is_satisfiable
+from provision.rules.admitted_releases import transformers_releases
 from provision.rules.package_requirements import (
     is_certainly_within,
     origin_route,
     related_line,
     requested_package,
 )
-from provision.rules.releases import transformers_releases
 from provision.rules.rule import (
     Example,
     Findings,

@@ -28,8 +28,8 @@ from provision.facts.versions import (
     require_version,
 )
 from provision.kinds.base import GpuSettings
+from provision.rules.admitted_releases import torch_releases
 from provision.rules.package_requirements import requested_package
-from provision.rules.releases import torch_releases
 from provision.rules.rule import (
     Example,
     Findings,

@@ -22,6 +22,7 @@ from __future__ import annotations
 from provision.diagnostics import Insert, Severity
 from provision.facts import cuda_of
 from provision.facts.versions import is_satisfiable
+from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import (
     RequestedPackage,
@@ -29,7 +30,6 @@ from provision.rules.package_requirements import (
     possible_releases,
     requested_package,
 )
-from provision.rules.releases import torch_releases, torch_rows
 from provision.rules.rule import (
     Example,
     Findings,

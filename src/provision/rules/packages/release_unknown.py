@@ -23,9 +23,9 @@ from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Severity
 from provision.facts.versions import format_versions, named_versions, require_version
+from provision.rules.admitted_releases import torch_releases, transformers_releases
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.releases import torch_releases, transformers_releases
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 

@@ -22,12 +22,12 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.facts import TorchRelease
 from provision.facts.versions import is_satisfiable, require_version
+from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.package_requirements import (
     RequestedPackage,
     requested_package,
     set_version_fix,
 )
-from provision.rules.releases import torch_releases, torch_rows
 from provision.rules.rule import (
     Example,
     Findings,

@@ -22,8 +22,8 @@ from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Severity
 from provision.facts.versions import has_version_in_range
+from provision.rules.admitted_releases import transformers_releases
 from provision.rules.package_lines import find_line, version_specifiers, without_local
-from provision.rules.releases import transformers_releases
 from provision.rules.rule import (
     Example,
     Findings,

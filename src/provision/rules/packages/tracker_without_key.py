@@ -21,10 +21,10 @@ from __future__ import annotations
 
 from provision.diagnostics import Route, Severity
 from provision.facts.versions import require_version
+from provision.rules.admitted_releases import transformers_releases
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import requested_trackers
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
-from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")

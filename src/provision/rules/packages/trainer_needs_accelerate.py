@@ -30,6 +30,7 @@ from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Applicability, Route, Severity
 from provision.facts.versions import has_version_in_range, require_version
+from provision.rules.admitted_releases import AdmittedReleases, transformers_releases
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.package_requirements import (
@@ -37,7 +38,6 @@ from provision.rules.package_requirements import (
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.releases import AdmittedReleases, transformers_releases
 from provision.rules.rule import (
     Example,
     Findings,

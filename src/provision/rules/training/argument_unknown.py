@@ -24,9 +24,9 @@ verification is built with it. Your program has to pass it to its own.
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
+from provision.rules.admitted_releases import transformers_releases
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import is_known_dependency
-from provision.rules.releases import transformers_releases
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 from provision.rules.training.trainer_arguments import (
     ARGUMENTS_ROUTE,

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.versions import require_version
+from provision.rules.admitted_releases import torch_releases
 from provision.rules.edits import replace_fix
-from provision.rules.releases import torch_releases
 from provision.rules.rule import (
     Example,
     Findings,

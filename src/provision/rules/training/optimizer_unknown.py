@@ -18,8 +18,8 @@ Write the name that the finding gives.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.rules.admitted_releases import transformers_releases
 from provision.rules.edits import replace_fix
-from provision.rules.releases import transformers_releases
 from provision.rules.rule import (
     Example,
     Findings,

@@ -9,8 +9,8 @@ from provision.diagnostics import Fix, Replace, Route, RouteLocation, RoutePart
 from provision.facts import Facts
 from provision.facts.schema_packages import OptimizerName, TrainingArgument
 from provision.facts.versions import require_version
+from provision.rules.admitted_releases import transformers_releases
 from provision.rules.edits import unsafe_fix
-from provision.rules.releases import transformers_releases
 from provision.rules.rule import LintContext
 
 ARGUMENTS_ROUTE: Route = ("training", "arguments")

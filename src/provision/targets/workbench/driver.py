@@ -17,10 +17,10 @@ from provision.spec import Spec
 from provision.state import Ledger, State, resolve_own_folder
 from provision.targets.base import (
     Driver,
-    FollowUp,
     Journal,
     Pending,
     ProbeEvidence,
+    VerdictFollowUp,
     VerifyOptions,
 )
 from provision.targets.capabilities import InstanceAccess, OrphanList
@@ -270,7 +270,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
 
     def after_verdict(
         self, context: TargetContext, report: Report, state: State, reader: Reader
-    ) -> FollowUp:
+    ) -> VerdictFollowUp:
         """Return how an instance that is not verified is stopped, deleted or kept."""
         return plan_after_verdict(context, report, state, reader)
 

@@ -13,7 +13,7 @@ from provision.errors import ExternalError, Refused
 from provision.field_types import parse_duration
 from provision.plan import Action, Operation
 from provision.state import State
-from provision.targets.base import AnyDriver, FollowUp, Journal, ProbeEvidence
+from provision.targets.base import AnyDriver, Journal, ProbeEvidence, VerdictFollowUp
 from provision.targets.context import TargetContext
 from provision.targets.workbench.cleanup import plan_instance_deletion
 from provision.targets.workbench.notices import add_hint_on_error, running_notice
@@ -72,21 +72,21 @@ def await_report(driver: AnyDriver, context: TargetContext, journal: Journal) ->
 
 def plan_after_verdict(
     context: TargetContext, report: Report, state: State, reader: Reader
-) -> FollowUp:
+) -> VerdictFollowUp:
     """Return what `on_failure` requests, unless the verdict is good."""
     simulated = report.verdict == "simulated" and context.sandbox_sources is not None
     if simulated or report.verdict == "verified":
-        return FollowUp()
+        return VerdictFollowUp()
     record = InstanceRecord.find(state, context.address)
     if record is None:
-        return FollowUp()
+        return VerdictFollowUp()
     after = record.with_ended_run(report.verdict) if record.on_failure == "stop" else record
     return _plan_on_failure(context, record, after, reader)
 
 
 def _plan_on_failure(
     context: TargetContext, record: InstanceRecord, after: InstanceRecord, reader: Reader
-) -> FollowUp:
+) -> VerdictFollowUp:
     """Return how an unverified instance is stopped, deleted or kept.
 
     `after` is the record of one that is not deleted.
@@ -107,7 +107,7 @@ def _plan_on_failure(
     reason = f"on_failure: {record.on_failure}"
     kept = after.to_json() if operation is Operation.CHANGE else None
     action = Action(operation, context.address, record.part, record.title, reason, effects, kept)
-    return FollowUp(note, (action,))
+    return VerdictFollowUp(note, (action,))
 
 
 def _missing_report_error(

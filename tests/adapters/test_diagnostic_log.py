@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from provision.adapters import logs
-from provision.adapters.logs import configure_logging, log, open_state_log
+from provision.adapters.diagnostic_log import configure_logging, log, open_state_log
 from provision.adapters.process import capture
 from provision.errors import UsageError
 
@@ -152,9 +151,8 @@ def logs_version() -> str:
     return __version__
 
 
-def test_the_file_of_the_state_rotates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_MAX_FILE_BYTES", 1000)
-    open_state_log(tmp_path, {})
+def test_the_file_of_the_state_rotates(tmp_path: Path) -> None:
+    open_state_log(tmp_path, {}, max_bytes=1000)
     for number in range(100):
         log.info("line %d", number)
     found = sorted((tmp_path / "logs").iterdir())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _DEBUG, _INFO = 10, 20  # logging.DEBUG and logging.INFO, without importing logging
 _MAX_PENDING_EVENTS = 2000
-_MAX_FILE_BYTES = 512 * 2**10
+MAX_FILE_BYTES = 512 * 2**10
 _BACKUP_FILES = 2
 _MAX_LINE_LENGTH = 4000
 _SECRET_NAME = re.compile(r"(?i)token|key|secret|passw|credential|auth")
@@ -114,7 +114,7 @@ def configure_logging(
         log.attach(stream, _INFO if verbosity == 1 else _DEBUG, secrets)
     if log_file is not None:
         try:
-            log.attach(_file_handler(log_file, follow_links=True), _DEBUG, secrets)
+            log.attach(_file_handler(log_file), _DEBUG, secrets)
         except OSError as error:
             raise UsageError(
                 f"cannot write the log file {log_file}",
@@ -123,17 +123,20 @@ def configure_logging(
             ) from error
 
 
-def open_state_log(folder: Path, environment: Mapping[str, str]) -> None:
+def open_state_log(
+    folder: Path, environment: Mapping[str, str], max_bytes: int = MAX_FILE_BYTES
+) -> None:
     """Log to logs/provision.log below the state's folder, which exists; never fails.
 
-    Called when the state is locked, thus only by commands that change something.
+    Called when the state is locked, thus only by commands that change something. A file above
+    `max_bytes` is rotated.
     """
     logs = folder / "logs"
     try:
         logs.mkdir(mode=0o700, exist_ok=True)
         if logs.is_symlink():
             return
-        handler = _file_handler(logs / "provision.log", follow_links=False)
+        handler = _file_handler(logs / "provision.log", max_bytes)
     except OSError:
         return
     log.attach(handler, _DEBUG, secret_values(environment))
@@ -201,20 +204,19 @@ def _redaction_filter(secrets: Sequence[str]) -> logging.Filter:
     return RedactionFilter()
 
 
-def _file_handler(path: Path, *, follow_links: bool) -> logging.Handler:
+def _file_handler(path: Path, max_bytes: int = 0) -> logging.Handler:
+    """Return the handler of a file. With `max_bytes` it is ours: rotated, and never a link."""
     from logging.handlers import RotatingFileHandler
 
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    limits: dict[str, Any] = {}
-    if not follow_links:
+    if max_bytes:
         flags |= os.O_NOFOLLOW
-        limits = {"maxBytes": _MAX_FILE_BYTES, "backupCount": _BACKUP_FILES}
 
     class PrivateFileHandler(RotatingFileHandler):
         def _open(self) -> Any:
             descriptor = os.open(self.baseFilename, flags, 0o600)
             return os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
-    handler = PrivateFileHandler(path, **limits)
+    handler = PrivateFileHandler(path, maxBytes=max_bytes, backupCount=_BACKUP_FILES)
     handler.setFormatter(_formatter("%Y-%m-%dT%H:%M:%SZ"))
     return handler
