@@ -37,11 +37,11 @@ from provision.state import Ledger
 from provision.state_store import LocalStore
 from provision.targets import TargetContext, get_driver
 from provision.targets.base import (
-    VERIFICATION_PART,
     Pending,
     VerifyOptions,
 )
 from provision.targets.context import Interpreter
+from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetSummary
 from provision.verification import Report
 from provision.verification.report import read_report_file
@@ -217,9 +217,9 @@ def _verify_target(
     installed = any(isinstance(effect, InstallPackages) for effect in effects)
     summary = driver.summarize(context, executor.state, executor.system, actions)
     interpreter = driver.get_interpreter(context)
-    if not planned.needed:
-        stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
-        json_path = context.folder / str(stored.get("report"))
+    stored = VerificationRecord.find(executor.state, context.address)
+    if stored is not None and not planned.needed:
+        json_path = context.folder / stored.report
         with suppress(ExternalError):  # a report that is gone or damaged is made again
             return TargetResult(
                 context,
@@ -227,7 +227,7 @@ def _verify_target(
                 summary,
                 read_report_file(json_path, executor.system),
                 json_path,
-                context.folder / str(stored.get("html")),
+                context.folder / stored.html,
                 fresh=False,
                 changed=bool(changes),
                 installed=installed,

@@ -14,7 +14,7 @@ from provision.lock import Lock
 from provision.lock.inputs import list_changed_inputs
 from provision.state import Ledger
 from provision.targets import find_driver, load_drivers
-from provision.targets.base import VERIFICATION_PART
+from provision.targets.stored_verdict import VerificationRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _target_status(
     driver, context = get_driver_and_context(loaded, lock, name, reader)
     current = driver.condition(context, ledger, reader)
     outdated, earlier_probe = current.drift, False
-    if not outdated and ledger.state.resource(context.address, VERIFICATION_PART):
+    if not outdated and VerificationRecord.find(ledger.state, context.address):
         planned = driver.plan_verification(context, ledger.state, reader)
         outdated, earlier_probe = planned.reason if planned.needed else "", planned.earlier_probe
     verdict = _stored_verdict(loaded, ledger, name)
@@ -142,8 +142,7 @@ def _recorded_location(loaded: LoadedSpec, ledger: Ledger, name: str) -> str | N
 
 def _stored_verdict(loaded: LoadedSpec, ledger: Ledger, name: str) -> tuple[str, str, str]:
     """Return the stored verdict of a target, its time and its report; "" for what is missing."""
-    record = ledger.state.resource(f"{loaded.stem}/{name}", VERIFICATION_PART)
+    record = VerificationRecord.find(ledger.state, f"{loaded.stem}/{name}")
     if record is None:
         return "", "", ""
-    report = str(loaded.folder / str(record["report"]))
-    return str(record.get("verdict", "")), str(record.get("at", "")), report
+    return record.verdict, record.at, str(loaded.folder / record.report)

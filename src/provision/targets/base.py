@@ -24,8 +24,6 @@ from provision.targets.stored_verdict import Validity, VerificationRecord, asses
 from provision.targets.summary import TargetCondition, TargetSummary
 from provision.verification import Report, digest_of_expectations, expectations_of
 
-VERIFICATION_PART = VerificationRecord.part
-
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:

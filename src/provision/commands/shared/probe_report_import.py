@@ -71,7 +71,7 @@ def import_probe_report(
         return None
     refuse_contradictions(name, _list_contradictions(report, context), _AGAIN)
     check_probe_version(report, name, context)
-    check_report_time(report, name, {}, system)
+    check_report_time(report, name, system)
     path = probe_report_path(loaded, context.target)
     html_path = path.with_suffix(".html")
     title = f"{context.stem} on {context.target}, carried by hand"

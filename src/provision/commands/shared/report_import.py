@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from provision.commands.shared.executor import Executor, open_executor
 from provision.commands.shared.facts_comparison import compare_with_facts
@@ -23,8 +22,9 @@ from provision.sanitize import escape_line
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import TargetContext, find_driver, load_driver, load_drivers
-from provision.targets.base import VERIFICATION_PART, ProbeEvidence
+from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import AcceptsReports, FactsComparison, ReportRequest
+from provision.targets.stored_verdict import VerificationRecord
 from provision.verification import Report, probe_digest
 from provision.verification.consistency import find_contradictions
 from provision.verification.report import MAX_REPORT_BYTES
@@ -136,22 +136,20 @@ def import_report_for_target(
     refuse_contradictions(name, contradictions, hint)
     content = serialize_report(report)
     sha256 = hashlib.sha256(content).hexdigest()
-    stored = executor.state.resource(context.address, VERIFICATION_PART) or {}
+    stored = VerificationRecord.find(executor.state, context.address)
     comparison = compare_with_facts(loaded, context, report.document)
     system, path = executor.system, context.reports_folder / "report.json"
-    answered = stored.get("nonce") == request.nonce
-    fresh = not (
-        answered and stored.get("sha256") == sha256 and _has_content(path, content, system)
-    )
-    if fresh:
-        check_report_time(report, name, stored if answered else {}, system)
-        system.perform(MakeFolder(path.parent, 0o700), executor.progress)
-        system.perform(WriteFile(path, content, 0o600), executor.progress)
-        evidence = ProbeEvidence(report, path, nonce=request.nonce, sha256=sha256)
-        page = store_report(evidence, context, executor)
-    else:
-        page = context.folder / str(stored["html"])
-    return ImportedReport(loaded, context, report, path, page, fresh, comparison)
+    if stored is not None and stored.nonce != request.nonce:
+        stored = None  # it answered an earlier request
+    if stored is not None and stored.sha256 == sha256 and _has_content(path, content, system):
+        page = context.folder / stored.html
+        return ImportedReport(loaded, context, report, path, page, False, comparison)
+    check_report_time(report, name, system, stored)
+    system.perform(MakeFolder(path.parent, 0o700), executor.progress)
+    system.perform(WriteFile(path, content, 0o600), executor.progress)
+    evidence = ProbeEvidence(report, path, nonce=request.nonce, sha256=sha256)
+    page = store_report(evidence, context, executor)
+    return ImportedReport(loaded, context, report, path, page, True, comparison)
 
 
 def _find_target(
@@ -321,7 +319,9 @@ def check_probe_version(report: Report, name: str, context: TargetContext) -> No
     raise Refused(f"{name} was written by another probe", why=why, hint=hint)
 
 
-def check_report_time(report: Report, name: str, stored: Mapping[str, Any], system: System) -> None:
+def check_report_time(
+    report: Report, name: str, system: System, stored: VerificationRecord | None = None
+) -> None:
     """Raise Refused for a report from the future, or one older than the stored one."""
     created = report.document["subject"]["created_utc"]
     try:
@@ -347,10 +347,10 @@ def check_report_time(report: Report, name: str, stored: Mapping[str, Any], syst
             why=f"it says that it was made at {created}, before there was a provision to make it",
             hint="set the clock of that machine right, and run the verification there again",
         )
-    if created < (earlier := str(stored.get("created_utc", ""))):
+    if stored is not None and created < stored.created_utc:
         raise Refused(
             f"{name} is older than the report that is filed",
-            why=f"it was made at {created}, the filed one at {earlier}",
+            why=f"it was made at {created}, the filed one at {stored.created_utc}",
             hint="add the newest report",
         )
 

@@ -17,8 +17,8 @@ from provision.sanitize import escape_control
 from provision.state import State, to_folder_name
 from provision.state_store import LocalStore
 from provision.targets import find_driver
-from provision.targets.base import VERIFICATION_PART
 from provision.targets.capabilities import AcceptsReports
+from provision.targets.stored_verdict import VerificationRecord
 from provision.verification.report import MAX_REPORT_BYTES
 
 if TYPE_CHECKING:
@@ -76,14 +76,14 @@ def _find_new_reports(
         if request is None:
             continue
         folder = loaded.folder / "reports" / to_folder_name(address)
-        stored = state.resource(address, VERIFICATION_PART) or {}
+        stored = VerificationRecord.find(state, address)
         for name in system.list_folder(folder):
             if not name.lower().endswith(".json") or name.startswith(".") or name in _OWN_FILES:
                 continue
             # A report that an earlier run has fetched waits for that run to be continued.
             if name == _REPORT and not request.is_manual:
                 continue
-            if name != _REPORT or _sha256(folder / name, system) != stored.get("sha256"):
+            if name != _REPORT or _sha256(folder / name, system) != (stored and stored.sha256):
                 yield target, folder / name
 
 

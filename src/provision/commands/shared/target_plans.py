@@ -17,8 +17,8 @@ from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verification
 from provision.state import Ledger, State
 from provision.targets import AnyDriver, TargetContext, find_driver, get_driver
-from provision.targets.base import VERIFICATION_PART
 from provision.targets.capabilities import AcceptsReports
+from provision.targets.stored_verdict import VerificationRecord
 
 _MAX_PLAN_BYTES = 2**20
 
@@ -205,10 +205,12 @@ def _plan_verification(
     requested: bool,
 ) -> Verification:
     planned = driver.plan_verification(context, state, reader, actions, requested=requested)
-    stored = state.resource(context.address, VERIFICATION_PART) or {}
+    stored = VerificationRecord.find(state, context.address)
     # On this machine, the cause of a failure may have been fixed since.
-    if not planned.needed and driver.platform is None and stored.get("verdict") == "failed":
-        reason = f"the last one failed, on {stored['at'][:10]}"
+    if stored is None or planned.needed or driver.platform is not None:
+        return planned
+    if stored.verdict == "failed":
+        reason = f"the last one failed, on {stored.at[:10]}"
         return replace(planned, needed=True, reason=reason)
     return planned
 
