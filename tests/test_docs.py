@@ -19,6 +19,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from measures.prose import page_phrases
 from provision import field_types
 from provision import spec as language
 from provision.kinds import REGISTRY, base
@@ -158,6 +159,30 @@ def test_the_examples_are_valid(name: str) -> None:
 def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
     done = bench.run("lint", str(bench.spec(render_docs.WHOLE)))
     assert done.returncode == 0, done.stdout
+
+
+# Words
+
+
+FROM_MESSAGES = {
+    *("docs/reference/rules.md", "docs/reference/findings.md", "docs/reference/spec.md"),
+    *("docs/reference/commands.md", "docs/how-to/sandbox.md"),
+}
+"""Pages with texts of the program: their words are those of its messages."""
+
+
+def test_pages_are_in_plain_english(subtests: pytest.Subtests) -> None:
+    for page in MARKDOWN:
+        name = page.relative_to(ROOT).as_posix()
+        if name in FROM_MESSAGES or page.parent.name == "decisions" or name == "CHANGELOG.md":
+            continue
+        with subtests.test(name):
+            assert page_phrases(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_forbidden_phrase_is_found_in_prose_only() -> None:
+    page = "The lock lies beside it.\n```text\nbeside\n```\n`beside` [next](beside.md) told\n"
+    assert page_phrases(page) == ["1: beside", "5: told"]
 
 
 # Environment variables

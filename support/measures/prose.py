@@ -29,6 +29,31 @@ PHRASES = tuple(
     )
 )
 
+PAGE_PHRASES = re.compile(
+    r"\b(?:of (?:ours|theirs|that name)|doors?|rooms?|islands?|parcels?|homecoming|seats?"
+    r"|ways? out|on hand|at work|given back|cut short|let be|mends?|mended|beside|belongs? into"
+    r"|(?:brings?|brought|comes?|came) home|told|look-alikes?|anew"
+    r"|where (?:there|they|none|one) (?:is|are|was|has|have)"
+    r"|(?<!there )(?:is|are) no)\b(?! longer)",
+    re.IGNORECASE,
+)
+"""Phrases that no page needs; verbs such as "says" are fine there, of a message or an output."""
+
+
+def page_phrases(markdown: str) -> list[str]:
+    """Return the forbidden phrases in the prose of a page, each with its line."""
+    prose = re.sub(
+        r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)|<a [^>]*>",
+        lambda code: "\n" * code[0].count("\n"),
+        markdown,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    return [
+        f"{number}: {match.group()}"
+        for number, line in enumerate(prose.splitlines(), 1)
+        for match in PAGE_PHRASES.finditer(line)
+    ]
+
 
 def forbidden_phrases(files: tuple[SourceFile, ...]) -> list[str]:
     """Return each forbidden phrase with its file and line."""
