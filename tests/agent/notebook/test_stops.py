@@ -232,14 +232,15 @@ def test_ctrl_c_ends_what_was_started_and_the_next_run_goes_on(runtime: Runtime)
         text=True,
     ) as process:
         ends = time.monotonic() + 300
-        while not (runtime.folder / "uv.pid").exists():
+        pid = runtime.folder / "uv.pid"
+        while not (pid.exists() and pid.read_text()):
             assert time.monotonic() < ends
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=600)
     assert said.startswith("provision stopped: interrupted in the stage install")
     assert (runtime.status["outcome"], runtime.status["stage"]) == ("stopped", "install")
-    stat = Path(f"/proc/{(runtime.folder / 'uv.pid').read_text().strip()}/stat")
+    stat = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not stat.exists() or ") Z " in stat.read_text()
     (runtime.folder / "bin/uv").unlink()
     assert runtime.start(folder).returncode == 0
