@@ -44,7 +44,7 @@ PARTS = {
     "SecretReference": "secrets.NAME",
     "MachineRequirements": "requires",
     "Training": "training",
-    "ModelShape": "training.model",
+    "TrainingModel": "training.model",
     "Cost": "cost",
     "Verify": "verify",
     "LocalTarget": "targets.NAME, kind: local",
@@ -71,7 +71,7 @@ Training:
   sequence_length: 1024, optimizer: adamw_torch,
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
   dataloader_workers: 4, arguments: {warmup_steps: 10}}
-ModelShape: {parameters: 1.1B, hidden_size: 2048, layers: 22}
+TrainingModel: {parameters: 1.1B, hidden_size: 2048, layers: 22}
 Cost: {limit_per_hour: 3.0}
 Verify: {tier: quick, timeout: 30m}
 LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", paths: {data:

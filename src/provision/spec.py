@@ -53,13 +53,13 @@ __all__ = [
     "Index",
     "LocalTarget",
     "MachineRequirements",
-    "ModelShape",
     "Package",
     "Platform",
     "Precision",
     "SecretReference",
     "Spec",
     "Training",
+    "TrainingModel",
     "Verify",
     "WorkbenchTarget",
     "canonical_name",
@@ -133,7 +133,7 @@ class Precision(StrEnum):
     FP8 = "fp8"
 
 
-class ModelShape(StrictModel):
+class TrainingModel(StrictModel):
     """Shape of the model to train: feeds the memory estimate."""
 
     parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
@@ -153,7 +153,7 @@ class Training(StrictModel):
     """
     precision: Annotated[Precision, Strict(False)] = Precision.FP32
     """Number format that training computes in."""
-    model: ModelShape | None = None
+    model: TrainingModel | None = None
     """Shape of the model."""
     method: Literal["full", "lora", "qlora", "inference"] = "full"
     """Choice of the parameters that are trained."""

@@ -19,9 +19,9 @@ from provision.facts.memory import MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.spec import (
-    ModelShape,
     Spec,
     Training,
+    TrainingModel,
     parse_duration,
     parse_parameter_count,
     parse_size,
@@ -181,7 +181,7 @@ def _training(framework: str, training: Training) -> dict[str, Any]:
     }
 
 
-def _model(model: ModelShape | None) -> dict[str, int | None] | None:
+def _model(model: TrainingModel | None) -> dict[str, int | None] | None:
     if model is None:
         return None
     return {
