@@ -60,6 +60,7 @@ check: $(VENV)/.developed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell src templates specs examples docs support benchmarks README.md CONTRIBUTING.md CHANGELOG.md
 
 # Figures of the source text with their bounds; make structure LIST=--list names each place.
 structure: $(VENV)/.developed

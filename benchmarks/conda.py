@@ -19,7 +19,7 @@ platforms: [linux-x86_64]
 training: {{framework: none}}
 packages: []
 conda_packages: [ffmpeg=7, gxx]
-targets: {{here: {{kind: local, manager: conda}}}}
+targets: {{local: {{kind: local, manager: conda}}}}
 """
 _CHANNEL = (
     "import sys; from pathlib import Path; from tests.conda_rig import conda_channel; "
@@ -56,7 +56,7 @@ class Noting(RealSystem):
 world = Noting()
 loaded = load_spec(Path(sys.argv[1]), world)
 resolve_spec(loaded.spec, known(), world, lambda _: None)
-kind, place = get_driver_and_context(loaded, read_lock(loaded, world), "here", world)
+kind, place = get_driver_and_context(loaded, read_lock(loaded, world), "local", world)
 effects = [effect for action in kind.plan(place, kind.observe(place, Ledger(create_empty_state("benchmark")), world)) for effect in action.effects]
 (prefix,) = [effect for effect in effects if isinstance(effect, CreateCondaPrefix)]
 

@@ -93,7 +93,7 @@ from provision.state import Ledger, create_empty_state
 from provision.adapters import RealSystem
 world = RealSystem()
 loaded = load_spec(Path(sys.argv[1]), world)
-kind, place = get_driver_and_context(loaded, read_lock(loaded, world), "here", world)
+kind, place = get_driver_and_context(loaded, read_lock(loaded, world), "local", world)
 for action in kind.plan(place, kind.observe(place, Ledger(create_empty_state("benchmark")), world)):
     for effect in action.effects:
         if isinstance(effect, InstallPackages):

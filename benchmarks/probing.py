@@ -40,14 +40,14 @@ def overhead(workshop: Workshop) -> tuple[Cost, Cost | None]:
 
 
 def _python(workshop: Workshop) -> Path:
-    return workshop.applied.parent / ".provision/envs/spec.here/bin/python"
+    return workshop.applied.parent / ".provision/envs/spec.local/bin/python"
 
 
 def _probe(workshop: Workshop, tier: str) -> tuple[Call, Path]:
     """Return the call of the probe that last verified the environment, at another tier, and where
     its report goes.
     """
-    stored = workshop.applied.parent / ".provision/reports/spec.here"
+    stored = workshop.applied.parent / ".provision/reports/spec.local"
     folder = workshop.folder / f"probe-{tier}"
     folder.mkdir(exist_ok=True)
     asked = json.loads((stored / "expectations.json").read_bytes())

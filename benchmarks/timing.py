@@ -20,8 +20,8 @@ class Unmeasured(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run took, in seconds: wall clock, and CPU (user and system, of the process and every
-    child it waited for).
+    """Resources of a run, in seconds: wall clock, and CPU (user and system, of the process and
+    every child it waited for).
     """
 
     wall_s: float

@@ -82,9 +82,9 @@ RENAMED = {
 # What to do in place of an argument that nothing replaced.
 INSTEAD = {
     "logging_dir": "set TENSORBOARD_LOGGING_DIR in env",  # 5.0.0, help of logging_dir
-    "overwrite_output_dir": "leave it out: Trainer never used it",  # huggingface/transformers#41323
+    "overwrite_output_dir": "remove it; Trainer never used it",  # huggingface/transformers#41323
     # 4.57.6, help of use_mps_device
-    "use_mps_device": "leave it out: mps is used where it is there",
+    "use_mps_device": "remove it; mps is used if it is available",
 }
 
 # What an optimizer's constructor imports, by the beginning of its name; the first that fits counts.

@@ -18,7 +18,7 @@ import yaml
 
 from provision.cli.app import SECTIONS, app
 from provision.commands.schema import schema_text
-from provision.rules import RULES, render_rule_page
+from provision.rules import RULES, load_notebook_rules, render_rule_page
 from provision.schema import json_schema
 from provision.source.findings import FINDING_KINDS
 from provision.source.vocabulary import FORMAT_DESCRIPTIONS
@@ -124,7 +124,7 @@ requires: {ram: 16GiB}
 training: {precision: bf16}
 cost: {limit_per_hour: 3.0}
 verify: {tier: quick}
-targets: {here: {kind: local}}
+targets: {local: {kind: local}}
 """
 OTHER_FIELDS = 'cuda_toolkit: "12.8"\nconda_packages: [ffmpeg]\n'
 """Fields that the target of the whole example refuses."""
@@ -151,7 +151,10 @@ def pictures() -> dict[str, str]:
 
 def unversioned_pages() -> dict[str, str]:
     """Return the page of each rule and of each command by its path below docs/."""
-    rules = {f"{RULE_PAGES}/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in RULES}
+    every_rule = (*RULES, *load_notebook_rules())
+    rules = {
+        f"{RULE_PAGES}/{rule.id}.md": f"{NOTE}\n\n{render_rule_page(rule)}" for rule in every_rule
+    }
     commands = {f"{COMMAND_PAGES}/{name}.md": command_page(name) for name in app.commands}
     return {**rules, **commands}
 
@@ -328,8 +331,9 @@ def findings_page() -> str:
 def rules_page() -> str:
     """Return the table of rules, each with an anchor."""
     intro = (
-        "What `provision lint` says about the meaning of a spec. The rules are asked of "
-        "the spec, and again of every resolved set. "
+        "What `provision lint` reports about the meaning of a spec. The rules are checked on "
+        "the spec, and again on every resolved set; those with NTB are "
+        "[about notebooks](../how-to/lint-notebooks.md). "
         "`severity` is the gravest that a rule speaks with; `unknown` says that the facts "
         "have no row for what the spec names. "
         "Findings about text and shape are in [findings.md](findings.md)."
@@ -339,7 +343,7 @@ def rules_page() -> str:
         "finding, with examples and sources. `make docs` writes all pages to docs/reference/rules."
     )
     rows = ["| id | name | severity | what is wrong |", "|---|---|---|---|"]
-    for rule in RULES:
+    for rule in sorted((*RULES, *load_notebook_rules()), key=lambda rule: rule.id):
         anchor = f'<a id="{rule.id.lower()}"></a>{rule.id}'
         rows.append(f"| {anchor} | {rule.name} | {rule.severity} | {cell(rule.summary)} |")
     return "\n\n".join([NOTE, "# Rules", intro, pages, "\n".join(rows)]) + "\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from measures.density import FILE_LINES, FUNCTION_LINES, measure_density
 from measures.kinds import KIND_FREE, kind_branches
-from measures.prose import forbidden_phrases
+from measures.prose import forbidden_phrases, message_phrases, reading_ease
 from measures.trace import entered_files
 from measures.tree import SourceFile, cycles, read_tree
 
@@ -56,6 +56,7 @@ def measure_source(files: tuple[SourceFile, ...]) -> tuple[Figure, ...]:
         _list_figure(
             "forbidden phrases in docstrings and comments", forbidden_phrases(files), MAX_PHRASES
         ),
+        _list_figure("messages and help with forbidden phrases", message_phrases(files)),
     )
 
 
@@ -98,6 +99,9 @@ def main(arguments: list[str]) -> int:
             print("".join(f"       {line}\n" for line in figure.details), end="")
     density = measure_density(files)
     print(f"     {density.code_lines:>9,} code lines, {density.functions:,} functions")
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    ease = reading_ease(page.read_text(encoding="utf-8") for page in pages)
+    print(f"     {ease:>9.0f} Flesch reading ease of README and docs (60 to 70 is plain English)")
     return int(any(figure.is_exceeded for figure in figures))
 
 

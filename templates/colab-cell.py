@@ -1,9 +1,9 @@
-# @title Make and prove the environment { display-mode: "form" }
-# Written by `provision render`. ABOUT says which spec and lock it was made from, and how to make it again; the program itself stands below it.
-# The program is the same for everyone: all that a spec says is data in ABOUT. Run it as often as you like: nothing is installed twice.
-# @markdown Go on when the machine is not the one that was asked for:
+# @title Set up and verify the environment { display-mode: "form" }
+# Written by `provision render`. ABOUT names the spec and the lock, and the command that renders this cell again; the program is below it.
+# The program is the same for every spec: all values of the spec are data in ABOUT. Run it as often as you like: nothing is installed twice.
+# @markdown Continue if the machine does not meet the spec:
 CONTINUE_ANYWAY = False  # @param {type:"boolean"}
-# @markdown Restart the runtime by itself when something that is loaded was replaced:
+# @markdown Restart the runtime automatically if a loaded package was replaced:
 RESTART_WHEN_NEEDED = False  # @param {type:"boolean"}
 
 ABOUT = {"ABOUT": "HERE"}
@@ -14,26 +14,26 @@ class _ProvisionStopped(Exception):
         return [str(self)]
 
 
-def _provision_fetched(address, whole_s=600):
+def _provision_fetch(address, whole_s=600):
     import threading
     import urllib.request
 
-    came, why = [], [f"it did not come within {whole_s} s"]
+    content, why = [], [f"no complete response within {whole_s} s"]
 
     def fetch():
         try:
             with urllib.request.urlopen(address, timeout=60) as answer:
-                came.append(answer.read(2**28))
+                content.append(answer.read(2**28))
         except (OSError, ValueError) as error:
             why[0] = error
 
-    # The timeout of urlopen limits the pause between two bytes; a thread that is left behind changes nothing.
+    # The timeout of urlopen limits only the pause between two bytes. A thread that is still running changes nothing.
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     thread.join(whole_s)
-    if not came:
-        raise _ProvisionStopped(f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when it can be reached")
-    return came[0]
+    if not content:
+        raise _ProvisionStopped(f"provision: cannot fetch {address}: {why[0]}\n  nothing was changed; run this cell again when the address is reachable")
+    return content[0]
 
 
 def _provision_payload():
@@ -42,16 +42,16 @@ def _provision_payload():
     import lzma
 
     if ABOUT["payload_url"]:
-        damaged = f"what lies at {ABOUT['payload_url']} is not the payload that this cell was made with"
-        content = _provision_fetched(ABOUT["payload_url"])
+        damaged = f"the file at {ABOUT['payload_url']} is not the payload of this cell"
+        content = _provision_fetch(ABOUT["payload_url"])
     else:
-        damaged = "this cell was edited or cut short: its payload is not the one that it was made with"
+        damaged = "this cell was edited or is incomplete: its payload does not match its digest"
         try:
             content = lzma.decompress(base64.b85decode("".join(ABOUT["payload"])))
         except (ValueError, TypeError, lzma.LZMAError):
             content = b""
     if hashlib.sha256(content).hexdigest() != ABOUT["payload_sha256"]:
-        raise _ProvisionStopped(f"provision: {damaged}\n  nothing was changed; make it again: {ABOUT['make_again']}")
+        raise _ProvisionStopped(f"provision: {damaged}\n  nothing was changed; render the cell again: {ABOUT['make_again']}")
     return content
 
 
@@ -67,7 +67,7 @@ def _provision_bases():
     yield os.path.join(tempfile.gettempdir(), f"provision-colab-{os.getuid()}")
 
 
-def _provision_written(content):
+def _provision_write(content):
     import io
     import os
     import zipfile
@@ -89,7 +89,7 @@ def _provision_written(content):
             return folder
         except OSError as error:
             problems.append(f"{folder}: {error.strerror or error}")
-    raise _ProvisionStopped("\n  ".join(["provision: there is no folder to work in; nothing was changed", *problems]))
+    raise _ProvisionStopped("\n  ".join(["provision: no writable folder for the cell's files; nothing was changed", *problems]))
 
 
 def _provision_cell(folder):
@@ -105,7 +105,7 @@ def _provision_cell(folder):
 
 
 def _provision_start():
-    folder = _provision_written(_provision_payload())
+    folder = _provision_write(_provision_payload())
     _provision_cell(folder).start(folder, continue_anyway=CONTINUE_ANYWAY, restart=RESTART_WHEN_NEEDED)
 
 

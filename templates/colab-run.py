@@ -1,5 +1,5 @@
 # @title Run a script in the environment { display-mode: "form" }
-# Written by `provision render`. The environment is one of its own, so what this notebook imports is not in it: a script runs there with this cell.
+# Written by `provision render`. The environment is separate from this notebook, which cannot import its packages: this cell runs a script in it.
 # @markdown The script and its arguments, as in a terminal:
 SCRIPT = ""  # @param {type:"string"}
 
@@ -11,7 +11,7 @@ class _ProvisionStopped(Exception):
         return [str(self)]
 
 
-def _provision_found():
+def _provision_folder():
     import os
     import tempfile
 
@@ -21,7 +21,7 @@ def _provision_found():
         folder = os.path.join(base, ABOUT["payload_sha256"][:12])
         if os.path.isfile(os.path.join(folder, "cell.pyz")) and {os.stat(base).st_uid, os.stat(folder).st_uid} == {os.getuid()}:
             return folder
-    raise _ProvisionStopped("provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment")
+    raise _ProvisionStopped("provision: the environment is not set up on this runtime\n  run the first cell of this notebook")
 
 
 def _provision_cell(folder):
@@ -41,8 +41,8 @@ def _provision_run():
 
     words = shlex.split(SCRIPT)
     if not words:
-        raise _ProvisionStopped("provision: no script is named\n  write it above, as in: train.py --epochs 1")
-    folder = _provision_found()
+        raise _ProvisionStopped("provision: SCRIPT is empty\n  enter a script and its arguments, for example: train.py --epochs 1")
+    folder = _provision_folder()
     _provision_cell(folder).run(folder, words)
 
 

@@ -1,6 +1,6 @@
-# @title Show what was proved { display-mode: "form" }
-# Written by `provision render`. Shows the report of the first cell, and asks the device again where something changed since. It needs no other cell of this
-# session: after a restart it can be run alone.
+# @title Show the verification report { display-mode: "form" }
+# Written by `provision render`. Shows the report of the first cell, and verifies again if something has changed since. It does not depend on other cells:
+# after a restart it can be run alone.
 ABOUT = {"ABOUT": "HERE"}
 
 
@@ -9,7 +9,7 @@ class _ProvisionStopped(Exception):
         return [str(self)]
 
 
-def _provision_found():
+def _provision_folder():
     import os
     import tempfile
 
@@ -19,7 +19,7 @@ def _provision_found():
         folder = os.path.join(base, ABOUT["payload_sha256"][:12])
         if os.path.isfile(os.path.join(folder, "cell.pyz")) and {os.stat(base).st_uid, os.stat(folder).st_uid} == {os.getuid()}:
             return folder
-    raise _ProvisionStopped("provision: the first cell of this notebook was not run on this runtime yet\n  run it: it makes the environment")
+    raise _ProvisionStopped("provision: the environment is not set up on this runtime\n  run the first cell of this notebook")
 
 
 def _provision_cell(folder):
@@ -35,7 +35,7 @@ def _provision_cell(folder):
 
 
 def _provision_verify():
-    folder = _provision_found()
+    folder = _provision_folder()
     _provision_cell(folder).verify(folder)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets up and proves a Vertex AI Workbench instance at every start. The same bytes for everyone: all that a spec says is in the document that the
-# metadata key provision-run names ({"nonce", "digest": sha256 of the document, "document": gs:// address}). Runs as root; what it does is logged in
-# /var/log/provision-startup.log. The console gets short lines only: Google's script runner ends a script that prints a line of more than 64 KiB.
+# Sets up and verifies a Vertex AI Workbench instance at every start. The script is the same for every spec: all values of the spec are in the document
+# that the metadata key provision-run names ({"nonce", "digest": sha256 of the document, "document": gs:// address}). Runs as root and logs to
+# /var/log/provision-startup.log. The console gets only short lines: Google's script runner stops a script that prints a line of more than 64 KiB.
 set -u -o pipefail
 
 export HOME="${HOME:-/root}" LANG=C.UTF-8
@@ -25,8 +25,8 @@ metadata_get() {
 	curl --silent --show-error --fail --noproxy '*' --max-time 20 --retry 5 --retry-connrefused --header 'Metadata-Flavor: Google' "$metadata/$1"
 }
 
-# attribute NAME SECONDS: prints an attribute of the instance. Ends with 1 if it has none, with 2 if the metadata server gave no answer for so long.
-# It asks again after a cut connection, a 503 and half an answer: curl's own --retry leaves out some of them.
+# attribute NAME SECONDS: prints an attribute of the instance. Returns 1 if it is not set, 2 if the metadata server did not respond for SECONDS.
+# It retries after a dropped connection, a 503 and a partial response: curl's own --retry leaves out some of them.
 attribute() {
 	local until=$((SECONDS + $2)) answer
 	while :; do
@@ -44,26 +44,26 @@ attribute() {
 	done
 }
 
-# Prints the fields of a JSON object on stdin, one a line; fails where one is missing or is no text of one line.
+# Prints fields of a JSON object on stdin, one per line; fails if one is missing or is not a string on one line.
 fields() {
 	"$python" -I -c '
 import json, sys
 value = json.load(sys.stdin)
 for route in sys.argv[1:]:
-    found = value
+    field = value
     for part in route.split("."):
-        found = found[part]
-    if not isinstance(found, str) or not found.isprintable():
-        sys.exit(route + " is no text of one line")
-    print(found)
+        field = field[part]
+    if not isinstance(field, str) or not field.isprintable():
+        sys.exit(route + " is not a string on one line")
+    print(field)
 ' "$@"
 }
 
 # Percent-encodes its argument, byte by byte.
 encoded() {
-	local LC_ALL=C text=$1 out='' place character
-	for ((place = 0; place < ${#text}; place++)); do
-		character=${text:place:1}
+	local LC_ALL=C text=$1 out='' position character
+	for ((position = 0; position < ${#text}; position++)); do
+		character=${text:position:1}
 		case $character in
 		[A-Za-z0-9._~-]) out+=$character ;;
 		*)
@@ -76,7 +76,8 @@ encoded() {
 	printf '%s' "$out"
 }
 
-# fetch GS_ADDRESS SHA256 FILE: with the instance's own token, which goes through a pipe, so that no process list and no file shows it.
+# fetch GS_ADDRESS SHA256 FILE: downloads an object with the instance's own token, which is passed through a pipe, so that no process list and no file
+# contains it.
 fetch() {
 	local address=$1 sha256=$2 file=$3 bucket name token
 	if [[ ! $address =~ ^gs://([a-z0-9][a-z0-9._-]+)/(.+)$ ]]; then
@@ -85,7 +86,7 @@ fetch() {
 	fi
 	bucket=${BASH_REMATCH[1]} name=${BASH_REMATCH[2]}
 	token=$(metadata_get instance/service-accounts/default/token | fields access_token) || {
-		say "the instance has no token: it needs a service account that may read $address"
+		say "the instance has no token: it needs a service account that can read $address"
 		return 1
 	}
 	printf 'header = "Authorization: Bearer %s"\n' "$token" |
@@ -96,31 +97,31 @@ fetch() {
 	}
 	if ! printf '%s  %s\n' "${sha256#sha256:}" "$file.part" | sha256sum --check --strict --status; then
 		rm -f "$file.part"
-		say "$address is not what was announced: its sha256 differs from $sha256"
+		say "$address does not have the announced sha256 $sha256"
 		return 1
 	fi
 	mv "$file.part" "$file"
 }
 
-# From the start of the machine, whatever happens: an instance that is forgotten, or that hangs, ends. While the metadata server does not say whether there
-# is a limit, a process in the background keeps asking, for as long as the machine runs.
+# Limits the lifetime from the start of the machine, so that a forgotten or hanging instance is powered off. Until the metadata server responds, a background
+# process keeps asking for the limit.
 arm() {
 	local limit status
 	limit=$(attribute provision-max-lifetime-seconds "$1")
 	status=$?
 	if ((status == 2)); then
-		say "the metadata server does not say whether this instance has a longest life: asking goes on in the background"
+		say "the metadata server does not respond: reading max_lifetime is retried in the background"
 		(trap '' HUP && arm 86400) </dev/null >/dev/null &
 	fi
 	((status != 0)) || arm_for "$limit"
 }
 
-# arm_for SECONDS: powers the machine off when it has run for so long. Fails where that cannot be arranged.
+# arm_for SECONDS: powers the machine off after this uptime. Fails if no timer can be set.
 arm_for() {
 	local limit=$1 up left
 	[[ $limit =~ ^[1-9][0-9]{0,8}$ ]] || return 1
 	read -r up _ </proc/uptime
-	# PROVISION_STARTED: the second of uptime at which this machine started, where that is not 0 (a machine inside a machine).
+	# PROVISION_STARTED: the second of uptime at which this machine started, if that is not 0 (a machine inside a machine).
 	left=$((limit - (${up%.*} - ${PROVISION_STARTED:-0})))
 	((left >= 1)) || left=1
 	mkdir -p /run/provision || return 1
@@ -133,27 +134,27 @@ arm_for() {
 	printf '%s' "$!" >/run/provision/deadline && : >"$armed"
 }
 
-# The document says it too: where it names a longest life, and no deadline could be armed for it, the machine does not go on.
+# The document has the limit too: if no timer could be set for it, the machine is powered off.
 guard() {
 	local limit
 	[[ ! -e $armed ]] || return 0
 	limit=$("$python" -I -c 'import json, sys; value = json.load(sys.stdin).get("max_lifetime_s"); print(value if type(value) is int else "")' <"$work/document.json")
 	[[ -n $limit ]] || return 0
 	arm_for "$limit" || {
-		say "max_lifetime is declared, and no deadline can be armed for it: this instance is powered off"
+		say "cannot set a timer for max_lifetime: this instance is powered off"
 		phase=deadline unguarded=yes
 		return 1
 	}
 }
 
-# Where the second half did not tell of the end itself (it was killed, or never began), this does.
+# Reports the end if the Python program did not (it was killed, or never started).
 finish() {
-	local code=$? told
+	local code=$? status
 	trap - EXIT
-	if ((code != 0)) && [[ -n $nonce && ! -e $work/told ]]; then
+	if ((code != 0)) && [[ -n $nonce && ! -e $work/reported ]]; then
 		[[ ! -s $work/phase ]] || phase=$(<"$work/phase")
-		told=$(printf '{"n":"%s","s":"error","p":"%s","line":%d,"exit":%d}' "$nonce" "$phase" "$failed_line" "$code")
-		curl --silent --fail --noproxy '*' --max-time 20 --retry 3 --request PUT --header 'Metadata-Flavor: Google' --data "$told" \
+		status=$(printf '{"n":"%s","s":"error","p":"%s","line":%d,"exit":%d}' "$nonce" "$phase" "$failed_line" "$code")
+		curl --silent --fail --noproxy '*' --max-time 20 --retry 3 --request PUT --header 'Metadata-Flavor: Google' --data "$status" \
 			"$metadata/instance/guest-attributes/provision/status" >/dev/null || say "cannot write the guest attribute provision/status"
 		say "ended in phase $phase, line $failed_line, exit code $code; see $log"
 	fi
@@ -190,7 +191,7 @@ main() {
 	arm 60
 	exec 9>"$folder/lock"
 	if ! flock --nonblock 9; then
-		say "another run is at work on this instance"
+		say "another run is already in progress on this instance"
 		exit 0
 	fi
 	trap finish EXIT
@@ -205,7 +206,7 @@ main() {
 		exit 0
 		;;
 	2)
-		say "the metadata server does not answer: nothing is known of what to do"
+		say "the metadata server does not respond: cannot read provision-run"
 		exit 1
 		;;
 	esac
@@ -216,16 +217,16 @@ main() {
 	}
 	nonce=${named[0]} digest=${named[1]} document=${named[2]} work=$folder/runs/${named[0]}
 	if [[ -e $work/done ]]; then
-		say "run $nonce is done already: nothing to do"
+		say "run $nonce is already done: nothing to do"
 		exit 0
 	fi
 	mkdir -p "$work"
-	rm -f "$work/told" "$work/phase"
+	rm -f "$work/reported" "$work/phase"
 	fetch "$document" "$digest" "$work/document.json" || stop
 	guard || stop
 	mapfile -t named < <(fields fetch.device.uri fetch.device.sha256 <"$work/document.json")
 	[[ ${#named[@]} == 2 && ${named[1]} =~ ^(sha256:)?[0-9a-f]{64}$ ]] || {
-		say "the document $document names no program"
+		say "the document $document does not name a program"
 		stop
 	}
 	fetch "${named[0]}" "${named[1]}" "$work/device.pyz" || stop

@@ -251,7 +251,7 @@ def hf_python(request: pytest.FixtureRequest) -> str:
     """
     given = os.environ.get("PROVISION_TEST_HF_PYTHON")
     return given or str(
-        request.getfixturevalue("quickstart") / ".provision/envs/quickstart.here/bin/python"
+        request.getfixturevalue("quickstart") / ".provision/envs/quickstart.local/bin/python"
     )
 
 

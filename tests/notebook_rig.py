@@ -34,7 +34,7 @@ from tests.rig import Bench, small_spec
 from tests.support import with_bytecode
 
 TARGETS = (
-    "targets:\n  here: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', "
+    "targets:\n  local: {{kind: local}}\n  colab: {{kind: colab, runtime: '{runtime}', "
     "isolation: {isolation}}}\n"
 )
 Change = Callable[[dict[str, Any]], None]
@@ -127,11 +127,11 @@ class Home:
 def made(bench: Bench, text: str) -> Home:
     """Apply the local target of a spec for real, and render its notebook."""
     bench.spec(text)
-    done = bench.run("apply", "spec.yaml", "--target", "here", "--yes")
+    done = bench.run("apply", "spec.yaml", "--target", "local", "--yes")
     assert done.returncode == 0, done.stderr
     rendered = bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert rendered.returncode == 3, rendered.stdout + rendered.stderr
-    return Home(bench, (bench.own / "envs/spec.here").resolve() / "bin/python")
+    return Home(bench, (bench.own / "envs/spec.local").resolve() / "bin/python")
 
 
 def copied(home: Home, folder: Path) -> Home:

@@ -222,7 +222,9 @@ class Bench:
         kept = {
             key: value
             for key, value in os.environ.items()
-            if not key.startswith(("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV"))
+            if not key.startswith(
+                ("PIP_", "UV_", "PROVISION_", "PYTHONPATH", "HF_", "VIRTUAL_ENV", "PYENV")
+            )
         }
         own = {
             "HOME": str(self.folder / "home"),

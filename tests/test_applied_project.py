@@ -21,7 +21,9 @@ def test_a_copy_is_current_and_verified_and_can_be_destroyed(applied: Bench) -> 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_what_a_test_does_to_its_copy_is_in_no_other(applied: Bench, number: int) -> None:
-    (module,) = (applied.own / "envs/spec.here/lib").glob("python*/site-packages/alpha/__init__.py")
+    (module,) = (applied.own / "envs/spec.local/lib").glob(
+        "python*/site-packages/alpha/__init__.py"
+    )
     assert "broken" not in module.read_text()
     with module.open("a") as file:  # in place: a hard link would carry it into every other copy
         file.write(f"# broken by {number}\n")

@@ -200,7 +200,7 @@ def test_the_command_line_ends_where_verification_would_begin(bench: Bench, tmp_
         call.argv, env=dict(call.environment), capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    assert (bench.own / "envs/spec.here/provision.json").exists()
+    assert (bench.own / "envs/spec.local/provision.json").exists()
     assert not list(bench.own.rglob("report.json"))
     state = json.loads((bench.own / "state.json").read_text())
     assert "environment" in json.dumps(state)

@@ -34,7 +34,7 @@ PACKAGES = {
 }
 DRIVERS = {"colab": ("580.82.07", 13000), "workbench": ("535.261.03", 12020)}
 SENTENCE = (
-    "works on colab, fails on workbench: D02 driver version; the difference that matters: "
+    "works on colab, fails on workbench: D02 driver version; the decisive difference: "
     "driver.version 580.82.07 -> 535.261.03"
 )
 
@@ -68,7 +68,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def _report(name: str, environment: Environment, folder: Path) -> Path:
     driver, cuda = DRIVERS[name]
-    told = f"cuda={cuda};total_mib=15360;power_limit_mw=70000;power_default_mw=70000"
+    t4 = "total_mib=15360;power_limit_mw=70000;power_default_mw=70000;capability=75;pci=515379422"
+    told = f"cuda={cuda};{t4}"
     variables = {
         "HOME": str(folder),
         "LD_LIBRARY_PATH": str(folder),
@@ -168,7 +169,7 @@ def test_the_story_is_told_in_a_minute_without_a_network(shown: tuple[str, float
         line.startswith("1  Python 3.11, torch 2.0.1, transformers 4.29.2, CUDA 11.8")
         for line in steps["suggest"]
     )
-    assert "D02 driver version: driver 535.261.03 does not fit >=580" in " ".join(
+    assert "D02 driver version: driver 535.261.03 does not satisfy >=580" in " ".join(
         " ".join(steps["why"]).split()
     )
     assert SENTENCE in " ".join(" ".join(steps["diff"]).split())

@@ -27,7 +27,7 @@ def test_a_state_is_read_back_as_it_was_written(
 
 @given(st.integers(0, 400), st.sampled_from(["", "x", "0", '"']))
 def test_no_edit_of_a_state_goes_unnoticed(at: int, put: str) -> None:
-    state = State("lineage", 3, {"spec/here#environment": {"paths": ["envs/spec.here-0123"]}})
+    state = State("lineage", 3, {"spec/local#environment": {"paths": ["envs/spec.local-0123"]}})
     text = dumps(state)
     try:
         assert loads(text[:at] + put + text[at + 1 :], "state.json") == state
@@ -37,31 +37,31 @@ def test_no_edit_of_a_state_goes_unnoticed(at: int, put: str) -> None:
 
 def test_an_action_is_recorded_and_a_destroyed_part_is_dropped() -> None:
     made = create_empty_state("l").after_action(
-        Action(Operation.CREATE, "spec/here", "environment", "t", "b", (), {"paths": ["envs/x"]})
+        Action(Operation.CREATE, "spec/local", "environment", "t", "b", (), {"paths": ["envs/x"]})
     )
-    assert (made.serial, made.resource("spec/here", "environment")) == (1, {"paths": ["envs/x"]})
-    assert made.parts("spec/here") == {"environment": {"paths": ["envs/x"]}}
+    assert (made.serial, made.resource("spec/local", "environment")) == (1, {"paths": ["envs/x"]})
+    assert made.parts("spec/local") == {"environment": {"paths": ["envs/x"]}}
     assert made.parts("spec/her") == {}
-    gone = made.after_action(Action(Operation.DESTROY, "spec/here", "environment", "t", "b"))
+    gone = made.after_action(Action(Operation.DESTROY, "spec/local", "environment", "t", "b"))
     assert (gone.serial, gone.resources) == (2, {})
 
 
 def test_a_ledger_knows_whose_intent_was_cut_short() -> None:
-    intent = Intent("spec/here", "environment", "+", ("envs/x",), "2026-11-20T00:00:00Z")
-    assert Ledger(create_empty_state("l"), (intent,)).find_interrupted("spec/here") == intent
-    assert Ledger(create_empty_state("l"), (intent,)).find_interrupted("other/here") is None
-    assert Ledger(create_empty_state("l")).find_interrupted("spec/here") is None
+    intent = Intent("spec/local", "environment", "+", ("envs/x",), "2026-11-20T00:00:00Z")
+    assert Ledger(create_empty_state("l"), (intent,)).find_interrupted("spec/local") == intent
+    assert Ledger(create_empty_state("l"), (intent,)).find_interrupted("other/local") is None
+    assert Ledger(create_empty_state("l")).find_interrupted("spec/local") is None
 
 
 def test_a_plan_counts_its_verbs_and_seals_its_inputs() -> None:
-    create = Action(Operation.CREATE, "spec/here", "environment", "t", "b")
-    keep = Action(Operation.KEEP, "spec/here", "kernel", "k", "b")
+    create = Action(Operation.CREATE, "spec/local", "environment", "t", "b")
+    keep = Action(Operation.KEEP, "spec/local", "kernel", "k", "b")
     replace = Action(Operation.REPLACE, "spec/there", "environment", "t", "b")
     plan = Plan((create, keep, replace), {}, "sha256:s", "sha256:l", "lineage", 4)
     assert plan.changes == (create, replace)
     assert plan.summary() == "1 to create, 0 to change, 1 to replace, 0 to destroy"
     assert plan.fingerprint()["steps"] == [
-        ["+", "spec/here", "environment", "t"],
+        ["+", "spec/local", "environment", "t"],
         ["-/+", "spec/there", "environment", "t"],
     ]
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The one-minute story, offline: four pins that fail together, what an error means, and why a job works on Colab and fails on Workbench.
-# It calls the provision on the PATH, or the one that $PROVISION names; `make demo` names that of this checkout. It writes nothing.
+# A tour in a minute, offline: four pins that fail together, what an error means, and why a job works on Colab and fails on Workbench.
+# It runs the provision on the PATH, or $PROVISION; `make demo` sets that of this checkout. It writes nothing.
 trap 'exit 130' INT
 cd "$(dirname "$0")" || exit 2
 
-# A command that finds something ends with 1, which is what is shown here. Anything above is a fault, and ends the story.
+# A command with findings ends with 1, as expected here. Any higher code is a fault and ends the demo.
 step() {
 	printf '\n# %s\n$ provision' "$1"
 	shift
@@ -23,10 +23,10 @@ step 'It works on Colab. Which difference matters?' diff colab.json workbench.js
 
 cat <<'END'
 
-# Next, from the folder of this checkout: the same steps for a Workbench instance, in a look-alike of Google's services (no account, no cost)
+# Next, from the folder of this checkout: the same steps for a Workbench instance, in an emulator of Google's services (no account, no cost)
 #   .venv/bin/python -m pip install --editable '.[sandbox]'
 #   .venv/bin/provision apply specs/workbench-l4.yaml --sandbox
-# Or a real environment on this machine, locked, made and proven by a training run
+# Or a real environment on this machine, locked, created and verified by a training run
 #   make apply
-# (colab.json and workbench.json are simulated: the real probe, with made-up packages and a driver that only answers. See examples/demo/README.md.)
+# (colab.json and workbench.json are simulated: the real probe, with made-up packages and a stand-in for the driver. See examples/demo/README.md.)
 END

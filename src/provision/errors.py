@@ -3,7 +3,7 @@
     ProvisionError              exit 2  the command could not run
     ├── UsageError              exit 2  the arguments do not fit together
     ├── SourceError             exit 2  the spec's text cannot be read
-    ├── Refused                 exit 2  not supported here, or not without a confirmation
+    ├── Refused                 exit 2  not supported here, or not without confirmation
     ├── ExternalError           exit 2  disk, network, interpreter or program
     │   ├── NetworkError        exit 2  an index or service cannot be reached
     │   ├── CloudError          exit 2  Google Cloud refused (adapters.google.errors)

@@ -58,7 +58,7 @@ def _check_specifiers(text: str) -> str:
         SpecifierSet(text)
     except InvalidSpecifier as error:
         raise PydanticCustomError(
-            "specifier", "{problem}; write it as in >=580 or ==2.13.*", {"problem": str(error)}
+            "specifier", "{problem}; use a form such as >=580 or ==2.13.*", {"problem": str(error)}
         ) from None
     return text
 
@@ -75,13 +75,13 @@ def _refuse_credentials(address: str) -> str:
     if re.search(r"[?#]", address):
         raise PydanticCustomError(
             "url_query",
-            "a query may carry a token, which would land in the lock; write the address without it",
+            "a query may contain a token, which would end up in the lock; remove it from the URL",
         )
     if re.match(r"^[a-z]+://[^/]*@", address):
         raise PydanticCustomError(
             "url_credentials",
-            "a user name or password in the URL would land in the lock; use "
-            "UV_INDEX_<NAME>_USERNAME and _PASSWORD",
+            "a user name or password in the URL would end up in the lock; set "
+            "UV_INDEX_<NAME>_USERNAME and UV_INDEX_<NAME>_PASSWORD",
         )
     return address
 
@@ -153,9 +153,9 @@ class Package(ShorthandModel):
     marker: str = ""
     """Environment marker, as in `sys_platform == "linux"`; empty for everywhere."""
     index: str | None = None
-    """Key under `indexes` of the one index that this package comes from."""
+    """Key in `indexes` of the only index that this package may come from."""
     build: bool = False
-    """Permission to build a source distribution if the newest release has no wheel that fits."""
+    """Allow building from source if the newest release has no matching wheel."""
     source: Literal["pypi", "conda"] = "pypi"
     """`conda` lets a conda target take this package from its channels."""
 
@@ -174,8 +174,8 @@ class Package(ShorthandModel):
         if requirement.url:
             raise PydanticCustomError(
                 "requirement_url",
-                "a package is named by version, not by URL; put its index under `indexes` "
-                "and bind it with `index:`",
+                "URLs are not supported; add the index of the package to `indexes` and select "
+                "it with `index:`",
             )
         return {
             "name": requirement.name,
@@ -191,7 +191,7 @@ class Package(ShorthandModel):
             Requirement(f"x; {value}" if value else "x")
         except InvalidRequirement:
             raise PydanticCustomError(
-                "marker", "not an environment marker; write it as in sys_platform == 'linux'"
+                "marker", "not an environment marker; use a form such as sys_platform == 'linux'"
             ) from None
         return value
 
@@ -219,7 +219,7 @@ class CondaPackage(ShorthandModel):
     name: str = Field(pattern=r"^[a-z0-9_][a-z0-9_.-]*$")
     """Name of the package in its channel."""
     version: str = ""
-    """Version as conda writes it, as in `12.8.*` or `>=6`."""
+    """Version in conda's syntax, as in `12.8.*` or `>=6`."""
     channel: str = "conda-forge"
     """Channel that it comes from."""
 
@@ -235,7 +235,7 @@ class CondaPackage(ShorthandModel):
         if parts is None:
             raise PydanticCustomError(
                 "match_spec",
-                "not a conda package; write it as in ffmpeg, cuda-nvcc=12.8 or "
+                "not a conda package; use a form such as ffmpeg, cuda-nvcc=12.8 or "
                 "conda-forge::gxx>=12",
             )
         channel, name, exact, bounds = parts.groups()
@@ -247,8 +247,8 @@ class CondaPackage(ShorthandModel):
         if value == "nodefaults":  # some versions of conda ask for it as for any channel
             raise PydanticCustomError(
                 "channel",
-                "nodefaults is no channel; name the one that has the package: others are "
-                "never asked, defaults among them",
+                "nodefaults is not a channel; name the channel of the package: others, such "
+                "as defaults, are never used",
             )
         return value
 
@@ -257,6 +257,6 @@ class Index(StrictModel):
     """A package index (PEP 503) under a name."""
 
     url: IndexUrl
-    """Address of the index. Credentials do not belong here: set UV_INDEX_NAME_USERNAME and
+    """URL of the index, without credentials: set UV_INDEX_NAME_USERNAME and
     UV_INDEX_NAME_PASSWORD.
     """

@@ -46,8 +46,8 @@ class Intent:
     details: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def projects(self) -> set[str]:
-        """The Google Cloud projects of its names."""
+    def accounts(self) -> set[str]:
+        """The accounts of cloud services in its names."""
         return {name.split("/")[1] for name in self.names if name.startswith("projects/")}
 
     @property

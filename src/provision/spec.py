@@ -68,6 +68,8 @@ __all__ = [
     "parse_size",
 ]
 API_VERSION: Literal["provision/v1"] = "provision/v1"
+DEFAULT_TARGET, EARLIER_DEFAULT_TARGET = "local", "here"
+"""The target of a spec without `targets`, and its name in earlier versions."""
 _RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
 CARD_REQUIREMENTS = ("vram", "driver", "compute_capability")
 """Keys of `requires` that only a card can meet."""
@@ -104,7 +106,7 @@ class SecretReference(StrictModel):
         if isinstance(value, str):
             raise PydanticCustomError(
                 "secret_literal",
-                "a secret is named here, never written: use {env: NAME}, {secret: "
+                "a spec names secrets and never contains them: use {env: NAME}, {secret: "
                 "projects/...} or {colab: NAME}",
             )
         return value
@@ -134,7 +136,7 @@ class Precision(StrEnum):
 
 
 class TrainingModel(StrictModel):
-    """Shape of the model to train: feeds the memory estimate."""
+    """Shape of the model to train, for the memory estimate."""
 
     parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
     """Number of parameters, as in 1.1B or 350M."""
@@ -145,7 +147,7 @@ class TrainingModel(StrictModel):
 
 
 class Training(StrictModel):
-    """The training run: feeds the rules, the memory estimate and the verification."""
+    """The training run, for the rules, the memory estimate and the verification."""
 
     framework: Literal["hf-trainer", "torch", "none"] | None = None
     """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
@@ -156,7 +158,7 @@ class Training(StrictModel):
     model: TrainingModel | None = None
     """Shape of the model."""
     method: Literal["full", "lora", "qlora", "inference"] = "full"
-    """Choice of the parameters that are trained."""
+    """Which parameters are trained."""
     batch_size: int | None = Field(default=None, ge=1)
     """Samples per device and step."""
     sequence_length: int | None = Field(default=None, ge=1)
@@ -178,19 +180,19 @@ class Training(StrictModel):
 
 
 class Cost(StrictModel):
-    """A bound on what a machine may cost."""
+    """A limit on the cost of a machine."""
 
     limit_per_hour: float | int = Field(gt=0)
     """US dollars per hour."""
 
 
 class Verify(StrictModel):
-    """Thoroughness of the check of the device."""
+    """Depth of the verification."""
 
     tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
     timeout: Duration = "30m"
-    """After this the verification ends without a verdict."""
+    """Time limit of the verification; after it, there is no verdict."""
 
 
 def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
@@ -229,23 +231,23 @@ class Spec(StrictModel):
     replace, null removes.
     """
     gpu: Gpu
-    """The accelerator that the work needs; `none` for CPU."""
+    """The GPU; `none` for CPU."""
     cuda: str = Field(default="auto", pattern=r"^(auto|none|\d+\.\d+)$")
-    """CUDA version the wheels are built for; auto lets the lock choose; none for CPU."""
+    """CUDA version of the wheels; `auto` lets the lock choose, `none` is for CPU."""
     cuda_toolkit: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
-    """CUDA toolkit (nvcc) on the device; only where something is built from source."""
+    """CUDA toolkit (nvcc) on the device; only needed to build packages from source."""
     python: str = Field(pattern=r"^3\.\d{1,2}$")
     """Python version, major and minor, in quotes."""
     packages: list[Package]
     """Python packages, by name and version."""
     conda_packages: list[CondaPackage] = []
-    """Packages from conda channels; only for manager: conda."""
+    """Packages from conda channels, for targets with manager: conda."""
     indexes: dict[Identifier, Index] = {}
-    """Further package indexes by name; a package is bound to its index."""
+    """Other package indexes by name; each package comes from one index."""
     exclude_newer: str | None = Field(
         default=None, pattern=r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}Z)?$"
     )
-    """Resolve as of that day: later uploads are not seen."""
+    """Ignore files that were uploaded after this day."""
     platforms: list[Annotated[Platform, Strict(False)]] = Field(
         default=[Platform.LINUX_X86_64], min_length=1
     )
@@ -253,23 +255,23 @@ class Spec(StrictModel):
     system_packages: list[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]] = []
     """Packages of the operating system (Debian names)."""
     env: dict[EnvironmentName, EnvironmentValue] = {}
-    """Environment variables of what runs there."""
+    """Environment variables for programs in the environment."""
     secrets: dict[EnvironmentName, SecretReference] = {}
     """Environment variables whose values are fetched on the device."""
     paths: dict[EnvironmentName, str] = {}
-    """Absolute folders, checked writable, exported as PROVISION_PATH_<NAME>."""
+    """Absolute paths of folders that must be writable; exported as PROVISION_PATH_<NAME>."""
     requires: MachineRequirements = MachineRequirements.model_construct()
-    """Requirements on the machine."""
+    """Requirements for the machine."""
     training: Training = Training.model_construct()
     """The training run."""
     cost: Cost | None = None
-    """A bound on the hourly price."""
+    """A limit on the hourly price."""
     verify: Verify = Verify.model_construct()
-    """Thoroughness of the check of the device."""
+    """Depth of the verification."""
     targets: dict[Identifier, Target] = Field(
-        default={"here": LocalTarget.model_construct(kind="local")}, min_length=1
+        default={DEFAULT_TARGET: LocalTarget.model_construct(kind="local")}, min_length=1
     )
-    """Machines for which the environment is made; default: here, a local uv environment."""
+    """Targets of the environment; default: `local`, a uv environment on this machine."""
     _registry: Registry = PrivateAttr(default=REGISTRY)
 
     def model_post_init(self, context: Registry | None) -> None:
@@ -280,6 +282,17 @@ class Spec(StrictModel):
     def registry(self) -> Registry:
         """The kinds that its targets may be of."""
         return self._registry
+
+    @property
+    def has_default_target(self) -> bool:
+        """True if the spec declares no targets."""
+        return "targets" not in self.model_fields_set
+
+    def rename_default_target(self, name: str) -> "Spec":
+        """Return a spec without `targets` whose default target has another name."""
+        renamed = self.model_copy(update={"targets": dict.fromkeys([name], *self.targets.values())})
+        renamed.model_fields_set.discard("targets")
+        return renamed
 
     @field_validator("env", "secrets")
     @classmethod

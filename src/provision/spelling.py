@@ -1,4 +1,4 @@
-"""Finds the known words that a misspelt word may stand for.
+"""Words in hints: the known words that a misspelled word may mean, and command lines.
 
 `nearest_word` is strict: it is for fixes, and for names that differ by a slip. `nearest_words` is
 lenient: it is for the question "did you mean".
@@ -6,10 +6,15 @@ lenient: it is for the question "did you mean".
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
+from pathlib import PurePath
 
 MAX_WORD_LENGTH = 64
 """Code points. Comparison takes quadratic time, and no word of the spec language is longer."""
+
+MIN_PREFIX = 2
+"""Characters; a shorter word begins too many names."""
 
 
 def nearest_words(
@@ -55,6 +60,19 @@ def nearest_word(word: str, known: Iterable[str], most: int) -> str | None:
     return best
 
 
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the question whether a known name was meant, "" if none is near.
+
+    A name is near if it begins with the word, or if it differs by one or two slips.
+    """
+    names = sorted(known)
+    beginnings = [name for name in names if len(word) > MIN_PREFIX and name.startswith(word)]
+    near = beginnings[0] if len(beginnings) == 1 else None
+    if near is None and len(word) <= MAX_WORD_LENGTH:
+        near = nearest_word(word, names, max(1, min(2, len(word) // 4)))
+    return f"Did you mean '{near}'?" if near is not None else ""
+
+
 def edit_distance(a: str, b: str, most: int) -> int:
     """Return the Damerau-Levenshtein distance of two words, or `most` + 1 if it is greater.
 
@@ -83,3 +101,11 @@ def edit_distance(a: str, b: str, most: int) -> int:
         if min(row) > most and min(previous) > most:
             return most + 1
     return min(row[-1], most + 1)
+
+
+def format_command(verb: str, spec: PurePath, target: str = "", *, sandbox: bool = False) -> str:
+    """Return the command line that applies a verb to a spec, or to one of its targets."""
+    options = f" --target {shlex.quote(target)}" if target else ""
+    if sandbox:
+        options += " --sandbox"
+    return f"provision {verb} {shlex.quote(str(spec))}{options}"

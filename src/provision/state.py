@@ -17,10 +17,10 @@ from provision.plan import Action, Intent
 
 SCHEMA = "provision.state/1"
 _START_OVER_HINT = (
-    "move .provision/state.json away and run apply again, which adopts whole environments "
-    "(instances with --adopt)"
+    "move .provision/state.json away and run apply again, which adopts complete environments "
+    "(and instances with --adopt)"
 )
-FOREIGN_RECORD_HINT = "look at the state file: provision did not write this into it"
+FOREIGN_RECORD_HINT = "check the state file: provision did not write this entry"
 REMOVAL_EFFECTS = (RemoveSymlink, RemoveTree, RemoveFileIfUnmodified)
 """Effects that remove something on this machine."""
 
@@ -33,7 +33,7 @@ class StateRecord(dict[str, Any]):
         raise StateError(
             "the state is damaged",
             why=f"{title!r} has no {name!r}",
-            hint=f"what it recorded is untouched: {_START_OVER_HINT}",
+            hint=f"the recorded resources are untouched: {_START_OVER_HINT}",
         )
 
 
@@ -95,19 +95,19 @@ class StateBinding:
 class State:
     """Records by address and part, with lineage (which ledger), serial (its version) and binding.
 
-    `projects` are the Google Cloud projects in which an instance was ever requested: `orphans`
-    looks there even if no spec names them any more.
+    `accounts` are the accounts of cloud services in which a machine was ever requested: `orphans`
+    looks there even if no spec names them any more. Google Cloud calls them projects.
     """
 
     lineage: str
     serial: int
     resources: Mapping[str, Mapping[str, Any]]
     binding: StateBinding | None = None
-    projects: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
 
     @property
-    def recorded_projects(self) -> set[str]:
-        """The Google Cloud projects in records."""
+    def recorded_accounts(self) -> set[str]:
+        """The accounts in records of machines."""
         return {
             record["project"]
             for record in self.resources.values()
@@ -165,10 +165,10 @@ class Ledger:
         removed = [effect.path for effect in effects if isinstance(effect, REMOVAL_EFFECTS)]
         if self.foreign_reason and removed:
             raise StateError(
-                f"{removed[0]} is not removed: the state that names it was not written here",
+                f"{removed[0]} is not removed: the state that lists it was written elsewhere",
                 why=self.foreign_reason,
-                hint="look at what it names and make it this folder's: provision adopt; or, if "
-                f"nothing of it is here, move {folder / 'state.json'} away",
+                hint="review its resources and take it over: provision adopt; or, if none of them "
+                f"is on this machine, move {folder / 'state.json'} away",
             )
 
 
@@ -205,8 +205,8 @@ def resolve_own_folder(folder: Path, relative: str, address: str) -> Path:
     is_environment = top == "envs" and re.fullmatch(rf"{re.escape(own)}(-[0-9a-f]{{12}})?", name)
     if not is_environment and (top != "reports" or name != own):
         raise Refused(
-            f"{relative} is not a folder that provision makes for {address}",
-            why=f"the state names it as one in {folder}",
+            f"{relative} is not a folder that provision creates for {address}",
+            why=f"the state in {folder} lists it as one",
             hint=FOREIGN_RECORD_HINT,
         )
     return folder / relative
@@ -227,8 +227,8 @@ def dumps(state: State) -> str:
     }
     if state.binding is not None:
         content["binding"] = asdict(state.binding)
-    if state.projects:
-        content["projects"] = sorted(state.projects)
+    if state.accounts:
+        content["projects"] = sorted(state.accounts)
     return json.dumps({**content, "checksum": _checksum(content)}, indent=1, sort_keys=True) + "\n"
 
 
@@ -238,10 +238,10 @@ def loads(text: str, name: str) -> State:
     Raises:
         StateError: it is damaged, foreign or of a newer version.
     """
-    adopts = "which adopts whole environments (instances with --adopt)"
+    adopts = "which adopts complete environments (and instances with --adopt)"
     hint = (
-        f"what it recorded is untouched: move the file away (mv {name} {name}.damaged) and run "
-        f"apply again, {adopts}"
+        f"the recorded resources are untouched: move the file away (mv {name} {name}.damaged) and "
+        f"run apply again, {adopts}"
     )
     try:
         document = json.loads(text)
@@ -252,7 +252,7 @@ def loads(text: str, name: str) -> State:
     _check_schema(document, name)
     content = {key: value for key, value in document.items() if key != "checksum"}
     if document.get("checksum") != _checksum(content):
-        why = "its checksum does not fit its content"
+        why = "its checksum does not match its content"
         raise StateError(f"the state file {name} is damaged", why=why, hint=hint)
     if why := _find_wrong_form(content):
         raise StateError(f"the state file {name} is damaged", why=why, hint=hint)
@@ -270,14 +270,14 @@ def _check_schema(document: object, name: str) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith("provision.state/"):
         raise StateError(
-            f"{name} is no state file of provision",
-            why=f"its schema is {schema!r}",
-            hint="move it away; nothing in it was touched",
+            f"{name} is not a provision state file",
+            why=f"its schema is not {SCHEMA}",
+            hint="move it away; it was not changed",
         )
     if schema != SCHEMA:
         raise StateError(
             f"{name} was written by another version of provision ({schema})",
-            hint="upgrade provision; this version would lose what it does not know",
+            hint="upgrade provision; this version would lose parts that it does not know",
         )
 
 
@@ -286,12 +286,12 @@ def _find_wrong_form(content: Mapping[str, Any]) -> str:
     lineage, resources = content.get("lineage"), content.get("resources")
     named = isinstance(lineage, str) and lineage and type(content.get("serial")) is int
     if not named or not isinstance(resources, dict) or not _are_records(resources):
-        return "its lineage, serial or resources are missing or of the wrong form"
+        return "its lineage, serial or resources are missing or have the wrong type"
     binding = content.get("binding")
     if binding is not None:
         complete = isinstance(binding, dict) and set(binding) == _BINDING
         if not complete or not all(isinstance(value, str) for value in binding.values()):
-            return "its binding is of the wrong form"
+            return "its binding has the wrong type"
     projects = content.get("projects", [])
     if not isinstance(projects, list) or not all(isinstance(name, str) for name in projects):
         return "its projects are not a list of names"

@@ -17,7 +17,7 @@ def collect_target_facts(spec: Spec, facts: Facts) -> tuple[TargetFacts, ...]:
 
 
 def target_facts(spec: Spec, facts: Facts, name: str) -> TargetFacts:
-    """Return one target with what is known of it."""
+    """Return one target with its facts."""
     target = spec.targets[name]
     route: Route = ("targets", name)
     settings = GpuSettings(spec.gpu, ("gpu",), spec.cuda, ("cuda",))
@@ -33,7 +33,7 @@ def target_facts(spec: Spec, facts: Facts, name: str) -> TargetFacts:
 
 
 def build_workload(training: Training, devices: int) -> Workload | None:
-    """Return what a spec trains on a number of devices, None without a number of parameters."""
+    """Return the training of a spec on a number of devices, None without a parameter count."""
     model = training.model
     if model is None or model.parameters is None:
         return None
@@ -53,7 +53,7 @@ def build_workload(training: Training, devices: int) -> Workload | None:
 
 
 def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, ...]:
-    """Return everything that one target of a spec cannot do."""
+    """Return everything that one target of a spec does not support."""
     own = spec.for_target(name)
     used_indexes = {package.index for package in own.packages}
     fields = TargetFields(
@@ -81,25 +81,25 @@ def find_unlockable(spec: Spec) -> tuple[Refusal, ...]:
 def _unlockable(spec: Spec) -> Iterator[Refusal]:
     kind_of = spec.registry.kind_of
     by_conda = any(kind_of(target).uses_conda(target) for target in spec.targets.values())
-    fix = "write manager: conda at a local target, or remove it"
+    fix = "set manager: conda at a local target, or remove it"
     for number, package in enumerate(spec.packages):
         if package.source == "conda" and not by_conda:
             yield Refusal(
                 ("packages", number),
-                "source: conda is for targets with `manager: conda`, and there is none",
+                "source: conda requires a target with manager: conda",
                 fix,
             )
     if "pypi" in spec.indexes:
         yield Refusal(
             ("indexes", "pypi"),
-            "pypi is the name of the default index: a mirror of it is named by pip's "
-            "index-url or PROVISION_INDEX_PYPI",
-            "give the index another name",
+            "pypi is the name of the default index; set a mirror of it with pip's index-url or "
+            "PROVISION_INDEX_PYPI",
+            "rename the index",
             rule="SEC002",
         )
     if spec.conda_packages and not by_conda:
         yield Refusal(
             ("conda_packages",),
-            "conda packages are for targets with `manager: conda`, and there is none",
+            "conda_packages require a target with manager: conda",
             fix,
         )

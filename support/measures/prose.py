@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from measures.density import is_text
 from measures.tree import SourceFile
@@ -21,7 +21,7 @@ PHRASES = tuple(
         r"\bwhere (?:there|it|they|that|none|nothing|one) (?:is|are|was|has|have|does|do)\b",
         r"\b(?:tells?|told|telling|says|said|asks|asked|asking|speaks?|silent)\b",
         r"\b(?:knows|wants|wanted|holds|held)\b",
-        r"\bof (?:ours|theirs|that name|(?:its|their|our) own)\b",
+        r"(?<!instead )\bof (?:ours|theirs|that name|(?:its|their|our) own)\b",
         r"\b(?:doors?|rooms?|islands?|parcels?|witness(?:es)?|homecoming|seats?)\b",
         r"\b(?:ways? out|on hand|at work|given back|cut short|carried|in one hand)\b",
         r"\b(?:let be|mends?|mended|make it so|makes it so|lies? in|beside|belongs? into)\b",
@@ -30,11 +30,11 @@ PHRASES = tuple(
 )
 
 PAGE_PHRASES = re.compile(
-    r"\b(?:of (?:ours|theirs|that name)|doors?|rooms?|islands?|parcels?|homecoming|seats?"
+    r"(?<!-)\b(?:of (?:ours|theirs|that name)|doors?|rooms?|islands?|parcels?|homecoming|seats?"
     r"|ways? out|on hand|at work|given back|cut short|let be|mends?|mended|beside|belongs? into"
     r"|(?:brings?|brought|comes?|came) home|told|look-alikes?|anew"
     r"|where (?:there|they|none|one) (?:is|are|was|has|have)"
-    r"|(?<!there )(?:is|are) no)\b(?! longer)",
+    r"|(?<!there )(?:is|are) no)\b(?! longer|-)",
     re.IGNORECASE,
 )
 """Phrases that no page needs; verbs such as "says" are fine there, of a message or an output."""
@@ -42,17 +42,37 @@ PAGE_PHRASES = re.compile(
 
 def page_phrases(markdown: str) -> list[str]:
     """Return the forbidden phrases in the prose of a page, each with its line."""
-    prose = re.sub(
+    return [
+        f"{number}: {match.group()}"
+        for number, line in enumerate(_without_code(markdown).splitlines(), 1)
+        for match in PAGE_PHRASES.finditer(line)
+    ]
+
+
+def reading_ease(pages: Iterable[str]) -> float:
+    """Return the Flesch reading ease of the sentences of pages, without code, tables and headings.
+
+    60 to 70 is plain English; technical documentation is usually between 40 and 60.
+    """
+    import textstat
+
+    sentences = [
+        line
+        for page in pages
+        for line in _without_code(re.sub(r"`[^`\n]+`", "code", page)).splitlines()
+        if line.rstrip().endswith((".", ":")) and not line.lstrip().startswith(("|", "#", "<"))
+    ]
+    return float(textstat.flesch_reading_ease("\n".join(sentences)))
+
+
+def _without_code(markdown: str) -> str:
+    """Blank the code and the link targets of a page; the lines keep their numbers."""
+    return re.sub(
         r"^```.*?^```$|`[^`\n]*`|\]\([^)]*\)|<a [^>]*>",
         lambda code: "\n" * code[0].count("\n"),
         markdown,
         flags=re.MULTILINE | re.DOTALL,
     )
-    return [
-        f"{number}: {match.group()}"
-        for number, line in enumerate(prose.splitlines(), 1)
-        for match in PAGE_PHRASES.finditer(line)
-    ]
 
 
 def forbidden_phrases(files: tuple[SourceFile, ...]) -> list[str]:
@@ -66,6 +86,33 @@ def forbidden_phrases(files: tuple[SourceFile, ...]) -> list[str]:
                 matches = pattern.finditer(text)
                 phrases.extend(f"{file.name}:{line} {match.group()}" for match in matches)
     return phrases
+
+
+ALLOWED_IN_MESSAGES = (
+    "but strategy is none",  # the value of a field
+    "fault silent-device",  # the name of a fault
+    "held = os.open",  # the program of a kernel; kernels that exist would differ from it
+)
+
+
+def message_phrases(files: tuple[SourceFile, ...]) -> list[str]:
+    """Return each forbidden phrase in the texts of the program: strings of three or more words."""
+    return [
+        f"{file.name}:{node.lineno} {match.group()}"
+        for file in files
+        for node in _texts(file)
+        if not any(allowed in str(node.value) for allowed in ALLOWED_IN_MESSAGES)
+        for pattern in (*PHRASES, PAGE_PHRASES)
+        for match in pattern.finditer(str(node.value))
+    ]
+
+
+def _texts(file: SourceFile) -> Iterator[ast.Constant]:
+    docstrings = {id(node.value) for node in ast.walk(file.tree) if is_text(node)}
+    for node in ast.walk(file.tree):
+        is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_string and id(node) not in docstrings and len(node.value.split()) >= 3:
+            yield node
 
 
 def _prose(file: SourceFile) -> Iterator[tuple[int, str, bool]]:

@@ -1,6 +1,6 @@
-"""Allocates as much of the card's memory as CASE says, writes words into it and reads them back.
+"""Allocates as much GPU memory as CASE requires, writes words into it and reads them back.
 
-Exits 1 while it cannot or words differ, 0 when all is well, 2 without a card.
+Exits 1 if that fails or words differ, 0 if everything works, 2 without a GPU.
 """
 
 import sys
@@ -11,7 +11,7 @@ CASE = {"CASE": "HERE"}
 BLOCK = min(1 << 30, max(CASE["bytes"], 8))
 
 if not torch.cuda.is_available():
-    print(f"torch {torch.__version__} sees no card")
+    print(f"torch {torch.__version__} does not see a GPU")
     sys.exit(2)
 if CASE["card"]:
     torch.cuda.set_device(CASE["card"])
@@ -37,8 +37,9 @@ if CASE["words"]:
             part, first = block[start : start + size], index * len(block) + start
             numbers = torch.arange(first, first + len(part), device=block.device)
             errors += int((part != numbers).sum())
-print(f"{free:,} of {total:,} bytes are free, {CASE['free']:,} wanted")
-print(f"{allocated:,} of {CASE['bytes']:,} bytes allocated; {errors} words differ")
+gib = {name: size / 2**30 for name, size in (("free", free), ("total", total))}
+print(f"{gib['free']:.4g} of {gib['total']:.4g} GiB are free, {CASE['free'] / 2**30:.4g} required")
+print(f"{allocated / 2**30:.4g} of {CASE['bytes'] / 2**30:.4g} GiB allocated; {errors} words differ")
 if CASE["words"] and not allocated:
     sys.exit(2)
 too_small = not CASE["words"] and allocated < CASE["bytes"]

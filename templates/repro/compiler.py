@@ -1,6 +1,6 @@
 """Compiles two lines of C with the first compiler on the PATH, as torch.compile does.
 
-Exits 1 while there is no compiler or Python.h is missing, 0 when it works.
+Exits 1 if there is no compiler or Python.h is missing, 0 if it works.
 """
 
 import os
@@ -17,7 +17,7 @@ declared = [os.environ[name].split()[0] for name in CASE["variables"] if os.envi
 candidates = declared + CASE["compilers"]
 compiler = next((name for name in candidates if shutil.which(name)), None)
 if compiler is None:
-    sys.exit(f"no compiler is here: looked for {', '.join(candidates)}")
+    sys.exit(f"no compiler on the PATH: looked for {', '.join(candidates)}")
 headers = sysconfig.get_path("include")
 with tempfile.TemporaryDirectory() as folder:
     source, compiled = os.path.join(folder, "try.c"), os.path.join(folder, "try.o")
@@ -25,5 +25,5 @@ with tempfile.TemporaryDirectory() as folder:
         file.write(SOURCE)
     argv = [compiler, "-I", headers, "-c", source, "-o", compiled]
     works = subprocess.run(argv, check=False).returncode == 0
-print(f"{compiler} {'compiles with' if works else 'fails with'} Python.h of {headers}")
+print(f"{compiler} {'compiles' if works else 'cannot compile'} with Python.h from {headers}")
 sys.exit(not works)

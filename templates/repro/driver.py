@@ -1,6 +1,6 @@
-"""Compares the NVIDIA driver's version and its number of cards with CASE.
+"""Compares the version of the NVIDIA driver and the number of GPUs with CASE.
 
-Exits 1 while they differ, 0 when they fit, 2 when there is no driver to compare.
+Exits 1 if they differ, 0 if they match, 2 if there is no driver to compare.
 """
 
 import ctypes
@@ -27,12 +27,12 @@ def release(version):
 try:
     library = ctypes.CDLL("libnvidia-ml.so.1")
 except OSError:
-    print("there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found")
+    print("no NVIDIA driver found: libnvidia-ml.so.1 is missing")
     # A missing driver is the fault itself, unless a version is compared.
     sys.exit(2 if CASE["driver"] else 1)
 code = library.nvmlInit_v2()
 if code != 0:
-    sys.exit(f"the driver does not answer: nvmlInit_v2 gives error {code} (nvmlReturn_t in nvml.h)")
+    sys.exit(f"the driver does not work: nvmlInit_v2 returned {code} (nvmlReturn_t in nvml.h)")
 text, count = ctypes.create_string_buffer(96), ctypes.c_uint()
 library.nvmlSystemGetDriverVersion(text, ctypes.c_uint(96))
 library.nvmlDeviceGetCount_v2(ctypes.byref(count))
@@ -42,6 +42,6 @@ for card in range(count.value):
 version = text.value.decode("ascii", "replace")
 bounds = re.findall(r"(>=|<=|==|!=|>|<)\s*([\d.]+)", CASE["driver"] or "")
 fits = all(OPERATORS[sign](release(version), release(bound)) for sign, bound in bounds)
-print(f"driver {version}, wanted {CASE['driver'] or 'any'}")
-print(f"{count.value} cards, wanted {CASE['count'] or 'any number'}; {lost} lost")
+print(f"driver {version}, expected {CASE['driver'] or 'any'}")
+print(f"{count.value} GPUs, expected {CASE['count'] or 'any number'}; {lost} lost")
 sys.exit(not fits or lost > 0 or CASE["count"] not in (None, count.value))

@@ -1,6 +1,6 @@
 """Imports the modules of the packages in CASE.
 
-Exits 1, with the traceback, while one raises; 0 when all can be imported.
+Exits 1, with the traceback, if an import fails; 0 if all work.
 """
 
 import importlib

@@ -1,6 +1,6 @@
-"""Adds up known numbers in several processes, one on each card.
+"""Adds up known numbers in several processes, one on each GPU.
 
-Exits 1 while they hang, end early, add up wrong or are slower than CASE says, else 0.
+Exits 1 if they hang, end early, compute wrong sums or are slower than CASE allows, else 0.
 """
 
 import sys
@@ -32,14 +32,14 @@ def work(rank, address):
         fastest = min(fastest, time.perf_counter() - start)
     speed = CASE["bytes"] / fastest * 2 * (RANKS - 1) / RANKS / 1e9
     least = CASE["least_gb_s"]
-    measured = f"bus bandwidth {speed:.3g} GB/s, at least {least:.3g} wanted"
+    measured = f"bus bandwidth {speed:.3g} GB/s, at least {least:.3g} required"
     print(f"process {rank} of {RANKS}: {wrong} wrong sums; {measured}", flush=True)
     sys.exit(wrong > 0 or speed < least)
 
 
 if __name__ == "__main__":
     if ON_CARDS and torch.cuda.device_count() < RANKS:
-        print(f"torch sees {torch.cuda.device_count()} cards, {RANKS} are needed")
+        print(f"torch sees {torch.cuda.device_count()} GPUs, {RANKS} are required")
         sys.exit(2)
     with tempfile.TemporaryDirectory() as folder:
         context = multiprocessing.get_context("spawn")
@@ -54,4 +54,4 @@ if __name__ == "__main__":
             process.join(max(1, deadline - time.monotonic()))
         codes = [process.exitcode for process in processes]
     if any(code != 0 for code in codes):
-        sys.exit(f"exit codes of the processes (None: it hangs): {codes}")
+        sys.exit(f"exit codes of the processes (None: still running): {codes}")

@@ -1,7 +1,7 @@
-"""Runs one check with the probe that is packed below: CASE names it and what it expects.
+"""Runs one check with the probe that is packed below; CASE has the check and its expectations.
 
-Exits 1 while it does not hold, 0 when it does, 2 when it could not be observed.
-Start it with the environment's Python, the way the training is started.
+Exits 1 if the check fails, 0 if it passes, 2 if it could not be observed.
+Start it with the environment's Python, in the same way as the training.
 """
 
 import base64

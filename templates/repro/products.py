@@ -16,7 +16,7 @@ FORMATS = {
 
 device = CASE["device"]
 if device == "cuda" and not torch.cuda.is_available():
-    print(f"torch {torch.__version__} sees no card")
+    print(f"torch {torch.__version__} does not see a GPU")
     sys.exit(2)
 if CASE["card"]:
     torch.cuda.set_device(CASE["card"])
@@ -34,8 +34,8 @@ for name, bound in CASE["bounds"].items():
         error = float(difference.norm() / expected.norm())
         outliers = int((difference > 1e-5 * depth**0.5 + relative * expected.abs()).sum())
         repeats = torch.equal(first, second)
-        print(f"{name} on {device}, {rows} x {depth}: relative error {error:.3g}, bound {bound:g};")
-        print(f"  {outliers} elements are far off; the second product is the same: {repeats}")
+        print(f"{name} on {device}, {rows} x {depth}: relative error {error:.3g}, limit {bound:g};")
+        print(f"  {outliers} outliers; the second product is {'equal' if repeats else 'different'}")
         # In tf32 single elements of fp32 products are far off, as intended.
         judges_outliers = name != "fp32" or bound < 1e-3
         failures += not error <= bound or not repeats or (judges_outliers and outliers > 0)

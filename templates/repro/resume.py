@@ -61,5 +61,5 @@ with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as o
     argv = [sys.executable, __file__, other, f"{folder}/checkpoint-20"]
     process = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
 resumed = process.stdout.split()[-1]
-print(f"40 steps end with the weights {straight[:16]}, 20 steps resumed with {resumed[:16]}")
+print(f"weights after 40 steps: {straight[:16]}; resumed after 20 steps: {resumed[:16]}")
 sys.exit(straight != resumed)

@@ -58,8 +58,10 @@ with tempfile.TemporaryDirectory() as folder:
     missing = [name for name in CASE["files"] if not os.path.isfile(f"{checkpoint}/{name}")]
 first, last = sum(losses[:5]) / 5, sum(losses[-5:]) / 5
 repeats = all(torch.equal(weights[name], second[name]) for name in weights)
-print(f"loss {first:.3g} to {last:.3g}; a second training ends the same: {repeats}")
-print(f"computed in {dtype}, wanted {CASE['dtype'] or 'any'}")
-print(f"missing in the checkpoint: {missing}; weights that did not move: {unmoved}")
+same = "the same" if repeats else "different"
+print(f"loss {first:.3g} to {last:.3g}; a second training gives {same} weights")
+print(f"computed in {dtype}, expected {CASE['dtype'] or 'any'}")
+print(f"missing in the checkpoint: {', '.join(missing) or 'nothing'}")
+print(f"weights that did not change: {', '.join(unmoved) or 'none'}")
 wrong_dtype = CASE["dtype"] not in (None, dtype.removeprefix("torch."))
 sys.exit(bool(missing or unmoved) or not repeats or not last < 0.5 * first or wrong_dtype)

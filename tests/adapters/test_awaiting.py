@@ -92,7 +92,7 @@ def test_every_minute_says_what_is_waited_for_since_when_and_until_when() -> Non
     device.script[500] = device.finish()
     assert wait(device, lines) == REPORT
     assert lines == [
-        "still boot: no word from the device yet (since 12:00, until 12:20 UTC at the latest)",
+        "still boot: no status from the device yet (since 12:00, until 12:20 UTC at the latest)",
         "packages: 3 of 9",
         *["still packages: 3 of 9 (since 12:01, until 13:40 UTC at the latest)"] * 4,
         "packages: 5 of 9",
@@ -114,8 +114,11 @@ def test_a_device_that_says_nothing_at_all_is_given_up_with_what_was_seen_last()
     assert len(lines) == 19
     told = caught.value.why.splitlines()
     assert told[:4] == [
-        "the device said nothing within 20 minutes: its program did not start, or cannot be heard",
-        "last word: none",
+        (
+            "the device sent no status within 20 minutes: its program did not start, "
+            "or its messages do not arrive"
+        ),
+        "last status: none",
         "guest attributes: readable",
         "instance: ACTIVE",
     ]
@@ -136,7 +139,8 @@ def test_the_verification_has_a_limit_of_its_own() -> None:
         "the verification did not end within 10 minutes (verify.timeout"
     )
     assert (
-        "last word: verification: the probe runs on the device, 10 minutes ago" in caught.value.why
+        "last status: verification: the probe runs on the device, 10 minutes ago"
+        in caught.value.why
     )
 
 
@@ -149,7 +153,7 @@ def test_the_whole_has_a_limit_whatever_the_device_says() -> None:
         wait(device, [])
     assert device.time == 6000
     assert caught.value.why.startswith(
-        "the report did not come within 100 minutes\nlast word: packages: 6000 of 1000000, 0 s ago"
+        "no report arrived within 100 minutes\nlast status: packages: 6000 of 1000000, 0 s ago"
     )
 
 
@@ -163,19 +167,19 @@ def test_without_guest_attributes_silence_is_no_end_and_the_console_is_shown() -
         }
     }
     assert wait(device, lines) == REPORT
-    assert lines[0].startswith("guest attributes of the instance cannot be read")
+    assert lines[0].startswith("the guest attributes of the instance cannot be read")
     assert (
-        lines[1] == "still boot: no word from the device yet (since 12:00, until 13:40 UTC at the "
-        "latest); its console: phase packages"
+        lines[1] == "still boot: no status from the device yet (since 12:00, until 13:40 "
+        "UTC at the latest); its console: phase packages"
     )
     assert sum("cannot be read" in line for line in lines) == 1
     device = Device(attributes=None)
     with pytest.raises(ReportTimeout) as caught:
         wait(device, [])
     assert (
-        "guest attributes: cannot be read (a policy, or a role that is missing)" in caught.value.why
+        "guest attributes: not readable (because of a policy or a missing role)" in caught.value.why
     )
-    assert "console: nothing, or it cannot be read" in caught.value.why
+    assert "console: empty, or not readable" in caught.value.why
 
 
 @pytest.mark.parametrize(

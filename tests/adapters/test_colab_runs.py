@@ -114,16 +114,16 @@ REFUSED: dict[str, tuple[Any, Any, type[ReportUnavailable], str]] = {
         status("verified"),
         report(nonce="f" * 32),
         ReportUnavailable,
-        "answers another run",
+        "belongs to another run",
     ),
     "another lock": (
         status("verified"),
         report(lock="sha256:" + "2" * 64),
         ReportUnavailable,
-        "of another lock",
+        "for another lock",
     ),
-    "no JSON": (status("verified"), b"{", ReportUnavailable, "answers another run"),
-    "no object": (status("verified"), b"[1]", ReportUnavailable, "answers another run"),
+    "no JSON": (status("verified"), b"{", ReportUnavailable, "belongs to another run"),
+    "no object": (status("verified"), b"[1]", ReportUnavailable, "belongs to another run"),
     "nothing": (None, None, ReportUnavailable, "left no report"),
     "status of another run": (
         status("stopped", nonce="f" * 32),
@@ -167,9 +167,9 @@ def test_nothing_else_is_a_report(tmp_path: Path, case: str) -> None:
 
 def test_cell_that_did_not_end(tmp_path: Path) -> None:
     machines = Scripted([(status("stopped", stage="install"), report())], ends=False)
-    with pytest.raises(ReportUnavailable, match="did not end") as caught:
+    with pytest.raises(ReportUnavailable, match="did not finish") as caught:
         run(machines, tmp_path)
-    assert "its last stage: install" in caught.value.why
+    assert "last stage: install" in caught.value.why
     assert machines.taken == []
 
 
@@ -196,7 +196,7 @@ def test_error_stays_the_one_that_is_told_when_giving_back_fails_too(tmp_path: P
     with pytest.raises(ReportUnavailable, match="left no report") as caught:
         run(machines, tmp_path, lines)
     assert caught.value.still_running is None
-    assert any("may still run, and cost" in line for line in lines)
+    assert any("may still run and cost money" in line for line in lines)
 
 
 def test_kept_only_where_a_report_came(tmp_path: Path) -> None:

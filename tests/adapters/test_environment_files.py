@@ -84,7 +84,7 @@ def test_what_never_fitted_is_damage_only_once_it_is_changed(site: Path) -> None
     note(site, record_fits=False)
     assert damage(site).packages == damage(site, hashed=True).packages == ()
     (site / "alpha/__init__.py").write_bytes(CODE * 3)
-    assert damage(site).packages == (("alpha", ("alpha/__init__.py has 30 bytes, not 10",)),)
+    assert damage(site).packages == (("alpha", ("alpha/__init__.py has 30 bytes, expected 10",)),)
 
 
 def test_a_file_that_conda_remade_and_one_of_two_packages_are_fine(site: Path) -> None:

@@ -79,21 +79,24 @@ def test_a_link_in_the_way_is_replaced_and_what_it_points_at_stays(tmp_path: Pat
 @pytest.mark.parametrize(
     ("act", "why"),
     [
-        (lambda root: files.write(root / "file/below", "x", 0o600), "a part of the path is a file"),
+        (lambda root: files.write(root / "file/below", "x", 0o600), "part of the path is a file"),
         (lambda root: files.write(root / "folder", "x", 0o600), "it is a folder"),
         (lambda root: files.write(root / "folder/..", "x", 0o600), "it is a folder"),
         (lambda root: files.write(root / "nowhere/file", "x", 0o600), "No such file"),
         (
             lambda root: files.make_folder(root / "file/below", 0o700),
-            "a part of the path is a file",
+            "part of the path is a file",
         ),
-        (lambda root: files.make_folder(root / "file", 0o700), "something of that name is there"),
-        (lambda root: files.read(root / "folder", 10), "a folder, and no regular file"),
-        (lambda root: files.read(root / "pipe", 10), "no regular file"),
-        (lambda root: files.read(root / "file", 3), "longer than 3 bytes"),
+        (lambda root: files.make_folder(root / "file", 0o700), "it already exists"),
+        (lambda root: files.read(root / "folder", 10), "it is a folder"),
+        (lambda root: files.read(root / "pipe", 10), "it is not a regular file"),
+        (lambda root: files.read(root / "file", 3), "larger than 3 bytes"),
         (lambda root: files.read(root / "nowhere", 3), "No such file"),
-        (lambda root: files.set_symlink(root / "file", "x"), "something that is no link"),
-        (lambda root: files.set_symlink(root / "folder", "x"), "something that is no link"),
+        (lambda root: files.set_symlink(root / "file", "x"), "it already exists and is not a link"),
+        (
+            lambda root: files.set_symlink(root / "folder", "x"),
+            "it already exists and is not a link",
+        ),
     ],
 )
 def test_every_failure_names_path_and_reason(tmp_path: Path, act, why: str) -> None:

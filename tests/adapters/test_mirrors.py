@@ -87,7 +87,7 @@ def test_a_folder_with_a_fitting_wheel_stands_in(tmp_path: Path) -> None:
     assert [wheel.name for wheel in found.named[0].wheels] == [GOOD]
     assert found.named[0].url == CPU.url
     assert found.notes == (
-        "index pytorch-cpu: 1 local wheel(s) from pip's find-links stand in for it",
+        "using 1 local wheel (pip's find-links) instead of the index pytorch-cpu",
     )
 
 
@@ -111,7 +111,7 @@ def test_a_wheel_of_another_kind_does_not_stand_in(tmp_path: Path, name: str) ->
     found = asked(held(tmp_path / "wheels", name), CPU)
     assert found.named[0].wheels == ()
     assert len(found.notes) == ("+cpu-" in name), "a wheel of the flavour that is left out is told"
-    assert all(f"hold {name}, but not all of torch" in note for note in found.notes)
+    assert all(f"has {name}, but not all of torch" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,10 @@ def test_a_fitting_wheel_is_chosen_marked_and_warned_about(
         "unconfirmed",
     )
     assert sorted(locked(cuda_by_default)) == ["alpha", "torch"]
-    assert "stand in for it" in done.stderr
+    assert "instead of the index pytorch-cpu" in done.stderr
     assert (
-        "warning: not confirmed by an index or another source, taken from this machine's "
-        "files: alpha 2.0, torch 2.13.0+cpu" in done.stderr
+        "warning: no index or other source has confirmed the hashes of these packages from this "
+        "machine's files: alpha 2.0, torch 2.13.0+cpu" in done.stderr
     )
     text = (cuda_by_default.folder / "spec.lock").read_text()
     assert json.loads(text)["indexes"] == {"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}
@@ -109,7 +109,7 @@ def test_an_override_may_be_a_folder_index_and_confirms_nothing(
     assert (torch["version"], torch["index"]) == ("2.13.0+cpu", "pytorch-cpu")
     assert torch["origin"] == "unconfirmed"
     assert (
-        "not confirmed by an index or another source, taken from this machine's files: "
+        "confirmed the hashes of these packages from this machine's files: "
         "torch 2.13.0+cpu" in done.stderr
     )
 
@@ -138,7 +138,7 @@ def test_a_cpu_wheel_that_needs_cuda_packages_is_refused_with_the_path(
     done = lock(cuda_by_default, folder)
     assert done.returncode == 1
     assert "a CPU spec would install nvidia-cublas 13.0, which is for CUDA" in done.stderr
-    assert "brought in by nvidia-cublas <- torch" in done.stderr
+    assert "required by nvidia-cublas <- torch" in done.stderr
     assert not (cuda_by_default.folder / "spec.lock").exists()
 
 

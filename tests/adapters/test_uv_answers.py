@@ -52,7 +52,7 @@ def test_a_long_derivation_is_shown_by_its_end_and_kept_whole_in_a_file(
     (tmp_path / "scratch").mkdir()
     done = bench.run("lock", "spec.yaml", TMPDIR=str(tmp_path / "scratch"))
     assert done.returncode == 1
-    said = re.search(r"\.\.\. (\d+) lines come before these; all of it: (\S+)", done.stderr)
+    said = re.search(r"\.\.\. (\d+) earlier lines are in (\S+)", done.stderr)
     assert said, done.stderr
     assert len(done.stderr.splitlines()) < 50
     assert "unsatisfiable" in done.stderr, "the end is where uv concludes"
@@ -70,8 +70,8 @@ def test_exclude_newer_is_named_where_it_hides_everything(bench: Bench) -> None:
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
     assert (
-        "exclude_newer: 2026-01-01 hides what came later, and all of an index that tells "
-        "no day of upload" in done.stderr
+        "exclude_newer: 2026-01-01 hides later releases, and everything on an "
+        "index without upload dates" in done.stderr
     )
     assert "check the spelling" not in done.stderr
 
@@ -106,13 +106,13 @@ def test_a_day_is_the_same_day_in_every_time_zone(bench: Bench, tmp_path: Path, 
     [
         (
             "https://torch.example/cpu/torch/",
-            "a mirror of index pytorch-cpu is named by the variable PROVISION_INDEX_PYTORCH_CPU",
+            "to use a mirror of index pytorch-cpu, set PROVISION_INDEX_PYTORCH_CPU",
             "PYPI",
         ),
         (
             "https://packages.example/simple/jinja2/",
             (
-                "or by a variable: PROVISION_INDEX_PYPI (default index), "
+                "or a variable: PROVISION_INDEX_PYPI (default index), "
                 "PROVISION_INDEX_PYTORCH_CPU (index pytorch-cpu)"
             ),
             "CU128",

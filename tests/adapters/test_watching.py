@@ -16,9 +16,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux tells what a program takes"
-)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
 
 CALLER = """
 import os, signal, sys

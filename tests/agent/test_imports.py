@@ -14,7 +14,7 @@ import provision
 
 SOURCE = Path(provision.__file__).parents[1]
 PROGRAMS = ("core", "install", "notebook", "probe", "workbench")
-MODULES = [SOURCE / "provision/sandbox/init_process.py"] + [
+MODULES = [SOURCE / "provision/sandbox/init_process.py", SOURCE / "provision/agent/capture.py"] + [
     path for name in PROGRAMS for path in sorted((SOURCE / "provision/agent" / name).rglob("*.py"))
 ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import provision
-from provision.agent.probe.own_code import digest_of_sources
+from provision.agent.core.files import digest_of_sources
 from provision.verification.device_files import (
     CORE_OF_PROGRAM,
     agent_files,
@@ -54,6 +54,6 @@ def test_a_zipapp_holds_its_program_and_its_core_only(program: str) -> None:
 def test_what_the_probe_does_not_hold_cannot_change_its_digest() -> None:
     files = agent_files("probe")
     assert probe_digest() == digest_of_sources(files)
-    assert not {"process", "zip_files", "uv_tool"} & {Path(name).stem for name in files} - set(
+    assert not {"process", "agent_config"} & {Path(name).stem for name in files} - set(
         CORE_OF_PROGRAM["probe"]
     )

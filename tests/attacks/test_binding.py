@@ -17,7 +17,7 @@ from provision.state_store.local import explain_foreign_binding, read_current_bi
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
 WITH_KERNEL = small_spec(
-    "alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n"
+    "alpha", "ipykernel", extra="targets: {local: {kind: local, kernel: true}}\n"
 )
 
 
@@ -49,14 +49,14 @@ def test_a_copy_removes_nothing_until_it_is_adopted(applied: Bench) -> None:
     copy = copied(applied)
     refused = copy.run("destroy", "spec.yaml", "--yes")
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "was not written here" in refused.stderr
+    assert "was written elsewhere" in refused.stderr
     assert str(applied.own) in refused.stderr
     assert "provision adopt" in refused.stderr
-    assert list(copy.own.glob("envs/spec.here-*"))
+    assert list(copy.own.glob("envs/spec.local-*"))
 
     adopted = copy.run("adopt", "spec.yaml", "--yes")
     assert adopted.returncode == 0, adopted.stderr
-    assert "spec/here environment" in adopted.stderr
+    assert "spec/local environment" in adopted.stderr
     assert copy.run("destroy", "spec.yaml", "--yes").returncode == 0
     assert not copy.own.exists()
     assert applied.run("status", "spec.yaml").returncode == 0
@@ -73,7 +73,7 @@ def test_a_state_of_another_machine_removes_nothing(
     elsewhere.spec(small_spec("beta"))
     refused = elsewhere.run(*words)
     assert refused.returncode == 2, refused.stdout + refused.stderr
-    assert "was not written here" in refused.stderr
+    assert "was written elsewhere" in refused.stderr
     assert "on another machine" in refused.stderr
     assert set(before) <= set(elsewhere.own.glob("envs/*"))
 
@@ -81,7 +81,7 @@ def test_a_state_of_another_machine_removes_nothing(
 def test_what_removes_nothing_goes_on_and_says_so(elsewhere: Bench) -> None:
     done = elsewhere.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
-    assert "is of another place: it was written on another machine" in done.stderr
+    assert "belongs to another machine or folder: it was written on another machine" in done.stderr
     shown = elsewhere.run("status", "spec.yaml")
     assert "state        foreign: it was written on another machine" in shown.stdout
     assert json.loads(elsewhere.run("status", "spec.yaml", "--output-format", "json").stdout)[
@@ -91,16 +91,16 @@ def test_what_removes_nothing_goes_on_and_says_so(elsewhere: Bench) -> None:
 
 def test_a_half_made_environment_of_another_machine_stays(elsewhere: Bench) -> None:
     journal = {
-        "address": "spec/here",
+        "address": "spec/local",
         "part": "environment",
         "verb": "create",
-        "paths": ["envs/spec.here-0123456789ab"],
+        "paths": ["envs/spec.local-0123456789ab"],
         "began": "2026-01-01T00:00:00Z",
     }
     (elsewhere.own / "journal.json").write_text(json.dumps(journal))
-    (elsewhere.own / "envs/spec.here-0123456789ab").mkdir()
-    assert "was not written here" in elsewhere.run("apply", "spec.yaml", "--yes").stderr
-    assert (elsewhere.own / "envs/spec.here-0123456789ab").is_dir()
+    (elsewhere.own / "envs/spec.local-0123456789ab").mkdir()
+    assert "was written elsewhere" in elsewhere.run("apply", "spec.yaml", "--yes").stderr
+    assert (elsewhere.own / "envs/spec.local-0123456789ab").is_dir()
 
 
 def test_a_state_of_an_older_version_is_bound_once_and_says_so(applied: Bench) -> None:
@@ -109,8 +109,8 @@ def test_a_state_of_an_older_version_is_bound_once_and_says_so(applied: Bench) -
     assert applied.run("plan", "spec.yaml", "--out", "saved.json").returncode == 0
     first = applied.run("apply", "spec.yaml", "--plan", "saved.json", "--yes")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.count("belongs to this machine and this folder from now on") == 1
-    assert "from now on" not in applied.run("apply", "spec.yaml", "--yes").stderr
+    assert first.stderr.count("is bound to this machine and folder now") == 1
+    assert "is bound to this machine" not in applied.run("apply", "spec.yaml", "--yes").stderr
     assert (state_of(applied).serial, state_of(applied).binding is not None) == (serial, True)
 
 
@@ -126,10 +126,10 @@ def test_the_kernel_of_the_original_stays_with_it(bench: Bench, tmp_path: Path) 
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "ipykernel", "7.0"),))
     bench.spec(WITH_KERNEL)
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    (kernel,) = (Path(path) for path in state_of(bench).resources["spec/here#kernel"]["outside"])
+    (kernel,) = (Path(path) for path in state_of(bench).resources["spec/local#kernel"]["outside"])
     copy = copied(bench)
     adopted = copy.run("adopt", "spec.yaml", "--yes")
-    assert f"{kernel} stays; its record is dropped" in adopted.stderr
+    assert f"{kernel} is kept; its record is removed" in adopted.stderr
     assert copy.run("destroy", "spec.yaml", "--yes").returncode == 0
     assert kernel.is_dir()
     assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
@@ -144,7 +144,7 @@ def test_what_adopt_answers(elsewhere: Bench) -> None:
         elsewhere.run("adopt", "spec.yaml", "--yes", "--output-format", "json").stdout
     )
     assert told["adopted"]
-    assert {one["becomes"] for one in told["resources"]} == {"is here"}
+    assert {one["becomes"] for one in told["resources"]} == {"exists"}
     again = elsewhere.run("adopt", "spec.yaml")
     assert (again.returncode, "already" in again.stdout) == (0, True)
     shutil.rmtree(elsewhere.own)
@@ -163,7 +163,7 @@ def test_a_binding_of_another_form_is_damage(applied: Bench, binding: object) ->
         {key: value for key, value in document.items() if key != "checksum"}
     )
     (applied.own / "state.json").write_text(json.dumps(document))
-    assert "its binding is of the wrong form" in applied.run("status", "spec.yaml").stderr
+    assert "its binding has the wrong type" in applied.run("status", "spec.yaml").stderr
 
 
 HERE = StateBinding("m", "/project", "1:2")

@@ -22,7 +22,7 @@ CODE = "alpha/__init__.py"
 
 
 def site_of(project: Bench) -> Path:
-    return project.own / f"envs/spec.here/lib/python{MINOR}/site-packages"
+    return project.own / f"envs/spec.local/lib/python{MINOR}/site-packages"
 
 
 def edited(site: Path) -> None:
@@ -70,11 +70,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "read at each start": (
         lambda site: (site / "evil.pth").write_text("import os\n"),
-        "evil.pth, which Python reads at each start, belongs to no package",
+        "evil.pth, which Python reads at startup, belongs to no package",
     ),
     "no pyvenv.cfg": (
         lambda site: (site.parents[2] / "pyvenv.cfg").unlink(),
-        "its pyvenv.cfg is gone",
+        "its pyvenv.cfg is missing",
     ),
 }
 
@@ -85,11 +85,11 @@ def test_damage_is_found_said_and_put_right(applied: Bench, case: str) -> None:
     damage, says = DAMAGE[case]
     site = site_of(applied)
     damage(site)
-    environment = (applied.own / "envs/spec.here").resolve().name
+    environment = (applied.own / "envs/spec.local").resolve().name
     plan = applied.run("plan", "spec.yaml")
     assert says.format(name=environment).partition("environment")[0] in plan.stdout
     assert says.rpartition("made: ")[2] in plan.stdout
-    assert "then quick verification on this device: the environment changes" in plan.stdout
+    assert "then quick verification on this device: the environment will change" in plan.stdout
     standing = applied.run("status", "spec.yaml")
     assert standing.returncode == 1
     assert ("half-made" if case == "no pyvenv.cfg" else "changed by hand") in standing.stdout
@@ -109,8 +109,8 @@ def test_damage_that_verify_found_first_is_put_right_by_apply(applied: Bench, ca
     DAMAGE[case][0](site_of(applied))
     found = applied.run("verify", "spec.yaml")
     assert found.returncode == 1
-    assert "FAIL P07 files of packages" in found.stdout
-    assert "fix `provision apply` puts the environment right" in " ".join(found.stdout.split())
+    assert "FAIL P07 package files" in found.stdout
+    assert "fix run `provision apply` to repair the environment" in " ".join(found.stdout.split())
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
     assert (site_of(applied) / CODE).read_text() == "__version__ = '2.0'\n"
 
@@ -140,7 +140,9 @@ def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
     edited(site)
     os.utime(site / CODE, ns=(about.st_atime_ns, about.st_mtime_ns))
     plan = applied.run("plan", "spec.yaml").stdout
-    assert "packages are as locked, files as installed (by size and time of change)" in plan
+    assert (
+        "packages match the lock, files match the installation (by size and time of change)" in plan
+    )
     state = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
     assert state["targets"][0]["condition"] == "current"
     applied.spec(small_spec("alpha", extra="verify: {tier: deep}\n"))
@@ -156,12 +158,12 @@ def test_a_file_that_was_touched_is_read_and_is_no_damage(applied: Bench) -> Non
 
 
 def test_an_environment_of_an_earlier_version_is_compared_by_size(applied: Bench) -> None:
-    path = applied.own / "envs/spec.here/installed.json"
+    path = applied.own / "envs/spec.local/installed.json"
     note = json.loads(path.read_text())
     for package in note["packages"].values():
         del package["record"], package["snapshot"]
     path.write_text(json.dumps(note))
-    assert "files as installed (by size)" in applied.run("plan", "spec.yaml").stdout
+    assert "files match the installation (by size)" in applied.run("plan", "spec.yaml").stdout
     edited(site_of(applied))
     assert "No changes" in applied.run("plan", "spec.yaml").stdout
     (site_of(applied) / CODE).unlink()
@@ -210,13 +212,12 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
     cached.write_text(cached.read_text().replace("2.0", "6.6"))
     offline = bench.run("apply", "spec.yaml", "--yes", "--offline")
     assert offline.returncode == 2
-    assert (
-        "uv's cache holds damaged files of alpha, and the network is switched off" in offline.stderr
-    )
+    assert "uv's cache contains damaged files of alpha, and network access is off" in offline.stderr
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
     assert (
-        "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them" in done.stderr
+        "alpha: uv's cache contained damaged files; `uv cache clean alpha` removes them"
+        in done.stderr
     )
     assert (site_of(bench) / CODE).read_text() == "__version__ = '2.0'\n"
 
@@ -224,8 +225,8 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
 def test_a_verdict_whose_report_is_gone_is_proven_anew(applied: Bench) -> None:
     shutil.rmtree(applied.own / "reports")
     status = applied.run("status", "spec.yaml")
-    assert (status.returncode, "its report is gone" in status.stdout) == (1, True), status.stdout
-    assert "its report is gone" in applied.run("plan", "spec.yaml").stdout
+    assert (status.returncode, "its report is missing" in status.stdout) == (1, True), status.stdout
+    assert "its report is missing" in applied.run("plan", "spec.yaml").stdout
     done = applied.run("apply", "spec.yaml", "--yes")
     assert (done.returncode, "VERIFIED" in done.stdout) == (0, True), done.stderr
     assert applied.run("status", "spec.yaml").returncode == 0

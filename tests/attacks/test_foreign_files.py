@@ -88,7 +88,7 @@ def test_a_working_folder_that_was_removed_is_said(checkout: Bench, command: str
         check=False,
     )
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "the folder that you are in was removed" in done.stderr
+    assert "the current folder was removed" in done.stderr
 
 
 def test_a_folder_that_is_a_link_leads_nowhere(checkout: Bench) -> None:

@@ -122,7 +122,7 @@ def _no_target(document: Document) -> None:
 def _other_platform(document: Document) -> None:
     _environment(platform="windows-x86_64")(document)
     document["environments"] = {"windows-x86_64": next(iter(document["environments"].values()))}
-    document["targets"]["here"]["environments"] = ["windows-x86_64"]
+    document["targets"]["local"]["environments"] = ["windows-x86_64"]
 
 
 def _unused_environment(document: Document) -> None:
@@ -144,14 +144,14 @@ class Damage(NamedTuple):
 
 DAMAGES = {
     "a package that nobody asked for": Damage(
-        _add(), "package evil 1.0: nothing that the spec requires needs it"
+        _add(), "package evil 1.0: no package that the spec requires depends on it"
     ),
     "one from an index that the spec does not name": Damage(
         _from_unknown_index,
         "index evil: the spec names no such index; the lock has it at https://evil",
     ),
     "no packages": Damage(_head("packages", []), "alpha, which the spec requires, is missing"),
-    "no targets": Damage(_no_target, "target here: the lock has nothing for this target"),
+    "no targets": Damage(_no_target, "target local: the lock has no environment for this target"),
     "a target that the spec has not": Damage(
         _other_target, "target there: the spec has no such target"
     ),
@@ -159,7 +159,7 @@ DAMAGES = {
         _unused_environment, "environment macos-arm64: no target uses it"
     ),
     "another platform": Damage(
-        _other_platform, "target here: it has no environment for linux-x86_64"
+        _other_platform, "target local: it has no environment for linux-x86_64"
     ),
     "an unknown platform": Damage(_environment(platform="plan9"), "unknown platform 'plan9'"),
     "another Python": Damage(
@@ -180,7 +180,7 @@ DAMAGES = {
     ),
     "an index of torch that nothing uses": Damage(
         lambda d: d["indexes"].update({"pytorch-cpu": "https://download.pytorch.org/whl/cpu"}),
-        "nothing in the lock comes from it",
+        "no package in the lock comes from it",
     ),
     "an index that the lock lacks": Damage(
         _with("alpha", index="evil"), "the lock has no index 'evil'"
@@ -240,11 +240,9 @@ DAMAGES = {
         _remove("delta"), "delta, which the spec requires, is missing"
     ),
     "an older C library than the wheels need": Damage(
-        _environment(glibc="9.9"), "its wheels need glibc of any version, recorded is 9.9"
+        _environment(glibc="9.9"), "its wheels need glibc of any version, but the lock has 9.9"
     ),
-    "a part that nothing reads": Damage(
-        _head("note", "trust me"), "note: provision does not write such a part"
-    ),
+    "a part that nothing reads": Damage(_head("note", "trust me"), "note: unknown key"),
     "a number as a version": Damage(
         _with("alpha", version=2), "packages[0].version: expected a string"
     ),
@@ -289,7 +287,7 @@ def test_an_honest_lock_holds_with_digests_made_anew(honest: Bench) -> None:
         "the digests of these tests are those of provision"
     )
     done = honest.run("lock", "spec.yaml", "--check")
-    assert (done.returncode, done.stdout) == (0, "spec.lock holds\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "spec.lock is up to date\n"), done.stderr
     assert honest.run("plan", "spec.yaml").returncode == 0
 
 
@@ -337,7 +335,7 @@ def test_what_obeys_a_lock_refuses_it_before_anything_is_made(
     done = honest.run(command, "spec.yaml", *options)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "the spec names no such index" in done.stderr
-    assert "take back the last change of spec.lock" in done.stderr
+    assert "restore the previous version of spec.lock" in done.stderr
     assert not (honest.own / "envs").exists()
 
 
@@ -357,7 +355,7 @@ def test_lock_makes_it_anew_with_the_versions_and_without_what_was_added(honest:
     done = honest.run("lock", "spec.yaml")
     assert done.returncode == 0, done.stderr
     assert "3 versions are kept" in done.stdout
-    assert "evil 1.0 is not needed" in done.stdout
+    assert "evil 1.0 is no longer needed" in done.stdout
     assert path.read_text() == whole
     assert honest.run("lock", "spec.yaml", "--check").returncode == 0
 
@@ -387,21 +385,21 @@ def test_a_hash_under_the_digest_of_another_is_refused(
         command, "spec.yaml", *options, *(("--", "true") if command == "run" else ())
     )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "its digest does not fit its packages, their files and their hashes" in " ".join(
+    assert "its digest does not match its packages, their files and their hashes" in " ".join(
         done.stderr.split()
     )
     assert "verified" not in done.stdout.casefold()
 
 
 def test_another_hash_is_another_environment_and_is_compared_with_the_file(applied: Bench) -> None:
-    before = (applied.own / "envs/spec.here").resolve()
+    before = (applied.own / "envs/spec.local").resolve()
     damaged(applied, _other_hash)
     assert applied.run("lock", "spec.yaml", "--check").returncode == 0, (
         "no digest can tell: `lock --verify` asks the index"
     )
     planned = applied.run("plan", "spec.yaml")
-    assert "the environment changes" in planned.stdout, planned.stdout
+    assert "the environment will change" in planned.stdout, planned.stdout
     done = applied.run("apply", "spec.yaml", "--locked", "--yes")
     assert done.returncode == 1
-    assert "is not the one that was locked" in done.stderr
-    assert (applied.own / "envs/spec.here").resolve() == before
+    assert "differs from the locked one" in done.stderr
+    assert (applied.own / "envs/spec.local").resolve() == before

@@ -32,7 +32,7 @@ def program(project: Bench, *options: str) -> Iterator[subprocess.Popen[str]]:
     running = project.start("run", "spec.yaml", *options, "--", "python", "-c", PROGRAM)
     try:
         assert running.stdout is not None
-        assert running.stdout.readline().strip().startswith(str(project.own / "envs/spec.here-"))
+        assert running.stdout.readline().strip().startswith(str(project.own / "envs/spec.local-"))
         yield running
     finally:
         running.kill()
@@ -40,7 +40,7 @@ def program(project: Bench, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def environments(project: Bench) -> list[str]:
-    return sorted(path.name for path in project.own.glob("envs/spec.here-*"))
+    return sorted(path.name for path in project.own.glob("envs/spec.local-*"))
 
 
 @pytest.mark.parametrize("options", [(), ("--no-monitor",)])
@@ -50,11 +50,14 @@ def test_apply_makes_the_new_one_beside_it_and_removes_the_old_one_later(
     (old,) = environments(applied)
     with program(applied, *options) as running:
         applied.spec(small_spec("beta"))
-        assert f"envs/{old} stays until its program ends" in applied.run("plan", "spec.yaml").stdout
+        assert (
+            f"envs/{old} is kept until the program in it ends"
+            in applied.run("plan", "spec.yaml").stdout
+        )
         done = applied.run("apply", "spec.yaml", "--yes")
         assert done.returncode == 0, done.stderr
         assert len(environments(applied)) == 2
-        assert (applied.own / "envs/spec.here").resolve().name != old
+        assert (applied.own / "envs/spec.local").resolve().name != old
         assert applied.run("plan", "spec.yaml").returncode == 0
         (applied.folder / "go").touch()
         said, _ = running.communicate(timeout=60)
@@ -96,13 +99,13 @@ def test_a_program_that_was_killed_holds_nothing(applied: Bench) -> None:
 
 
 def test_an_environment_in_use_is_not_mended(applied: Bench) -> None:
-    (package,) = applied.own.glob("envs/spec.here-*/lib/python*/site-packages/alpha-2.0.dist-info")
+    (package,) = applied.own.glob("envs/spec.local-*/lib/python*/site-packages/alpha-2.0.dist-info")
     with program(applied):
         shutil.rmtree(package)
         refused = applied.run("apply", "spec.yaml", "--yes")
         assert refused.returncode == 2, refused.stdout + refused.stderr
         assert (
-            "has to be repaired (it was changed since it was made: alpha is missing) and "
+            "has to be repaired (it was changed after it was created: alpha is missing) and "
             "is in use: process" in refused.stderr
         )
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
@@ -162,7 +165,7 @@ def test_a_kernel_holds_its_environment_and_stays_in_it(bench: Bench, tmp_path: 
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "ipykernel", "7.0"),))
     data = tmp_path / "jupyter"
     bench.spec(
-        small_spec("alpha", "ipykernel", extra="targets: {here: {kind: local, kernel: true}}\n")
+        small_spec("alpha", "ipykernel", extra="targets: {local: {kind: local, kernel: true}}\n")
     )
     assert bench.run("apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data)).returncode == 0
     (kernel,) = data.glob("kernels/*/kernel.json")

@@ -36,11 +36,11 @@ def state_of(project: Bench) -> State:
 def forge(project: Bench, part: str, **changes: Any) -> None:
     """Change a record in the state, and give the state a right checksum again."""
     state = state_of(project)
-    record = {**(state.resource("spec/here", part) or {}), **changes}
+    record = {**(state.resource("spec/local", part) or {}), **changes}
     (project.own / "state.json").write_text(
         dumps(
             state.with_record(
-                "spec/here",
+                "spec/local",
                 part,
                 {name: value for name, value in record.items() if value is not None},
             )
@@ -56,11 +56,11 @@ def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Benc
     assert applied.run("apply", "spec.yaml", "--yes").returncode == 0
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
-    assert (applied.own / "envs/other.here/bin/python").exists()
+    assert (applied.own / "envs/other.local/bin/python").exists()
     assert (applied.own / "envs/mine.txt").read_text() == "mine"
-    assert (applied.own / "reports/other.here/report.json").exists()
-    assert not (applied.own / "envs/spec.here").exists()
-    assert "stays: it holds what this state does not name" in done.stderr
+    assert (applied.own / "reports/other.local/report.json").exists()
+    assert not (applied.own / "envs/spec.local").exists()
+    assert "is kept: it contains files that this state does not list" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Benc
     [
         "envs/",
         "envs",
-        "envs/other.here",
+        "envs/other.local",
         "envs/l/home",
         "reports/",
         "envs/..",
         "../x",
-        "envs/spec.here-0123456789ab/bin",
+        "envs/spec.local-0123456789ab/bin",
         "envs/spec.hereafter",
     ],
 )
@@ -81,18 +81,18 @@ def test_a_state_that_names_other_folders_is_refused(
     applied: Bench, victim: Path, path: str
 ) -> None:
     (applied.own / "envs/l").symlink_to(victim)
-    (applied.own / "envs/other.here").mkdir()
+    (applied.own / "envs/other.local").mkdir()
     forge(applied, "environment", paths=[path])
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    assert (applied.own / "envs/spec.here/bin/python").exists()
-    assert (applied.own / "envs/other.here").is_dir()
+    assert (applied.own / "envs/spec.local/bin/python").exists()
+    assert (applied.own / "envs/other.local").is_dir()
     assert (victim / "thesis.txt").exists()
 
 
 def test_a_state_that_names_another_kernel_is_refused(applied: Bench, victim: Path) -> None:
-    kernel = victim / "kernels/provision-other.here-01234567"
+    kernel = victim / "kernels/provision-other.local-01234567"
     kernel.mkdir(parents=True)
     forge(applied, "kernel", title="kernel", outside=[str(kernel)])
     assert applied.run("destroy", "spec.yaml", "--yes").returncode == 2
@@ -103,13 +103,13 @@ def test_a_state_that_names_another_kernel_is_refused(applied: Bench, victim: Pa
 def test_a_link_in_place_of_our_folders_is_refused(
     applied: Bench, victim: Path, place: str
 ) -> None:
-    (victim / "spec.here").mkdir()
+    (victim / "spec.local").mkdir()
     (applied.own / place).rename(applied.own / "away")
     (applied.own / place).symlink_to(victim)
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 2
     assert "is a link" in done.stderr
-    assert (victim / "spec.here").is_dir()
+    assert (victim / "spec.local").is_dir()
 
 
 def test_a_link_in_place_of_an_environment_is_removed_and_not_followed(
@@ -136,7 +136,7 @@ def test_what_a_repository_brings_along_is_refused(applied: Bench, version: str)
         assert done.returncode == 2, done.stdout
         assert "is tracked by git" in done.stderr
         assert "git rm -r --cached" in done.stderr
-    assert (applied.own / "envs/spec.here/bin/python").exists()
+    assert (applied.own / "envs/spec.local/bin/python").exists()
     subprocess.run([*git, "rm", "--quiet", "-r", "--cached", ".provision"], check=True)
     assert applied.run("destroy", "spec.yaml", "--yes").returncode == 0
 
@@ -166,7 +166,7 @@ def test_a_damaged_journal_is_said_so(applied: Bench, text: str) -> None:
         done = applied.run(verb, "spec.yaml", *(["--yes"] if verb in {"apply", "destroy"} else []))
         assert done.returncode == 2, (verb, done.stdout, done.stderr)
         assert "is damaged" in done.stderr
-    assert (applied.own / "envs/spec.here/bin/python").exists()
+    assert (applied.own / "envs/spec.local/bin/python").exists()
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_damaged_journal_is_said_so(applied: Bench, text: str) -> None:
     [
         {"resources": []},
         {"resources": {"x": {}}},
-        {"resources": {"spec/here#environment": 1}},
+        {"resources": {"spec/local#environment": 1}},
         {"serial": "1"},
         {"lineage": None},
         {"serial": True},
@@ -206,7 +206,7 @@ def test_a_state_with_a_right_checksum_and_wrong_parts_is_damaged(
 )
 def test_a_record_that_lacks_a_part_is_no_bug(applied: Bench, verb: str, part: str) -> None:
     before = (applied.own / "state.json").read_text()
-    for name in state_of(applied).resource("spec/here", part) or {}:
+    for name in state_of(applied).resource("spec/local", part) or {}:
         forge(applied, part, **{name: None})
         done = applied.run(verb, "spec.yaml", *(["--yes"] if verb == "apply" else []))
         assert done.returncode in {0, 1, 2, 3}, (name, done.stderr)
@@ -271,7 +271,7 @@ def test_a_folder_of_another_user_is_refused(
     assert done.returncode == 2, done.stdout + done.stderr
     assert ".provision belongs to another user" in done.stderr
     assert "run the command as that user" in done.stderr
-    assert (shared / ".provision/envs/spec.here/bin/python").exists()
+    assert (shared / ".provision/envs/spec.local/bin/python").exists()
 
 
 @pytest.mark.parametrize("missing", [{"digest": None}, {}])
@@ -292,9 +292,9 @@ def test_a_title_in_a_state_is_never_a_command_of_a_workflow(
 def test_an_interrupted_verification_leaves_nothing_behind_destroy(applied: Bench) -> None:
     state = state_of(applied)
     (applied.own / "state.json").write_text(
-        dumps(state.with_record("spec/here", "verification", None))
+        dumps(state.with_record("spec/local", "verification", None))
     )
-    assert (applied.own / "reports/spec.here").exists()
+    assert (applied.own / "reports/spec.local").exists()
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
     assert not applied.own.exists()

@@ -24,7 +24,7 @@ from provision.adapters.google.rest import RestClient
 from provision.adapters.google.retry import RetryPolicy
 from provision.adapters.uv.download import download_file
 from provision.agent.core.timed_http import TimeLimits
-from provision.agent.probe.observing.network import _asked
+from provision.agent.probe.observing.network import _request
 from provision.agent.workbench.cloud import CloudClient
 from provision.agent.workbench.cloud import ServiceCallFailed as DeviceError
 from provision.effects.packages import IndexSource, SourceDistribution
@@ -116,7 +116,7 @@ def test_a_file_of_an_index(mode: str, tmp_path: Path) -> None:
             ),
             NetworkError,
         )
-    assert "bytes came in" in error.why
+    assert "bytes in" in error.why
     assert server in error.why
     assert "hunter2secret" not in error.why + error.hint
     assert "try again later" in error.hint
@@ -138,8 +138,8 @@ def test_over_tls(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
             NetworkError,
         )
         failure = ended(lambda: rest(loopback=False).request_json("GET", url), CloudError).failure
-    assert "bytes came in" in error.why
-    assert "bytes came in" in failure.why
+    assert "bytes in" in error.why
+    assert "bytes in" in failure.why
 
 
 def test_a_file_that_comes_at_a_fair_rate_takes_as_long_as_it_needs(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_a_service_of_google(mode: str) -> None:
             ),
             CloudError,
         ).failure
-    assert failure.what == f"http://{server}/v2/projects/p answers too slowly"
-    assert "bytes came in" in failure.why
+    assert failure.what == f"http://{server}/v2/projects/p responds too slowly"
+    assert "too slow: received" in failure.why
     assert "hunter2secret" not in failure.why
 
 
@@ -186,8 +186,8 @@ def test_an_upload_that_is_not_read() -> None:
         failure = ended(
             lambda: rest().send("POST", f"http://{server}/upload", body=bytes(2**25)), CloudError
         ).failure
-    assert "answers too slowly" in failure.what
-    assert "0 bytes came in" in failure.why
+    assert "responds too slowly" in failure.what
+    assert "too slow: received 0 bytes in" in failure.why
 
 
 @pytest.mark.parametrize("mode", ["headers", "body"])
@@ -229,7 +229,7 @@ def test_the_services_that_a_device_calls(mode: str) -> None:
         assert cloud.read_metadata_attribute("provision-run") is None
         assert not cloud.write_guest_attribute("status", "x")
         error = ended(lambda: cloud.read_object("gs://bucket/name", "0" * 64), DeviceError)
-    assert "bytes came in" in str(error)
+    assert "bytes in" in str(error)
 
 
 @pytest.mark.parametrize("mode", ["headers", "body"])
@@ -238,15 +238,15 @@ def test_the_payload_of_a_notebook(mode: str) -> None:
     exec((ROOT / "templates/colab-cell.py").read_text().rpartition("_provision_start()")[0], cell)
     with dripping(*SERVERS[mode]) as server:
         error = ended(
-            lambda: cell["_provision_fetched"](f"http://{server}/payload", whole_s=SHORT_S),
+            lambda: cell["_provision_fetch"](f"http://{server}/payload", whole_s=SHORT_S),
             cell["_ProvisionStopped"],
         )
-    assert f"http://{server}/payload: it did not come within {SHORT_S} s" in str(error)
+    assert f"http://{server}/payload: no complete response within {SHORT_S} s" in str(error)
 
 
 @pytest.mark.long
 def test_the_hub_that_a_verification_calls() -> None:
     with dripping(*SERVERS["headers"]) as server:
-        found = _asked(urlsplit(f"http://{server}"), None)
+        found = _request(urlsplit(f"http://{server}"), None)
     assert found["net.reached"] == "answer"
-    assert found["net.problem"] == "no answer: nothing came within 3 s"
+    assert found["net.problem"] == "no response: no response within 3 s"

@@ -142,10 +142,10 @@ def test_an_instance_that_is_not_shown_yet_stays_known(bench: Bench) -> None:
         (zone,) = place.instances()
         recover_all(place, late(place))
         assert zone in known(place)
-        assert any("not shown yet" in line for line in place.lines)
+        assert any("not listed yet" in line for line in place.lines)
         from provision.commands.destroy import destroy
 
-        with pytest.raises(ExternalError, match="is not shown yet"):
+        with pytest.raises(ExternalError, match="is not listed yet"):
             destroy(place.path, (), late(place), lambda _: None, place.lines.append, sandbox=True)
         assert zone in known(place)
         assert list_orphans([place.loaded()], place.world).orphans == ()

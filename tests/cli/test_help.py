@@ -28,6 +28,22 @@ def provision(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_mistyped_target_is_named_with_the_nearest_one(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(
+        'gpu: none\npython: "3.11"\npackages: [numpy]\n'
+        "targets: {laptop: {kind: local}, server: {kind: local}}\n"
+    )
+    for target, hint in (
+        ("labtop", "Did you mean 'laptop'? Its targets: laptop, server"),
+        ("cloud", "help: Its targets: laptop, server"),
+    ):
+        done = provision("plan", str(spec), "--target", target)
+        assert done.returncode == 2
+        assert f"the spec has no target {target}" in done.stderr
+        assert hint in done.stderr
+
+
 def help_of(name: str) -> str:
     """The help of a command, without starting a process."""
     context = click.Context(
@@ -96,7 +112,21 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["aply"], "No such command 'aply'. Did you mean 'apply'?"),
         (["lnt", "x.yaml"], "Did you mean 'lint'?"),
         (["frobnicate"], "No such command 'frobnicate'."),
+        (["destory"], "No such command 'destory'. Did you mean 'destroy'?"),
+        (["stat"], "No such command 'stat'. Did you mean 'status'?"),
+        (["explan", "PKG001"], "No such command 'explan'. Did you mean 'explain'?\n"),
+        (["facts", "lst"], "No such command 'lst'. Did you mean 'list'?"),
+        (["facts", "L4"], "To look up a fact, run: provision facts why L4"),
+        (["report", "reprro"], "No such command 'reprro'. Did you mean 'repro'?"),
+        (["probe", "exprt"], "No such command 'exprt'. Did you mean 'export'?"),
+        (["sandbox", "fualts"], "No such command 'fualts'. Did you mean 'faults'?"),
+        (["--verson"], "No such option '--verson'. Did you mean '--version'?"),
         (["apply", "--ys"], "No such option '--ys'. Did you mean '--yes'?"),
+        (["lock", "--up"], "No such option '--up'. Did you mean '--upgrade'?\n"),
+        (["init", "--until", "x"], "No such option '--until'.\n"),
+        (["apply", "--force"], "No such option '--force'.\n"),
+        (["apply", "--no-verify"], "No such option '--no-verify'.\n"),
+        (["run", "--no-monitr", "--", "true"], "Did you mean '--no-monitor'?"),
         (["lint", "--output-format", "xml"], "is not one of 'text', 'concise', 'json'"),
         (["lock", "a.yaml", "b.yaml"], "unexpected extra argument"),
         (["apply", "--lock-timeout", "-1"], "--lock-timeout"),
@@ -105,7 +135,7 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["run", "a.yaml", "b.yaml", "--", "true"], "unexpected extra argument (b.yaml)"),
         (["run", "spec.yaml", "--"], "no program is named"),
         (["run", "spec.yaml", "--target", "--", "true"], "Option '--target' requires an argument"),
-        (["run", "spec.yaml", "--targt", "here", "--", "true"], "No such option '--targt'"),
+        (["run", "spec.yaml", "--targt", "local", "--", "true"], "No such option '--targt'"),
     ],
 )
 def test_what_is_mistyped_is_exit_2_with_the_nearest_word(
@@ -127,9 +157,9 @@ def test_what_is_mistyped_is_exit_2_with_the_nearest_word(
             "a.yaml -- pytest --target x --help",
             ("a.yaml", None, ("pytest", "--target", "x", "--help")),
         ),
-        ("a.yaml --target=here -- true", ("a.yaml", "here", ("true",))),
-        ("-t here a.yaml -- true", ("a.yaml", "here", ("true",))),
-        ("a.yaml --target here -- --version", ("a.yaml", "here", ("--version",))),
+        ("a.yaml --target=local -- true", ("a.yaml", "local", ("true",))),
+        ("-t local a.yaml -- true", ("a.yaml", "local", ("true",))),
+        ("a.yaml --target local -- --version", ("a.yaml", "local", ("--version",))),
     ],
 )
 def test_what_stands_after_the_first_two_dashes_is_the_programs(

@@ -17,7 +17,7 @@ NOTE = f"""#!/bin/sh
 echo "$(basename "$0") $* | {" | ".join(f"${name}" for name in KEPT)}" >> "$NOTES"
 if [ "$2" = venv ]; then
   mkdir -p .venv/bin
-  for name in python ruff mypy lint-imports provision; do cp "$0" .venv/bin/$name; done
+  for name in python ruff mypy lint-imports codespell provision; do cp "$0" .venv/bin/$name; done
 fi
 """
 

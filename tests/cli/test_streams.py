@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from provision.adapters import RealSystem
+from provision.cli.console import print_known_findings
+from provision.commands.shared.load import load_spec
+from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from tests.rig import Bench, small_spec
 
 ESC = "\x1b["
@@ -156,7 +160,7 @@ def test_reports_of_two_targets_are_one_document_and_two_pages(bench: Bench) -> 
     assert json.loads(one.stdout)["schema"] == "provision.report/1"
     refused = bench.run("report", "spec.yaml", "--html", "page.html")
     assert refused.returncode == 2
-    assert "name one target with --target" in refused.stderr
+    assert "select one target with --target" in refused.stderr
     assert not (bench.folder / "page.html").exists()
     assert (
         bench.run("report", "spec.yaml", "--target", "two", "--html", "page.html").returncode == 0
@@ -256,7 +260,7 @@ def test_output_that_cannot_be_written_is_said(bench: Bench, arguments: str) -> 
 @pytest.mark.parametrize(
     ("script", "code", "message"),
     [
-        ("$provision apply spec.yaml <&-", "2", "no terminal to ask on"),
+        ("$provision apply spec.yaml <&-", "2", "needs a confirmation"),
         ("$provision lint spec.yaml <&-", "0", ""),
         ("$provision --version >&-", "0", ""),
         ("$provision lint spec.yaml >&-", "0", ""),
@@ -277,7 +281,25 @@ def test_an_environment_is_made_with_all_streams_closed(bench: Bench) -> None:
     done = shell(bench, "$provision apply spec.yaml --yes <&- >&- 2>&-")
     assert done.stdout.split() == ["0"]
     assert (
-        json.loads((bench.own / "reports/spec.here/report.json").read_text())["verdict"]["result"]
+        json.loads((bench.own / "reports/spec.local/report.json").read_text())["verdict"]["result"]
         == "verified"
     )
     assert json.loads((bench.own / "state.json").read_text())["resources"]
+
+
+def test_notes_that_another_command_shows_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my spec.yaml").write_text(small_spec("alpha"))
+    notes = [
+        Diagnostic(rule, "name", Severity.INFO, "message", RouteLocation(()))
+        for rule in ("PKG021", "MEM001")
+    ]
+    loaded = load_spec(Path("my spec.yaml"), RealSystem())._replace(diagnostics=tuple(notes[:1]))
+    print_known_findings(notes[:1], loaded)
+    assert capsys.readouterr().err == "1 note (see `provision lint 'my spec.yaml'`)\n"
+    print_known_findings(notes, loaded)
+    assert capsys.readouterr().err == "2 notes (see `provision lock 'my spec.yaml'`)\n"
+    print_known_findings([], loaded)
+    assert capsys.readouterr().err == ""

@@ -65,7 +65,7 @@ def test_anything_but_yes_changes_nothing(bench: Bench, answer: str) -> None:
     bench.spec(small_spec("alpha"))
     code, shown = answered(at_terminal(bench, "apply", "spec.yaml"), answer)
     assert code == 2
-    assert "Make it so?" in shown
+    assert "Apply these changes?" in shown
     assert "+    environment" in re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert "declined: nothing was changed" in shown
     assert made(bench) == []
@@ -81,8 +81,8 @@ def test_yes_makes_it_and_destroy_asks_too(bench: Bench, answer: str) -> None:
     assert "\x1b[?25l" not in shown.rpartition("\x1b[?25h")[2], "the cursor is shown again"
     kept, shown = answered(at_terminal(bench, "destroy", "spec.yaml"), "n\r")
     assert kept == 2
-    assert "Remove it?" in shown
-    assert (bench.own / "envs/spec.here/bin/python").exists()
+    assert "Remove these resources?" in shown
+    assert (bench.own / "envs/spec.local/bin/python").exists()
     code, _ = answered(at_terminal(bench, "destroy", "spec.yaml"), answer)
     assert code == 0
     assert made(bench) == ["spec.lock"]
@@ -125,6 +125,16 @@ def test_a_narrow_terminal_is_kept_to(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     _, shown = ended(at_terminal(bench, "apply", "spec.yaml", "--yes", columns=60))
     assert "VERIFIED" in shown
+
+
+def test_notices_and_steps_wrap_between_words(bench: Bench) -> None:
+    bench.spec(small_spec("alpha"))
+    (bench.folder / "home").mkdir(exist_ok=True)
+    _, shown = ended(at_terminal(bench, "plan", "spec.yaml", columns=40))
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).splitlines()
+    rows = [line.rstrip() for line in lines if "/" not in line]
+    assert [row for row in rows if len(row) > 40] == []
+    assert "done locking: there is no lock yet" in " ".join(" ".join(rows).split())
 
 
 def test_no_spinner_on_a_dumb_terminal(bench: Bench) -> None:
@@ -240,7 +250,7 @@ def test_a_file_name_does_not_reach_the_terminal(bench: Bench) -> None:
 
 
 def test_what_lies_in_a_report_or_state_does_not_reach_the_terminal(applied: Bench) -> None:
-    report = applied.own / "reports/spec.here/report.json"
+    report = applied.own / "reports/spec.local/report.json"
     document = json.loads(report.read_text())
     document["subject"]["created_utc"] = HOSTILE
     report.write_text(json.dumps(document))

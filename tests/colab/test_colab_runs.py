@@ -119,7 +119,7 @@ def test_another_numpy_needs_a_restart_and_goes_on_after_it(
             notebook.run(f"import provision_cell; provision_cell.rollback({str(folder)!r})").ended
             == "ok"
         )
-        assert machine.versions() == before, "the way back"
+        assert machine.versions() == before, "restored"
 
 
 @pytest.mark.long

@@ -137,7 +137,7 @@ def test_in_a_browser_an_ended_cell_is_shown_without_a_traceback(
     with Notebook(machine, light.otherwise(tmp_path / "made", card).notebook) as notebook:
         notebook.run_all()
         page = page_of(notebook.write(tmp_path / "ended.ipynb"))
-    assert "there is no GPU, the spec asks for T4" in page
+    assert "there is no GPU, but the spec requires T4" in page
     assert "Traceback" not in page
     assert len(rows_of(picture_of(page, tmp_path, "ended"))) > 100
 

@@ -53,7 +53,9 @@ def follow(process: subprocess.Popen[str], words: str) -> None:
 def test_verified_then_stored(place: Bench, account: Account) -> None:
     planned = place.run("plan", "spec.yaml")
     assert "always with the newest runtime" in planned.stdout
-    assert "then quick verification on a Colab machine: it was not verified yet" in planned.stdout
+    assert (
+        "then quick verification on a Colab machine: it has not been verified yet" in planned.stdout
+    )
     assert account.plane.calls == []
     done = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -89,10 +91,10 @@ def test_killed_while_the_cell_runs_then_run_again(place: Bench, account: Accoun
     process.communicate(timeout=600)
     assert len(account.plane.running) == 1
     told = place.run("status", "spec.yaml")
-    assert "may be running at Colab, and cost" in told.stdout
+    assert "may be running on Colab and cost money" in told.stdout
     again = place.run("apply", "spec.yaml", "--yes", timeout=600)
     assert again.returncode == 0, again.stdout + again.stderr
-    assert "an earlier run was cut short: stopping" in again.stderr
+    assert "an earlier run was interrupted: stopping" in again.stderr
     assert (len(account.plane.granted), len(account.plane.returned), account.plane.running) == (
         2,
         2,
@@ -157,7 +159,7 @@ def test_secrets_of_colabs_own_store_are_refused(place: Bench) -> None:
     place.spec(SPEC + "secrets: {HF_TOKEN: {colab: HF_TOKEN}}\n")
     planned = place.run("plan", "spec.yaml")
     assert planned.returncode == 2
-    assert "Colab gives its secrets to a browser only" in planned.stderr
+    assert "provides secrets to notebooks in a browser only" in planned.stderr
 
 
 @pytest.mark.long

@@ -120,9 +120,9 @@ def test_cell_that_does_not_end_is_left(runs: Runs) -> None:
 def test_refusals_of_the_service(runs: Runs) -> None:
     runs.account.plane.running["m-s-of-someone"] = {}
     for status, words in (
-        (412, "too many sessions"),
-        (400, "no right to it"),
-        (503, "answered 503"),
+        (412, "too many running sessions"),
+        (400, "may not use it"),
+        (503, "returned 503"),
         (500, "Internal Server Error"),
     ):
         runs.account.plane.refuse = status
@@ -134,7 +134,7 @@ def test_refusals_of_the_service(runs: Runs) -> None:
         assert caught.value.still_running == ()
         # Some machine runs whose answer may have been lost, where the service did not clearly say
         # no.
-        assert ("Colab lists 1 of this account not known here" in told) is (status in (503, 500))
+        assert ("other sessions of this account on Colab: 1" in told) is (status in (503, 500))
 
 
 @pytest.mark.long
@@ -162,7 +162,7 @@ def test_nobody_signed_in(runs: Runs, auth: str) -> None:
 @pytest.mark.parametrize("lacks", ["signed_in", "scoped"])
 def test_credentials_that_are_refused(runs: Runs, lacks: str) -> None:
     setattr(runs.account.plane, lacks, False)
-    with pytest.raises(ExternalError, match="not signed in for Colab") as caught:
+    with pytest.raises(ExternalError, match="not signed in to Colab") as caught:
         runs.run("pass")
     assert "colaboratory" in caught.value.hint
     assert "PROVISION_COLAB_AUTH=oauth2" in caught.value.hint
@@ -303,6 +303,6 @@ def test_ended_while_a_machine_is_asked_for(runs: Runs, tmp_path: Path, number: 
         assert runs.running == 1
         runs.stop()
         said = "\n".join(runs.lines)
-    assert "waiting for Colab's answer" in said
+    assert "waiting for Colab's response" in said
     assert runs.running == 0
     assert len(runs.account.plane.returned) == 1

@@ -22,12 +22,12 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
     first = bench.run("apply", "spec.yaml", "--yes")
     assert first.returncode == 0, first.stdout + first.stderr
     assert "VERIFIED" in first.stdout
-    assert "activate     source .provision/envs/spec.here/bin/activate" in first.stdout
-    report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
+    assert "activate     source .provision/envs/spec.local/bin/activate" in first.stdout
+    report = json.loads((bench.own / "reports/spec.local/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
     assert report["subject"]["proof"] == "imports"
     assert (
-        (bench.own / "reports/spec.here/report.html")
+        (bench.own / "reports/spec.local/report.html")
         .read_text()
         .lower()
         .startswith("<!doctype html>")
@@ -40,7 +40,7 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
     third = bench.run("apply", "spec.yaml", "--yes", "--verify")
     assert third.returncode == 0
     assert "No changes" not in third.stdout
-    again = json.loads((bench.own / "reports/spec.here/report.json").read_text())
+    again = json.loads((bench.own / "reports/spec.local/report.json").read_text())
     assert again["subject"]["nonce"] != report["subject"]["nonce"]
     assert again["digests"]["identity"] == report["digests"]["identity"]
 
@@ -48,7 +48,7 @@ def test_apply_makes_verifies_and_then_changes_nothing(bench: Bench) -> None:
 def test_own_files_are_private_and_ignored_by_git(applied: Bench) -> None:
     assert (applied.own / ".gitignore").read_text() == "*\n"
     assert stat.S_IMODE(applied.own.stat().st_mode) == 0o700
-    for name in ("state.json", "reports/spec.here/report.json", "reports/spec.here/report.html"):
+    for name in ("state.json", "reports/spec.local/report.json", "reports/spec.local/report.html"):
         assert stat.S_IMODE((applied.own / name).stat().st_mode) == 0o600, name
 
 
@@ -56,14 +56,14 @@ def test_apply_needs_a_yes_without_a_terminal(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     done = bench.run("apply", "spec.yaml")
     assert done.returncode == 2
-    assert "say --yes" in done.stderr
+    assert "add --yes" in done.stderr
     assert not (bench.own / "envs").exists()
 
 
 def test_a_changed_spec_replaces_the_environment_and_removes_the_old_one(bench: Bench) -> None:
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    old = (bench.own / "envs/spec.here").readlink().name
+    old = (bench.own / "envs/spec.local").readlink().name
     bench.spec(small_spec("alpha==2.0"))
     assert bench.run("lock", "spec.yaml", "--check").returncode == 1
     refused = bench.run("apply", "spec.yaml", "--yes", "--locked")
@@ -73,19 +73,19 @@ def test_a_changed_spec_replaces_the_environment_and_removes_the_old_one(bench: 
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0
     assert "-/+" in done.stderr
-    new = (bench.own / "envs/spec.here").readlink().name
+    new = (bench.own / "envs/spec.local").readlink().name
     assert new != old
-    assert sorted(p.name for p in (bench.own / "envs").iterdir()) == sorted(["spec.here", new])
+    assert sorted(p.name for p in (bench.own / "envs").iterdir()) == sorted(["spec.local", new])
 
 
 def test_a_package_changed_by_hand_is_found_and_put_right(bench: Bench) -> None:
     bench.spec(small_spec("alpha", "beta"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    packages = bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages"
+    packages = bench.own / f"envs/spec.local/lib/python{MINOR}/site-packages"
     shutil.rmtree(packages / "beta-1.0.dist-info")
     plan = bench.run("plan", "spec.yaml", "--detailed-exitcode")
     assert plan.returncode == 2
-    assert "changed since it was made: beta is missing" in plan.stdout
+    assert "changed after it was created: beta is missing" in plan.stdout
     assert bench.run("status", "spec.yaml").returncode == 1
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     assert bench.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
@@ -113,7 +113,7 @@ def test_failed_verification_is_exit_1_and_is_repeated_by_the_next_apply(bench: 
     assert done.returncode == 1
     assert "NOT AS DECLARED" in done.stdout
     assert (
-        "quick verification on this device: the last one failed, on 20"
+        "quick verification on this device: the last verification failed on 20"
         in bench.run("plan", "spec.yaml").stdout
     )
     again = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)[
@@ -208,8 +208,8 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
     assert bench.run("apply", "other.yaml", "--yes").returncode == 0
     assert bench.run("destroy", "spec.yaml").returncode == 2
     assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
-    assert not (bench.own / "envs/spec.here").exists()
-    assert (bench.own / "envs/other.here/bin/python").exists()
+    assert not (bench.own / "envs/spec.local").exists()
+    assert (bench.own / "envs/other.local/bin/python").exists()
     assert bench.run("destroy", "spec.yaml", "--yes").stdout.startswith("nothing to remove")
     assert bench.run("destroy", "other.yaml", "--yes").returncode == 0
     assert sorted(p.name for p in bench.folder.iterdir()) == [
@@ -227,7 +227,7 @@ def test_destroy_removes_exactly_what_apply_made(bench: Bench) -> None:
     ("content", "words"),
     [
         ("{", "damaged"),
-        ('{"version": 4, "terraform_version": "1.9"}', "no state file of provision"),
+        ('{"version": 4, "terraform_version": "1.9"}', "is not a provision state file"),
         ('{"schema": "provision.state/2"}', "another version"),
         ("", "damaged"),
     ],
@@ -242,16 +242,16 @@ def test_a_damaged_or_foreign_state_is_refused_and_nothing_is_lost(
         assert done.returncode == 2, (verb, done.stderr)
         assert words in done.stderr
     assert state.read_text() == content
-    assert (applied.own / "envs/spec.here/bin/python").exists()
+    assert (applied.own / "envs/spec.local/bin/python").exists()
     state.unlink()
     adopted = applied.run("apply", "spec.yaml", "--yes")
     assert adopted.returncode == 0
-    assert "a whole environment of this lock is there already" in adopted.stderr
+    assert "a complete environment of this lock already exists" in adopted.stderr
 
 
 def test_a_state_edited_by_hand_is_refused(applied: Bench) -> None:
     state = applied.own / "state.json"
-    state.write_text(state.read_text().replace("envs/spec.here", "envs/../../elsewhere"))
+    state.write_text(state.read_text().replace("envs/spec.local", "envs/../../elsewhere"))
     done = applied.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 2
     assert "checksum" in done.stderr
@@ -301,7 +301,7 @@ def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: P
     data = tmp_path / "jupyter"
     text = small_spec(
         "alpha",
-        extra="targets: {here: {kind: local, kernel: true}}\nenv: {A: b}\nsecrets: {TOKEN: {env: "
+        extra="targets: {local: {kind: local, kernel: true}}\nenv: {A: b}\nsecrets: {TOKEN: {env: "
         "MY_TOKEN}}\n",
     )
     bench.spec(text)
@@ -315,9 +315,9 @@ def test_a_kernel_is_registered_on_request_and_removed(bench: Bench, tmp_path: P
         "apply", "spec.yaml", "--yes", JUPYTER_DATA_DIR=str(data), MY_TOKEN="not-written-down"
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    (kernel,) = (data / "kernels").glob("provision-spec.here-*/kernel.json")
+    (kernel,) = (data / "kernels").glob("provision-spec.local-*/kernel.json")
     document = json.loads(kernel.read_text())
-    assert document["argv"][0] == str(bench.own / "envs/spec.here/bin/python")
+    assert document["argv"][0] == str(bench.own / "envs/spec.local/bin/python")
     assert document["env"]["TOKEN"] == "${MY_TOKEN}"
     assert document["env"]["A"] == "b"
     for path in bench.folder.rglob("*"):
@@ -376,7 +376,7 @@ def test_run_gives_the_program_env_paths_and_secrets(bench: Bench) -> None:
     assert bench.run("run", "spec.yaml", "--target", "nowhere", "--", "python").returncode == 2
     assert (
         bench.run(
-            "run", "spec.yaml", "--target", "here", "--", "python", "-c", "pass", MY_TOKEN="x"
+            "run", "spec.yaml", "--target", "local", "--", "python", "-c", "pass", MY_TOKEN="x"
         ).returncode
         == 0
     )

@@ -63,9 +63,9 @@ def test_a_package_that_does_not_exist_is_told_with_the_index_that_was_asked(ben
         bench,
         1,
         "no set of versions",
-        f"there is no alpah on the default index ({bench.index})",
+        f"alpah is not on the default index ({bench.index})",
         "check the spelling",
-        "spec.yaml:5:5 asks for alpah",
+        "spec.yaml:5:5 requires alpah",
     )
     assert "loosen" not in said
 
@@ -77,8 +77,8 @@ def test_a_package_that_only_another_one_asks_for(bench: Bench, tmp_path: Path) 
         bench,
         1,
         "needy depend on nonesuch-thing",
-        "there is no nonesuch-thing on",
-        "spec.yaml:4:5 asks for needy",
+        "nonesuch-thing is not on",
+        "spec.yaml:4:5 requires needy",
     )
 
 
@@ -93,7 +93,7 @@ def test_a_package_that_its_own_index_lacks(bench: Bench, tmp_path: Path) -> Non
     refused(
         bench,
         1,
-        "there is no alpha on index private",
+        "alpha is not on index private",
         "spec.yaml:4:",
         PROVISION_INDEX_PRIVATE=private,
     )
@@ -107,8 +107,8 @@ def test_a_conflict_names_the_file_that_asked(bench: Bench) -> None:
         1,
         "incompatible",
         "loosen one",
-        "base.yaml:4:5 asks for beta",
-        "spec.yaml:2:12 asks for gamma",
+        "base.yaml:4:5 requires beta",
+        "spec.yaml:2:12 requires gamma",
     )
 
 
@@ -130,9 +130,9 @@ def test_no_version_for_this_python(
         bench,
         1,
         said,
-        f"not every version is made for Python {MINOR}",
-        "spec.yaml:4:5 asks for elsewhere",
-        f"spec.yaml:2:9 asks for Python {MINOR}",
+        f"some versions do not support Python {MINOR}",
+        "spec.yaml:4:5 requires elsewhere",
+        f"spec.yaml:2:9 requires Python {MINOR}",
     )
     assert "loosen" not in told
 
@@ -140,9 +140,9 @@ def test_no_version_for_this_python(
 def test_no_torch_for_this_python(bench: Bench, pytorch: PyTorch) -> None:
     bench.spec('gpu: L4\ncuda: "13.0"\npython: "3.14"\npackages: [torch==2.13.*]\n')
     words = (
-        "a wheel for Python 3.14 on each platform",
-        "spec.yaml:4:12 asks for torch==2.13.*",
-        "spec.yaml:3:9 asks for Python 3.14",
+        "no wheel for Python 3.14 on every platform",
+        "spec.yaml:4:12 requires torch==2.13.*",
+        "spec.yaml:3:9 requires Python 3.14",
     )
     said = refused(bench, 1, *words, **pytorch.offline())
     assert "requires-python" not in said, "advice on the scratch project is of no use"
@@ -155,8 +155,8 @@ def test_no_wheel_for_this_platform(bench: Bench, tmp_path: Path) -> None:
     refused(
         bench,
         1,
-        f"not every version has a wheel for Python {MINOR} on each platform",
-        "spec.yaml:4:5 asks for maconly",
+        f"some versions have no wheel for Python {MINOR} on every platform",
+        "spec.yaml:4:5 requires maconly",
     )
 
 
@@ -169,7 +169,7 @@ def test_a_derivation_of_several_builds_speaks_of_the_spec(bench: Bench, pytorch
         1,
         "datasets>=99",
         "only datasets<=5.2.0 is available",
-        "spec.yaml:16:5 asks for datasets>=99",
+        "spec.yaml:16:5 requires datasets>=99",
         **pytorch.offline(),
     )
     assert "scratch" not in said
@@ -196,14 +196,14 @@ def test_without_network_a_lock_that_holds_is_kept_and_the_cache_will_do(
         2,
         "a package index could not be reached",
         address,
-        "--offline makes do with what is in uv's cache",
+        "use --offline to install from uv's cache",
         **there,
     )
     refused(
         bench,
         2,
         "not in uv's cache",
-        "run once with network",
+        "run the command once with network access",
         line=("lock", "spec.yaml", "--offline"),
         **there,
     )
@@ -284,25 +284,25 @@ def test_a_certificate_that_nobody_signed(bench: Bench, tmp_path: Path) -> None:
             "text/plain",
             b"not an index",
             2,
-            "a package index gave an answer that cannot be read",
+            "a package index returned an unreadable response",
         ),
         (
             200,
             "text/html",
             b'<a href="alpha-1.0-py3-none-any.whl#sha256=00">alpha</a>',
             2,
-            "a package index gave an answer that cannot be read",
+            "a package index returned an unreadable response",
         ),
         (
             200,
             "text/html",
             b"<title>Sign in to this network</title>",
             1,
-            "there is no alpha on the default index (http://127.0.0.1",
+            "alpha is not on the default index (http://127.0.0.1",
         ),
         (500, "text/plain", b"", 2, "a package index could not be reached"),
-        (403, "text/plain", b"", 2, "a package index refused the credentials"),
-        (404, "text/plain", b"", 1, "there is no alpha on the default index (http://127.0.0.1"),
+        (403, "text/plain", b"", 2, "a package index requires credentials, or rejected them"),
+        (404, "text/plain", b"", 1, "alpha is not on the default index (http://127.0.0.1"),
     ],
     ids=["plain text", "half a hash", "a page without files", "500", "403", "404"],
 )
@@ -353,26 +353,26 @@ def _gone(folder: Path) -> None:
             _other_bytes,
             1,
             (
-                "a file on the index is not the one that was locked",
+                "a file on the index differs from the locked one",
                 "Expected:",
-                "if the change is meant",
+                "if the change is intended",
             ),
         ),
         (
             _other_bytes_under_the_old_hash,
             1,
             (
-                "a file on the index is not the one that was locked",
+                "a file on the index differs from the locked one",
                 "Expected:",
-                "if the change is meant",
+                "if the change is intended",
             ),
         ),
-        (_cut_short, 2, ("a wheel came damaged", "alpha", "run the command again")),
+        (_cut_short, 2, ("a downloaded wheel is damaged", "alpha", "run the command again")),
         (
             _gone,
             1,
             (
-                "a version of the lock cannot be had from its index",
+                "a locked version is not available from its index",
                 "alpha==2.0",
                 "provision lock --upgrade",
             ),
@@ -384,20 +384,20 @@ def test_what_cannot_be_installed_leaves_the_environment_before_it_in_use(
 ) -> None:
     locked(bench, "alpha==1.0")
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    whole = (bench.own / "envs/spec.here").resolve()
+    whole = (bench.own / "envs/spec.local").resolve()
     locked(bench, "alpha==2.0")
     shutil.rmtree(bench.folder / "uv-cache")
     shutil.copytree(tmp_path / "index", tmp_path / "kept")
     change(tmp_path / "index")
     said = refused(bench, code, *words, line=("apply", "spec.yaml", "--yes"))
     assert "scratch" not in said
-    assert (bench.own / "envs/spec.here").resolve() == whole
+    assert (bench.own / "envs/spec.local").resolve() == whole
     assert (whole / "provision.json").exists()
     assert "half-made" in bench.run("status", "spec.yaml").stdout
     refused(
         bench,
         2,
-        "no whole environment",
+        "is missing or incomplete",
         line=("run", "spec.yaml", "--", "python", "-c", "import alpha"),
     )
     shutil.rmtree(tmp_path / "index")
@@ -422,7 +422,7 @@ def test_a_lock_changed_to_fit_a_tampered_wheel(bench: Bench, tmp_path: Path) ->
     refused(
         bench,
         1,
-        "spec.lock was changed by hand",
+        "spec.lock was edited by hand",
         "repair it with `provision lock`",
         line=("apply", "spec.yaml", "--yes"),
     )
@@ -469,7 +469,7 @@ def test_no_part_of_a_lock_can_be_changed_by_hand(bench: Bench, old: str, new: s
     refused(
         bench,
         1,
-        "spec.lock was changed by hand or cut short",
+        "spec.lock was edited by hand or truncated",
         "repair it with `provision lock`",
         line=("lock", "spec.yaml", "--check"),
     )
@@ -481,7 +481,7 @@ def test_no_part_of_a_lock_can_be_changed_by_hand(bench: Bench, old: str, new: s
         (b"", "spec.lock is damaged"),
         (b"\xff\xfe\x00", "spec.lock is damaged"),
         (b"[" * 100_000, "spec.lock is damaged"),
-        (b'"provision.lock/2"', "is not a lock"),
+        (b'"provision.lock/2"', "is not a provision lock"),
     ],
     ids=["empty", "no text", "deep", "no mapping"],
 )
@@ -506,7 +506,15 @@ def test_no_file_in_place_of_a_lock(bench: Bench, kind: str) -> None:
         ("plan", "spec.yaml"),
         ("apply", "spec.yaml", "--yes"),
     ):
-        refused(bench, 2, "cannot read", "spec.lock", "no regular file", "move it away", line=line)
+        refused(
+            bench,
+            2,
+            "cannot read",
+            "spec.lock",
+            "it is a folder" if kind == "folder" else "it is not a regular file",
+            "move it away",
+            line=line,
+        )
     if kind == "folder":
         refused(
             bench,

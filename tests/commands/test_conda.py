@@ -34,7 +34,7 @@ from tests.rig import Bench, make_index, make_wheel, served, small_spec
 from tests.support import require
 from tests.targets.drivers import DRIVERS
 
-CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
+CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {local: {kind: local, manager: conda}}\n"
 
 
 def applied(bench: Bench, conda: CondaChannel, words: str = CONDA) -> str:
@@ -76,14 +76,14 @@ def _path_without_conda() -> str:
 
 
 def prefix(bench: Bench) -> Path:
-    return bench.own / "envs/spec.here"
+    return bench.own / "envs/spec.local"
 
 
 def test_it_is_made_and_verified(whole: tuple[Bench, str]) -> None:
     bench, said = whole
-    assert "5 of conda by py-rattler" in said
-    assert "with py-rattler: no conda, mamba or micromamba was found" in said
-    assert "conda activate .provision/envs/spec.here " in said
+    assert "5 from conda, by py-rattler" in said
+    assert "with py-rattler (no conda, mamba or micromamba was found" in said
+    assert "conda activate .provision/envs/spec.local " in said
     code = (
         "import sys, alpha, gamma; print(sys.version_info[:3], alpha.__version__, "
         "gamma.__version__)"
@@ -92,7 +92,7 @@ def test_it_is_made_and_verified(whole: tuple[Bench, str]) -> None:
         [prefix(bench) / "bin/python", "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == f"{tuple(map(int, VERSION.split('.')))} 2.0 1.0"
-    report = json.loads((bench.own / "reports/spec.here/report.json").read_text())
+    report = json.loads((bench.own / "reports/spec.local/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
     assert [check for check in report["checks"] if check["status"] not in ("pass", "skip")] == []
 
@@ -143,7 +143,7 @@ def test_what_was_changed_or_left_half_made_is_made_anew(made: Bench, harm: str)
     done = made.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     words = {
-        "conda-meta": "conda's ffmpeg 7.1.1 is missing",
+        "conda-meta": "conda package ffmpeg 7.1.1 is missing",
         "package": "gamma is missing",
         "half": "half-made",
     }
@@ -179,7 +179,7 @@ def test_a_lock_is_verified_on_its_channel(
         repodata.write_text(json.dumps(document))
     done = bench.run("lock", "spec.yaml", "--verify")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"on conda-forge: the channel lists sha256 {'0' * 64}; locked is" in done.stdout
+    assert f"on conda-forge: the channel lists sha256 {'0' * 64}; the lock has" in done.stdout
     assert "on conda-forge: the channel does not list this file" in done.stdout
     shutil.rmtree(channel)
     done = bench.run("lock", "spec.yaml", "--verify")
@@ -203,7 +203,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(
     )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "is not the one that was locked" in done.stderr
+    assert "differs from the locked one" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -254,13 +254,13 @@ def test_a_prefix_that_is_not_ours_is_left_as_it_is(bench: Bench, conda: CondaCh
     assert bench.run("lock", "spec.yaml").returncode == 0
     lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
     (environment,) = lock.environments
-    foreign = bench.own / f"envs/spec.here-{environment.digest.removeprefix('sha256:')[:12]}"
+    foreign = bench.own / f"envs/spec.local-{environment.digest.removeprefix('sha256:')[:12]}"
     (foreign / "conda-meta").mkdir(parents=True)
     (foreign / "conda-meta/history").write_text("somebody's own")
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"{foreign} is there already" in done.stderr
-    assert "move it away or remove it" in done.stderr
+    assert f"{foreign} already exists" in done.stderr
+    assert "then move or remove it" in done.stderr
     assert (foreign / "conda-meta/history").read_text() == "somebody's own"
     bench.run("destroy", "spec.yaml", "--yes")
     assert (foreign / "conda-meta/history").exists()
@@ -348,7 +348,7 @@ def test_the_users_own_program_is_given_the_locked_files(
     bench.spec(small_spec("gamma", extra=CONDA))
     assert bench.run("lock", "spec.yaml").returncode == 0
     plan = bench.run("plan", "spec.yaml")
-    assert f"5 of conda by {name}" in plan.stdout
+    assert f"5 from conda, by {name}" in plan.stdout
     # The packages of the index cannot be installed into the caller's Python: any exit code is fine.
     bench.run("apply", "spec.yaml", "--yes")
     said, listed, mode = json.loads((own.parent / "log.json").read_text())
@@ -371,12 +371,13 @@ def test_pixi_is_said_to_be_there_and_is_not_used(
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join((done.stdout + done.stderr).split())
     assert (
-        f"with py-rattler: no conda, mamba or micromamba was found; {pixi} makes "
-        "environments of projects only, not of a list of files; py-rattler is" in said
+        f"with py-rattler (no conda, mamba or micromamba was found; {pixi} "
+        "creates environments from projects only, not from a list of files; "
+        "py-rattler is" in said
     )
     assert not (pixi.parent / "log.json").exists()
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="pixi")
-    assert (done.returncode, "pixi makes environments of projects only" in done.stderr) == (
+    assert (done.returncode, "pixi creates environments from projects only" in done.stderr) == (
         2,
         True,
     ), done.stderr
@@ -390,15 +391,15 @@ def test_a_program_that_makes_something_else_or_fails_is_named(
     bench.extra = conda.variables()
     assert bench.run("lock", "spec.yaml").returncode == 0
     for folder, options, code, words in (
-        ("a", {"upto": "-1"}, 1, "made another environment"),
-        ("b", {"code": 3}, 2, "could not make the environment"),
+        ("a", {"upto": "-1"}, 1, "created an environment that differs"),
+        ("b", {"code": 3}, 2, "could not create the environment"),
     ):
         own = fake_conda(tmp_path / folder, **options)  # type: ignore[arg-type]
         done = bench.run("apply", "spec.yaml", "--yes", PROVISION_CONDA=str(own))
         assert (done.returncode, words in done.stderr) == (code, True), done.stdout + done.stderr
         assert "PROVISION_CONDA=py-rattler" in done.stderr
     done = bench.run("plan", "spec.yaml", PROVISION_CONDA="/nowhere/conda")
-    assert (done.returncode, "names no program" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "is not a program" in done.stderr) == (2, True), done.stderr
 
 
 def test_without_the_extra_it_is_refused_before_anything_is_made(
@@ -411,7 +412,7 @@ def test_without_the_extra_it_is_refused_before_anything_is_made(
     spec = Spec.model_validate(yaml.safe_load((bench.folder / "spec.yaml").read_text()))
     lock = loads((bench.folder / "spec.lock").read_text(), "spec.lock")
     place = TargetContext(
-        spec.for_target("here"), "here", "spec", bench.own, lock, world.platform()
+        spec.for_target("local"), "local", "spec", bench.own, lock, world.platform()
     )
     have = DRIVERS["local"].observe(place, Ledger(create_empty_state("l")), world)
     said = [refusal.hint for refusal in DRIVERS["local"].refusals(place, replace(have, conda=None))]
@@ -428,7 +429,7 @@ def test_offline_takes_what_was_fetched_before(bench: Bench, conda: CondaChannel
         assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
         nothing = bench.run("apply", "spec.yaml", "--yes", "--offline")
         assert nothing.returncode == 2
-        assert "conda files are not in the cache, and --offline was asked for" in nothing.stderr
+        assert "conda files are not in the cache, and --offline is set" in nothing.stderr
         assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
         assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
     done = bench.run("apply", "spec.yaml", "--yes", "--offline")  # the server is gone
@@ -467,14 +468,15 @@ def test_a_package_that_conda_brings_is_verified_in_its_version(
     bench.spec(small_spec("gamma", "{name: alpha, source: conda}", extra=CONDA))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
-    expected = json.loads((bench.own / "reports/spec.here/expectations.json").read_text())
+    expected = json.loads((bench.own / "reports/spec.local/expectations.json").read_text())
     assert {"name": "alpha", "version": "2.0"} in expected["packages"]
     assert expected["direct"] == ["alpha", "gamma"]
     noted = json.loads((prefix(bench) / "installed.json").read_text())
     assert noted["packages"]["alpha"]["provenance"] == "preinstalled"
     assert noted["packages"]["gamma"]["provenance"] == "hash-checked"
     assert (
-        "files as installed (by size and time of change)" in bench.run("plan", "spec.yaml").stdout
+        "files match the installation (by size and time of change)"
+        in bench.run("plan", "spec.yaml").stdout
     )
     next(prefix(bench).glob("lib/python*/site-packages/alpha/__init__.py")).write_text(
         "__version__ = '6.6'\n"
@@ -498,13 +500,13 @@ def test_what_conda_brings_under_another_name_is_known_by_its_files(
     assert done.returncode == 0, done.stdout + done.stderr
     rows = {
         row["id"]: (row["status"], row["message"])
-        for row in json.loads((bench.own / "reports/spec.here/report.json").read_text())["checks"]
+        for row in json.loads((bench.own / "reports/spec.local/report.json").read_text())["checks"]
     }
     assert rows["P02"] == (
         "pass",
         (
-            "all 2 locked packages have their locked version; 2 more of conda have the version "
-            "of their locked file"
+            "all 2 locked packages have the locked version; 2 more conda packages have the "
+            "version of their locked file"
         ),
     )
     assert (rows["P03"][0], rows["P07"][0]) == ("pass", "pass")
@@ -520,7 +522,7 @@ def test_what_conda_brings_under_another_name_is_known_by_its_files(
     done = bench.run("verify", "spec.yaml")
     assert (
         done.returncode,
-        "gizmo 1.5, conda's locked file brought 1.0.post1" in " ".join(done.stdout.split()),
+        "gizmo 1.5, locked conda file has 1.0.post1" in " ".join(done.stdout.split()),
     ) == (1, True), done.stdout
     info.rename(info.with_name("gizmo-1.5.dist-info"))
     assert "gizmo is 1.5, not 1.0.post1" in " ".join(bench.run("plan", "spec.yaml").stdout.split())
@@ -539,7 +541,7 @@ def test_a_torch_that_conda_did_not_really_bring_is_not_green(
     )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "torch is not installed, lock says 2.13.0" in " ".join(done.stdout.split())
+    assert "torch is not installed, locked 2.13.0" in " ".join(done.stdout.split())
 
 
 def test_a_package_that_never_fitted_its_record_is_noted(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.conda_rig import CondaChannel
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
-TARGETS = "targets: {plain: {kind: local}, here: {kind: local, manager: conda}}\n"
+TARGETS = "targets: {plain: {kind: local}, local: {kind: local, manager: conda}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +44,16 @@ def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> No
     done = both.run("parity", "spec.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    assert "packages: 2 in one version; seen: 2 of 2 as locked on each" in said
+    assert "packages: 2 in one version; observed: 2 of 2 as locked on all targets" in said
     assert (
-        "as declared package builds: alpha of the package index on plain, alpha pyh0_0 of "
-        "conda on here; seen: alpha 2.0 on plain and here" in said
+        "as declared package builds: alpha from the package index on plain, alpha pyh0_0 from "
+        "conda on here; observed: alpha 2.0 on plain and here" in said
     )
     assert stated(both)["package builds"]["found"] == "apart"
 
 
 def test_diff_finds_no_difference_of_identity(both: Bench) -> None:
-    done = both.run("diff", "plain", "here", "--spec", "spec.yaml", "--output-format", "json")
+    done = both.run("diff", "plain", "local", "--spec", "spec.yaml", "--output-format", "json")
     found = json.loads(done.stdout)
     assert [one for one in found["differences"] if one["class"] == "identity"] == []
     # Python of conda asks for a C library, and no wheel at the other target does: both hold, and
@@ -63,19 +63,19 @@ def test_diff_finds_no_difference_of_identity(both: Bench) -> None:
 
 def test_a_package_of_conda_in_another_version_is_a_difference(both: Bench) -> None:
     (info,) = (
-        (both.own / "envs/spec.here").resolve().glob("lib/python*/site-packages/alpha-*.dist-info")
+        (both.own / "envs/spec.local").resolve().glob("lib/python*/site-packages/alpha-*.dist-info")
     )
     original = (info / "METADATA").read_text()
     (info / "METADATA").write_text(original.replace("Version: 2.0", "Version: 2.5"))
     try:
-        assert both.run("verify", "spec.yaml", "--target", "here").returncode == 1
-        done = both.run("diff", "plain", "here", "--spec", "spec.yaml")
+        assert both.run("verify", "spec.yaml", "--target", "local").returncode == 1
+        done = both.run("diff", "plain", "local", "--spec", "spec.yaml")
         assert (done.returncode, "package.alpha 2.0 -> 2.5" in " ".join(done.stdout.split())) == (
             1,
             True,
         ), done.stdout
         builds = stated(both)["package builds"]
-        assert (builds["found"], builds["observed"]["here"]) == ("differs", "alpha 2.5")
-        assert "alpha 2.5, lock says 2.0" in builds["why"]
+        assert (builds["found"], builds["observed"]["local"]) == ("differs", "alpha 2.5")
+        assert "alpha 2.5, locked 2.0" in builds["why"]
     finally:
         (info / "METADATA").write_text(original)

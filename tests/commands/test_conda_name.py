@@ -21,7 +21,7 @@ from tests.conda_rig import CondaChannel
 from tests.own_conda import found_by_name, is_environment, own_conda
 from tests.rig import Bench, make_index, make_wheel, small_spec
 
-CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: conda}}\n"
+CONDA = "conda_packages: [ffmpeg=7]\ntargets: {local: {kind: local, manager: conda}}\n"
 
 
 def begun(folder: Path, conda: CondaChannel) -> Bench:
@@ -41,7 +41,7 @@ def begun(folder: Path, conda: CondaChannel) -> Bench:
     }
     bench.spec(small_spec("gamma", extra=CONDA))
     said = applied(bench)
-    assert "activate conda activate spec.here " in said
+    assert "activate conda activate spec.local " in said
     return bench
 
 
@@ -56,7 +56,7 @@ def asked(bench: Bench) -> list[str]:
 
 def recorded(bench: Bench) -> dict[str, str]:
     found: dict[str, str] = json.loads((bench.own / "state.json").read_text())["resources"].get(
-        "spec/here#name", {}
+        "spec/local#name", {}
     )
     return found
 
@@ -78,7 +78,7 @@ def forgotten(bench: Bench) -> None:
     kept = {key: value for key, value in state.resources.items() if not key.endswith("here#name")}
     (bench.own / "state.json").write_text(dumps(replace(state, resources=kept)))
     journal = {
-        "address": "spec/here",
+        "address": "spec/local",
         "part": "name",
         "verb": "+",
         "paths": [],
@@ -100,21 +100,21 @@ def made(shared: Bench) -> Iterator[Bench]:
     """The shared bench, put back afterwards as it was: its conda, its link and its state, but for
     the environment itself.
     """
-    link, extra = envs(shared)[1] / "spec.here", shared.extra
+    link, extra = envs(shared)[1] / "spec.local", shared.extra
     kept = {name: (shared.own / name).read_text() for name in ("state.json", "journal.json")}
     yield shared
     shared.extra = extra
     own_conda(shared.folder / "programs", envs(shared))
     files.remove_tree(link)
-    link.symlink_to(shared.own / "envs/spec.here")
+    link.symlink_to(shared.own / "envs/spec.local")
     for name, text in kept.items():
         (shared.own / name).write_text(text)
 
 
 def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_path: Path) -> None:
     bench = begun(tmp_path, conda)
-    found = found_by_name("spec.here", envs(bench))
-    assert found == envs(bench)[1] / "spec.here"
+    found = found_by_name("spec.local", envs(bench))
+    assert found == envs(bench)[1] / "spec.local"
     assert is_environment(found)
     code = "import sys, gamma; print(sys.prefix)"
     done = subprocess.run(
@@ -132,71 +132,71 @@ def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_p
     )  # another lock, another prefix, another `name`: the link leads to the stable path, and stays
     assert (found / "conda-meta/ffmpeg-6.1.2-h0_gpl.json").exists()
     forgotten(bench)
-    bench.spec(small_spec("gamma", extra=CONDA.replace("here:", "there:")))
+    bench.spec(small_spec("gamma", extra=CONDA.replace("local:", "there:")))
     # Another target gets another name, and what the killed run of the first made is not forgotten.
     applied(bench)
     assert [
-        found_by_name(name, envs(bench)) is not None for name in ("spec.here", "spec.there")
+        found_by_name(name, envs(bench)) is not None for name in ("spec.local", "spec.there")
     ] == [True, True]
-    assert bench.run("destroy", "spec.yaml", "--target", "here", "--yes").returncode == 0
-    assert [os.path.lexists(envs(bench)[1] / name) for name in ("spec.here", "spec.there")] == [
+    assert bench.run("destroy", "spec.yaml", "--target", "local", "--yes").returncode == 0
+    assert [os.path.lexists(envs(bench)[1] / name) for name in ("spec.local", "spec.there")] == [
         False,
         True,
     ]
     bench.spec(small_spec("gamma", extra="targets: {there: {kind: local}}\n"))
-    assert "the environment is no longer one of conda" in applied(bench)
+    assert "the environment is no longer made by conda" in applied(bench)
     assert sorted(path.name for path in envs(bench)[1].iterdir()) == ["theirs"]
 
 
 @pytest.mark.long
 def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     later = made.folder / "later"
-    theirs = later / "spec.here"
+    theirs = later / "spec.local"
     (theirs / "conda-meta").mkdir(parents=True)
     (theirs / "conda-meta/history").write_text("somebody's own")
-    (envs(made)[1] / "spec.here").unlink()
+    (envs(made)[1] / "spec.local").unlink()
     program = own_conda(
         made.folder / "programs", (*envs(made), later), name="micromamba", key="envs directories"
     )
     made.extra = {**made.extra, "PROVISION_CONDA": str(program)}
     said = applied(made)
     assert (
-        f"no name spec.here for micromamba: {theirs} is there already and is not this "
-        "environment; it stays" in said
+        f"no name spec.local for micromamba: {theirs} already exists, is another "
+        "environment, and is kept" in said
     )
-    assert "activate conda activate .provision/envs/spec.here " in said
-    assert found_by_name("spec.here", (*envs(made), later)) == theirs, (
+    assert "activate conda activate .provision/envs/spec.local " in said
+    assert found_by_name("spec.local", (*envs(made), later)) == theirs, (
         "a link in an earlier folder would hide theirs"
     )
     before = len(asked(made))
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
     assert len(asked(made)) == before
     theirs.rename(later / "renamed")
-    assert "activate micromamba activate spec.here " in applied(made)
-    assert found_by_name("spec.here", (*envs(made), later)) == envs(made)[1] / "spec.here"
+    assert "activate micromamba activate spec.local " in applied(made)
+    assert found_by_name("spec.local", (*envs(made), later)) == envs(made)[1] / "spec.local"
     assert (later / "renamed/conda-meta/history").read_text() == "somebody's own"
 
 
 @pytest.mark.long
 def test_what_took_the_place_of_our_link_stays(made: Bench) -> None:
-    link = envs(made)[1] / "spec.here"
+    link = envs(made)[1] / "spec.local"
     link.unlink()
     link.symlink_to(envs(made)[1] / "nowhere")
-    assert f"no name spec.here for conda: {link} is there already" in planned(made)
+    assert f"no name spec.local for conda: {link} already exists" in planned(made)
     applied(made)
     assert link.readlink() == envs(made)[1] / "nowhere"
 
 
 def test_a_link_that_was_removed_is_made_again(made: Bench) -> None:
-    (envs(made)[1] / "spec.here").unlink()
+    (envs(made)[1] / "spec.local").unlink()
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 2
     applied(made)
-    assert found_by_name("spec.here", envs(made)) is not None
+    assert found_by_name("spec.local", envs(made)) is not None
 
 
 @pytest.mark.long
 def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path) -> None:
-    link = envs(made)[1] / "spec.here"
+    link = envs(made)[1] / "spec.local"
     copy = Bench(
         tmp_path / "copy",
         made.index,
@@ -213,17 +213,17 @@ def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path
         ignore=shutil.ignore_patterns("home", "uv-cache", "programs", "later"),
     )
     assert copy.run("adopt", "spec.yaml", "--yes").returncode == 0
-    assert f"no name spec.here for conda: {link} is there already" in planned(copy)
+    assert f"no name spec.local for conda: {link} already exists" in planned(copy)
     done = copy.run("destroy", "spec.yaml", "--yes")
     assert (done.returncode, "it stays" in done.stderr) == (0, True), done.stderr
-    assert link.readlink() == made.own / "envs/spec.here"
+    assert link.readlink() == made.own / "envs/spec.local"
 
 
 @pytest.mark.long
 def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) -> None:
     link, before = (
-        envs(made)[1] / "spec.here",
-        str(made.folder / "before/.provision/envs/spec.here"),
+        envs(made)[1] / "spec.local",
+        str(made.folder / "before/.provision/envs/spec.local"),
     )
     state = loads((made.own / "state.json").read_text(), "state.json")
     resources = {
@@ -234,26 +234,24 @@ def test_a_link_to_where_the_project_was_is_pointed_at_where_it_is(made: Bench) 
     link.unlink()
     link.symlink_to(before)
     assert "the folder of the spec was moved" in applied(made)
-    assert link.readlink() == made.own / "envs/spec.here"
+    assert link.readlink() == made.own / "envs/spec.local"
 
 
 def test_where_no_name_can_be_given_the_reason_is_said(made: Bench) -> None:
-    (envs(made)[1] / "spec.here").unlink()
+    (envs(made)[1] / "spec.local").unlink()
     own_conda(made.folder / "programs", envs(made)[:1])
     words = (
-        f"none of its folders may be written to ({envs(made)[0]}); add one of yours to "
-        "envs_dirs, or activate it by its path"
+        f"none of conda's folders is writable ({envs(made)[0]}); add a writable one "
+        "to envs_dirs, or activate the environment by its path"
     )
-    assert f"no name spec.here for conda: {words}" in planned(made)
+    assert f"no name spec.local for conda: {words}" in planned(made)
     own_conda(made.folder / "programs", (made.own / "envs", envs(made)[1]))
-    assert "it has that already: the folder of environments here is one of conda's own" in planned(
-        made
-    )
+    assert "not needed: this folder of environments is one of conda's own" in planned(made)
     own_conda(made.folder / "programs", ())
-    assert "`conda info --json` does not tell where it looks for environments" in planned(made)
+    assert "`conda info --json` lists no folders of environments" in planned(made)
     (made.folder / "my spec.yaml").write_text((made.folder / "spec.yaml").read_text())
     shutil.copy(made.folder / "spec.lock", made.folder / "my spec.lock")
-    assert "conda takes no name with ' ' in it" in " ".join(
+    assert "conda does not accept names that contain ' '" in " ".join(
         made.run("plan", "my spec.yaml").stdout.split()
     )
 
@@ -267,33 +265,33 @@ def test_killed_before_it_was_written_down_the_name_is_known_still(made: Bench) 
 
 @pytest.mark.long
 def test_a_name_that_a_killed_run_gave_is_taken_back_by_destroy(made: Bench) -> None:
-    link = envs(made)[1] / "spec.here"
+    link = envs(made)[1] / "spec.local"
     forgotten(made)
     done = made.run("destroy", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
     assert not os.path.lexists(link)
     made.own.mkdir(exist_ok=True)
-    assert "there is none yet" in applied(made)
+    assert "it does not exist yet" in applied(made)
 
 
 def test_with_py_rattler_there_is_no_name_and_one_that_is_there_stays(made: Bench) -> None:
     made.extra = {**made.extra, "PROVISION_CONDA": "py-rattler"}
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0
-    (envs(made)[1] / "spec.here").unlink()
+    (envs(made)[1] / "spec.local").unlink()
     (made.folder / "other.yaml").write_text((made.folder / "spec.yaml").read_text())
     shutil.copy(made.folder / "spec.lock", made.folder / "other.lock")
-    assert "other.here for" not in " ".join(made.run("plan", "other.yaml").stdout.split())
+    assert "other.local for" not in " ".join(made.run("plan", "other.yaml").stdout.split())
 
 
 def test_a_link_never_takes_the_place_of_anything(tmp_path: Path) -> None:
     path = tmp_path / "folder/name"
     files.create_symlink(path, "/a", "")
     files.create_symlink(path, "/a", "")
-    with pytest.raises(ExternalError, match="cannot make the link") as caught:
+    with pytest.raises(ExternalError, match="cannot create the link") as caught:
         files.create_symlink(path, "/b", "")
     assert (caught.value.why, caught.value.hint) == (
-        "something of that name is there",
-        "look at it, and move it away or name another place",
+        "it already exists",
+        "move it away, or choose another path",
     )
     files.create_symlink(path, "/b", "/a")
     assert str(path.readlink()) == "/b"

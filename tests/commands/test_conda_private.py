@@ -19,7 +19,7 @@ from tests.conda_rig import CondaChannel
 from tests.own_conda import own_conda
 from tests.rig import Bench, small_spec
 
-CONDA = "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: conda}}\n"
+CONDA = "conda_packages: [ffmpeg=7]\ntargets: {local: {kind: local, manager: conda}}\n"
 SECRET = "s3cr3t-of-mine"
 WORD = base64.b64encode(f"someone:{SECRET}".encode()).decode()
 
@@ -86,7 +86,7 @@ def test_a_persons_own_conda_is_handed_copies_and_no_credentials(
             for path, content in held.items()
             if SECRET.encode() in content or WORD.encode() in content
         ] == []
-        record = (locked.own / "envs/spec.here/conda-meta/ffmpeg-7.1.1-h0_gpl.json").read_text()
+        record = (locked.own / "envs/spec.local/conda-meta/ffmpeg-7.1.1-h0_gpl.json").read_text()
         assert "/conda-forge/linux-64/ffmpeg-7.1.1-h0_gpl.conda" in record
         assert "file://" not in record.partition('"url"')[2].partition(",")[0]
 
@@ -99,9 +99,10 @@ def test_what_goes_wrong_with_such_a_channel_is_said(
     with guarded(folder) as address:
         wrong = address.replace("://", "://someone:wr0ng@")
         done = locked.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=wrong)
-        assert (done.returncode, "a conda package cannot be fetched" in done.stderr) == (2, True), (
-            done.stdout + done.stderr
-        )
+        assert (done.returncode, "a conda package could not be downloaded" in done.stderr) == (
+            2,
+            True,
+        ), done.stdout + done.stderr
         assert "401" in done.stderr
         assert "the credentials in PROVISION_CHANNEL_CONDA_FORGE" in done.stderr
         assert "wr0ng" not in done.stdout + done.stderr
@@ -111,7 +112,7 @@ def test_what_goes_wrong_with_such_a_channel_is_said(
         )
         assert (
             done.returncode,
-            "asks for credentials, and conda is not told them" in done.stderr,
+            "requires credentials, which provision does not pass to conda" in done.stderr,
         ) == (2, True), done.stdout + done.stderr
         assert "PROVISION_CONDA=py-rattler" in done.stderr
         shutil.copy(
@@ -119,7 +120,7 @@ def test_what_goes_wrong_with_such_a_channel_is_said(
             folder / "linux-64/ffmpeg-7.1.1-h0_gpl.conda",
         )
         done = locked.run("apply", "spec.yaml", "--yes", PROVISION_CHANNEL_CONDA_FORGE=right)
-        assert (done.returncode, "is not the one that was locked" in done.stderr) == (1, True), (
+        assert (done.returncode, "differs from the locked one" in done.stderr) == (1, True), (
             done.stdout + done.stderr
         )
         assert SECRET not in done.stdout + done.stderr

@@ -18,7 +18,7 @@ from tests.rig import MINOR
 
 ROOT = Path(__file__).parents[2]
 CONDA = (
-    "conda_packages: [ffmpeg=7]\ntargets: {here: {kind: local, manager: conda}, plain: {kind: "
+    "conda_packages: [ffmpeg=7]\ntargets: {local: {kind: local, manager: conda}, plain: {kind: "
     "local}}\n"
 )
 
@@ -44,18 +44,18 @@ def test_the_quickstart_trains_on_condas_python(conda: CondaChannel, tmp_path: P
         "apply",
         "quickstart.yaml",
         "--target",
-        "here",
+        "local",
         "--yes",
     ]
     done = subprocess.run(
         words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((tmp_path / ".provision/reports/quickstart.here/report.json").read_text())
+    report = json.loads((tmp_path / ".provision/reports/quickstart.local/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
     assert {check["id"]: check["status"] for check in report["checks"]}["R01"] == "pass"
     lock = loads((tmp_path / "quickstart.lock").read_text(), "quickstart.lock")
-    here, plain = (lock.environment(target, "linux-x86_64") for target in ("here", "plain"))
+    here, plain = (lock.environment(target, "linux-x86_64") for target in ("local", "plain"))
     assert here is not None
     assert plain is not None
     assert lock.versions(here) == lock.versions(plain)

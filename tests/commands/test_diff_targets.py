@@ -50,7 +50,7 @@ def test_two_target_names_are_enough_where_the_spec_is(pair: Bench) -> None:
         done = pair.run("diff", *words)
         assert done.returncode == 1, done.stderr
         assert done.stdout.startswith("works on colab, fails on workbench: P02 locked packages")
-        assert "the difference that matters: package.beta 1.0 -> 1.1 (and 3" in " ".join(
+        assert "the decisive difference: package.beta 1.0 -> 1.1 (and 3" in " ".join(
             done.stdout.split()
         )
 

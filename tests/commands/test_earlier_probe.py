@@ -117,7 +117,7 @@ def test_an_instance_of_the_version_before_has_nothing_to_do(bench: Bench) -> No
 def applied(tmp_path_factory: pytest.TempPathFactory, bench: Bench) -> Bench:
     """A project that another version's probe verified."""
     apply_once(tmp_path_factory, bench, "earlier-probe", small_spec("alpha"))
-    reports = bench.own / "reports/spec.here"
+    reports = bench.own / "reports/spec.local"
     expectations = json.loads((reports / "expectations.json").read_text())
     change_record(bench, probe=EARLIER, expectations=digest_of_expectations(expectations, EARLIER))
     return bench
@@ -127,9 +127,9 @@ def change_record(bench: Bench, **fields: str) -> None:
     """Change fields of the stored verdict; "" removes one."""
     path = bench.own / "state.json"
     state = loads(path.read_text(), "state.json")
-    record = {**(state.resource("spec/here", "verification") or {}), **fields}
+    record = {**(state.resource("spec/local", "verification") or {}), **fields}
     kept = {key: value for key, value in record.items() if value != ""}
-    path.write_text(dumps(state.with_record("spec/here", "verification", kept)))
+    path.write_text(dumps(state.with_record("spec/local", "verification", kept)))
 
 
 def test_the_plan_is_empty_and_only_verify_renews_the_verdict(applied: Bench) -> None:

@@ -80,7 +80,7 @@ def test_free_bytes_are_told_and_no_count_of_files() -> None:
         }
     )
     (row,) = [row for row in told.splitlines() if row.startswith("disk free")]
-    assert row.split(maxsplit=2)[2] == "tmp 3 GiB, cache 1 MiB (no further file)"
+    assert row.split(maxsplit=2)[2] == "tmp 3 GiB, cache 1 MiB (no free inodes)"
 
 
 def test_versions_are_told_without_importing_anything(venv: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_command_looks_from_the_interpreter_that_is_named(venv: Path, tmp_pa
 def test_without_a_python_on_the_path_our_own_is_asked(tmp_path: Path) -> None:
     done = provision(cwd=tmp_path, PATH=str(tmp_path))
     assert done.returncode == 0
-    assert "there is no Python on the PATH" in done.stderr
+    assert "there is no Python on PATH" in done.stderr
     assert f"{sys.version_info.major}.{sys.version_info.minor}" in done.stdout
 
 
@@ -121,7 +121,7 @@ def test_a_python_on_the_path_that_does_not_run_is_no_error(tmp_path: Path) -> N
     broken.chmod(0o755)
     done = provision(cwd=tmp_path, PATH=f"{tmp_path}:/usr/bin:/bin")
     assert done.returncode == 0
-    assert "provision's own" in done.stderr
+    assert "the Python that runs provision" in done.stderr
     named = provision("--python", str(broken), cwd=tmp_path)
     assert named.returncode == 2
     assert "exit code 127: no such interpreter" in named.stderr
@@ -283,7 +283,7 @@ def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost
     assert narrow.split() == wide.split()
     assert all(len(row) <= 40 or path in row for row in narrow.splitlines())
     assert all(row.startswith(" " * 12) for row in narrow.splitlines() if row[0] == " ")
-    assert "told by     provision 9.9\n" in wide
+    assert "reported by provision 9.9\n" in wide
     assert "no toolkit in /usr/local/cuda" in wide
 
 
@@ -409,7 +409,7 @@ def test_cards_are_seen_through_the_drivers_library(tmp_path: Path) -> None:
         "--python", sys.executable, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path), FAKE_NVML="init=18"
     )
     assert lost.returncode == 0
-    assert "NVML answers with error 18" in lost.stdout
+    assert "NVML returned error 18" in lost.stdout
 
 
 def test_it_runs_on_every_promised_python(pythons: list[str], tmp_path: Path) -> None:

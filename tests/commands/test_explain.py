@@ -9,7 +9,7 @@ import pytest
 
 from provision.commands.explain import all_pages, find_page
 from provision.errors import CheckFailed
-from provision.rules import RULES, render_rule_page
+from provision.rules import RULES, load_notebook_rules, render_rule_page
 from provision.source import FINDING_KINDS
 from tests import fork_server
 
@@ -25,9 +25,10 @@ def provision(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_there_is_a_page_for_everything_that_lint_can_say() -> None:
-    assert {one.id for one in all_pages()} == {rule.id for rule in RULES} | {
-        kind.id for kind in FINDING_KINDS
-    } | {"BUG000"}
+    rules = {rule.id for rule in (*RULES, *load_notebook_rules())}
+    assert {one.id for one in all_pages()} == rules | {kind.id for kind in FINDING_KINDS} | {
+        "BUG000"
+    }
     assert (
         len({one.id for one in all_pages()})
         == len({one.name for one in all_pages()})
@@ -75,7 +76,7 @@ def test_what_resembles_nothing_gets_no_guess() -> None:
 def test_a_check_of_a_verification_is_told_from_a_finding(word: str) -> None:
     done = provision("explain", word)
     assert done.returncode == 1
-    assert f"{word[:3].upper()} is no finding but a check" in done.stderr
+    assert f"{word[:3].upper()} is a check of `provision verify`" in done.stderr
     assert "did you mean" not in done.stderr
     assert f"provision verify --only {word[:3].upper()}" in done.stderr
 

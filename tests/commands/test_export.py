@@ -125,10 +125,10 @@ def torch_rig(bench: Bench, tmp_path: Path) -> str:
 
 def test_uv_installs_from_a_pylock(bench: Bench, web: str) -> None:
     locked(bench, own_spec(web, "beta", "alpha"))
-    done = bench.run("export", "spec.yaml", "--format", "pylock", "--out", "pylock.here.toml")
+    done = bench.run("export", "spec.yaml", "--format", "pylock", "--out", "pylock.local.toml")
     assert (done.returncode, done.stdout) == (
         0,
-        "wrote pylock.here.toml: pylock of spec.lock, target here\n",
+        "wrote pylock.local.toml: pylock of spec.lock, target local\n",
     ), done.stderr
     python = venv(bench)
     synced = tool(
@@ -137,7 +137,7 @@ def test_uv_installs_from_a_pylock(bench: Bench, web: str) -> None:
         "sync",
         "--python",
         python,
-        "pylock.here.toml",
+        "pylock.local.toml",
         UV_CACHE_DIR=str(bench.folder / "other-cache"),
     )
     assert synced.returncode == 0, synced.stderr
@@ -186,15 +186,15 @@ def test_wheels_that_stand_in_for_pytorchs_index_do_not_show(bench: Bench, tmp_p
         == f"https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-{LINUX}.whl"
     )
     assert str(tmp_path) not in done.stdout
-    assert "warning: the lock holds hashes that no index has confirmed, of torch" in done.stderr
+    assert "warning: the lock contains hashes that no index has confirmed, for torch" in done.stderr
 
 
 def test_a_file_without_a_public_address_is_refused(bench: Bench) -> None:
     locked(bench, small_spec("alpha"))
     said = refused(bench, 2, "--format", "pylock")
-    assert "no public address is known for some of the locked files" in said
+    assert "some locked files have no known public URL" in said
     assert "alpha-2.0-py3-none-any.whl" in said
-    assert "leave out PROVISION_INDEX_PYPI and pip's index-url" in said
+    assert "unset PROVISION_INDEX_PYPI and pip's index-url" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form)
 
@@ -205,8 +205,8 @@ def test_an_override_of_the_specs_own_index_does_not_get_into_a_pylock(
     locked(bench, own_spec(web, "alpha"))
     said = refused(bench, 2, "--format", "pylock", PROVISION_INDEX_OURS=bench.index)
     assert (
-        f"index ours (here: {bench.index}): what this machine knows of these means nothing "
-        "elsewhere" in said
+        f"index ours (on this machine: {bench.index}): these URLs are valid on this machine "
+        "only" in said
     )
     assert f"PROVISION_INDEX_OURS={web}" in said
 
@@ -217,7 +217,7 @@ def test_a_package_that_the_index_no_longer_has_is_said(
     locked(bench, own_spec(web, "alpha"))
     shutil.rmtree(tmp_path / "index" / "alpha")
     said = refused(bench, 1, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
-    assert "an index no longer has all that is locked" in said
+    assert "an index no longer has all locked files" in said
     assert "provision lock --upgrade" in said
 
 
@@ -243,7 +243,7 @@ def test_another_file_under_a_locked_name_is_said(bench: Bench, web: str, tmp_pa
         (make_wheel(tmp_path / "changed", "alpha", "2.0", code="changed = True\n"),),
     )
     said = refused(bench, 1, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
-    assert "a file on an index is not the one that was locked" in said
+    assert "a file on an index differs from the locked file" in said
     assert "alpha-2.0-py3-none-any.whl on index ours has sha256" in said
 
 
@@ -256,7 +256,7 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(
     assert exported(bench, "pylock", "--offline") == text
     said = refused(bench, 2, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
     assert "a package index could not be reached" in said
-    assert "the formats requirements, cyclonedx and pyproject need no addresses" in said
+    assert "the formats requirements, cyclonedx and pyproject need no URLs" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
 
@@ -277,7 +277,7 @@ def test_a_folder_of_wheels_beside_the_default_index_is_never_named(
 ) -> None:
     locked(bench, small_spec("alpha"))
     said = refused(bench, 2, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
-    assert "and no folder of wheels in pip's find-links" in said
+    assert "and remove folders of wheels from pip's find-links" in said
 
 
 def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(
@@ -295,7 +295,8 @@ def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(
     )
     said = refused(bench, 1, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "own-build"))
     assert (
-        f"torch-2.13.0+cpu-{LINUX}.whl on index pytorch-cpu (here: local wheels) has sha256" in said
+        f"torch-2.13.0+cpu-{LINUX}.whl on index pytorch-cpu (on this machine: local wheels) has "
+        "sha256" in said
     )
 
 
@@ -318,7 +319,7 @@ def test_uv_installs_from_the_public_index_by_a_pylock(tmp_path: Path) -> None:
             timeout=600,
         )
         require("index", "could not be reached" not in done.stderr, done.stderr)
-        if "no public address" in done.stderr:
+        if "no known public URL" in done.stderr:
             pytest.skip("the mirror of this machine does not keep the paths of PyPI's files")
         assert done.returncode == 0, done.stderr
     document = tomllib.loads((tmp_path / "pylock.toml").read_text())
@@ -537,27 +538,27 @@ def test_without_its_constraints_a_pyproject_would_choose_others(
 
 def test_targets_that_share_their_environments_share_a_document(bench: Bench) -> None:
     locked(
-        bench, small_spec("alpha", extra="targets: {here: {kind: local}, there: {kind: local}}\n")
+        bench, small_spec("alpha", extra="targets: {local: {kind: local}, there: {kind: local}}\n")
     )
     assert exported(bench, "requirements") == exported(bench, "requirements", "--target", "there")
     document = json.loads(exported(bench, "requirements", "--output-format", "json"))
-    assert (document["targets"], document["out"]) == (["here", "there"], None)
+    assert (document["targets"], document["out"]) == (["local", "there"], None)
     assert document["text"] == exported(bench, "requirements")
 
 
 def test_targets_with_environments_of_their_own_are_to_be_named(bench: Bench) -> None:
     targets = (
-        'targets: {here: {kind: local}, colab: {kind: colab, runtime: "2026.07", isolation: '
+        'targets: {local: {kind: local}, colab: {kind: colab, runtime: "2026.07", isolation: '
         "venv}}\n"
     )
     locked(bench, small_spec("alpha", extra=BOTH + targets))
     said = refused(bench, 2, "--format", "requirements")
     assert "the spec has several targets" in said
-    assert "here (local), colab (colab)" in said
-    assert "provision export spec.yaml --target here" in said
+    assert "local (local), colab (colab)" in said
+    assert "provision export spec.yaml --target local" in said
     assert "For Python" in exported(bench, "requirements", "--target", "colab")
     assert "macos-arm64" not in exported(bench, "requirements", "--target", "colab")
-    assert "macos-arm64" in exported(bench, "requirements", "--target", "here")
+    assert "macos-arm64" in exported(bench, "requirements", "--target", "local")
 
 
 @pytest.mark.long(after=2)
@@ -569,7 +570,7 @@ def test_no_lock_and_a_stale_one_are_refused(bench: Bench, form: str) -> None:
     assert "provision lock spec.yaml" in said
     locked(bench, small_spec("alpha"))
     bench.spec(small_spec("alpha", "beta"))
-    assert "the spec moved: packages: + beta" in refused(bench, 1, "--format", form)
+    assert "the spec changed: packages: + beta" in refused(bench, 1, "--format", form)
 
 
 @pytest.mark.long(after=2)
@@ -578,7 +579,7 @@ def test_a_damaged_lock_is_refused(bench: Bench, form: str) -> None:
     locked(bench, small_spec("alpha"))
     path = bench.folder / "spec.lock"
     path.write_text(path.read_text().replace('"2.0"', '"1.0"'))
-    assert "was changed by hand or cut short" in refused(bench, 1, "--format", form)
+    assert "was edited by hand or truncated" in refused(bench, 1, "--format", form)
 
 
 def test_words_that_do_not_fit_are_refused(bench: Bench) -> None:
@@ -595,10 +596,10 @@ def test_a_file_that_cannot_be_written_is_said_before_any_work(bench: Bench) -> 
     assert "there is no folder nowhere" in refused(
         bench, 2, "--format", "requirements", "--out", "nowhere/requirements.txt"
     )
-    assert "installers take pylock.toml and pylock.NAME.toml only" in refused(
+    assert "installers accept only pylock.toml and pylock.NAME.toml" in refused(
         bench, 2, "--format", "pylock", "--out", "x.toml"
     )
-    assert "no regular file" in refused(bench, 2, "--format", "requirements", "--out", "home")
+    assert "it is a folder" in refused(bench, 2, "--format", "requirements", "--out", "home")
 
 
 @pytest.mark.parametrize("form", ["requirements", "cyclonedx", "pyproject"])
@@ -607,7 +608,7 @@ def test_a_file_of_somebody_else_is_replaced_only_with_force(bench: Bench, form:
     out = bench.folder / "pyproject.toml"
     out.write_text("# mine; see provision export\n")
     said = refused(bench, 2, "--format", form, "--out", "pyproject.toml")
-    assert "pyproject.toml is there, and no export made it" in said
+    assert "pyproject.toml exists and was not written by `provision export`" in said
     assert out.read_text() == "# mine; see provision export\n"
     exported(bench, form, "--out", "pyproject.toml", "--force")
     text = out.read_text()

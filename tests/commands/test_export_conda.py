@@ -22,7 +22,7 @@ from rattler.index import index_fs
 from tests.conda_rig import CondaChannel, assemble
 from tests.rig import Bench, small_spec
 
-CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {here: {kind: local, manager: conda}}\n"
+CONDA = "conda_packages: [ffmpeg=7, needs-alpha]\ntargets: {local: {kind: local, manager: conda}}\n"
 
 
 @pytest.fixture
@@ -165,21 +165,21 @@ def test_other_targets_and_several_platforms_are_refused(bench: Bench, conda: Co
     assert bench.run("lock", "spec.yaml").returncode == 0
     done = bench.run("export", "spec.yaml", "--format", "environment.yml")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "environment.yml is for a target with manager: conda" in done.stderr
+    assert "environment.yml needs a target with manager: conda" in done.stderr
     bench.spec(
         small_spec(
             "alpha",
-            extra="platforms: [linux-x86_64, macos-arm64]\ntargets: {here: {kind: local, "
+            extra="platforms: [linux-x86_64, macos-arm64]\ntargets: {local: {kind: local, "
             "manager: conda}}\n",
         )
     )
     assert bench.run("lock", "spec.yaml", **conda.variables()).returncode == 0
     done = bench.run("export", "spec.yaml", "--format", "conda-explicit")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "conda-explicit is for one platform" in done.stderr
+    assert "conda-explicit covers one platform only" in done.stderr
     assert "linux-x86_64, macos-arm64" in done.stderr
     assert (
-        "lock and export a spec beside it that says `extends: spec.yaml` and `platforms: "
+        "write a second spec next to it with `extends: spec.yaml` and `platforms: "
         "[linux-x86_64]`" in " ".join(done.stderr.split())
     )
     (bench.folder / "one.yaml").write_text("extends: spec.yaml\nplatforms: [linux-x86_64]\n")
@@ -195,7 +195,7 @@ def test_specs_for_other_systems_are_linted_locked_and_rendered(
     bench: Bench, conda: CondaChannel, platform: str, subdir: str
 ) -> None:
     words = (
-        f"platforms: [{platform}]\nconda_packages: [needs-alpha]\ntargets: {{here: {{kind: "
+        f"platforms: [{platform}]\nconda_packages: [needs-alpha]\ntargets: {{local: {{kind: "
         f"local, manager: conda}}}}\n"
     )
     bench.spec(small_spec("gamma", extra=words))

@@ -61,7 +61,7 @@ def test_an_unknown_key_names_the_nearest(bench: Bench, words: tuple[str, ...], 
     assert done.returncode == 1
     assert done.stdout == ""
     assert (
-        f"the facts know nothing of {words[-1] if words[:2] != ('show', 'gpu') else 'gpu'}"
+        f"there are no facts about {words[-1] if words[:2] != ('show', 'gpu') else 'gpu'}"
         in done.stderr
     )
     assert near in done.stderr

@@ -38,7 +38,7 @@ packages:
   - numpy>=2
 training: {framework: none}
 targets:
-  here: {kind: local}
+  local: {kind: local}
 """
 MACHINE = RealSystem()
 
@@ -64,7 +64,7 @@ def lock_for(path: Path) -> Path:
         )
         for key in keys
     )
-    targets = {name: TargetChoice(keys, "no torch among the packages") for name in spec.targets}
+    targets = {name: TargetChoice(keys, "torch is not among the packages") for name in spec.targets}
     lock = with_digest(
         Lock(
             collect_lock_inputs(spec),
@@ -97,7 +97,7 @@ def path(tmp_path: Path) -> Path:
         ("{kind: local}", "{kind: local, paths: {out: /tmp/out}}"),
         ("  - safetensors\n  - numpy>=2\n", "  - numpy>=2\n  - safetensors\n"),
         ("  - safetensors\n  - numpy>=2\n", "  [safetensors, numpy>=2]\n"),
-        ("  here: {kind: local}", "  here: &a {kind: local}"),
+        ("  local: {kind: local}", "  local: &a {kind: local}"),
     ],
 )
 def test_what_says_the_same_of_packages_holds_by_its_text(path: Path, old: str, new: str) -> None:
@@ -179,7 +179,7 @@ def test_broken_text_and_broken_deciding_fields_are_findings(path: Path, added: 
 
 def test_a_file_of_several_specs_is_refused_as_ever(path: Path) -> None:
     path.write_text(f"{SPEC}---\n{SPEC}")
-    with pytest.raises(UsageError, match="holds 2 specs"):
+    with pytest.raises(UsageError, match="contains 2 specs"):
         list_lock_differences(path, MACHINE)
 
 
@@ -187,7 +187,7 @@ def test_names_that_no_spec_has_are_refused_as_ever(path: Path) -> None:
     named = path.with_suffix(".json")
     named.write_text(json.dumps({"gpu": "none", "python": "3.12", "packages": []}))
     lock_for(named)
-    with pytest.raises(UsageError, match="no name for a spec"):
+    with pytest.raises(UsageError, match="not a valid name for a spec"):
         list_lock_differences(named, MACHINE)
     path.write_text(SPEC)
     lock_for(path)
@@ -198,7 +198,7 @@ def test_names_that_no_spec_has_are_refused_as_ever(path: Path) -> None:
 
 def test_a_missing_spec_and_a_missing_or_damaged_lock_are_said(path: Path) -> None:
     path.with_suffix(".lock").write_text("{}")
-    with pytest.raises(LockError, match="not a lock"):
+    with pytest.raises(LockError, match="not a provision lock"):
         list_lock_differences(path, MACHINE)
     path.with_suffix(".lock").unlink()
     with pytest.raises(LockError, match="there is no"):
@@ -211,7 +211,7 @@ def test_a_missing_spec_and_a_missing_or_damaged_lock_are_said(path: Path) -> No
 def test_a_lock_that_was_changed_by_hand_does_not_hold_by_its_text(path: Path) -> None:
     lock = path.with_suffix(".lock")
     lock.write_text(lock.read_text().replace('"python": "3.12",\n', '"python": "3.13",\n'))
-    with pytest.raises(LockError, match="changed by hand"):
+    with pytest.raises(LockError, match="edited by hand"):
         list_lock_differences(path, MACHINE)
 
 
@@ -237,5 +237,5 @@ def test_the_lock_that_is_made_carries_the_digest(bench: Bench) -> None:
     checked = bench.run("lock", "--check", "spec.yaml")
     assert (checked.returncode, checked.stdout) == (
         1,
-        "spec.lock does not hold; since it was made these moved:\n  packages: + beta\n",
+        "spec.lock is stale; changes since it was made:\n  packages: + beta\n",
     )

@@ -15,7 +15,7 @@ from tests.rig import MINOR, Bench, make_index, make_wheel, served, small_spec
 
 
 def kept(bench: Bench) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((bench.own / "envs/spec.here/installed.json").read_text())
+    found: dict[str, Any] = json.loads((bench.own / "envs/spec.local/installed.json").read_text())
     return found
 
 
@@ -48,7 +48,7 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     assert str(bench.folder) not in json.dumps(result), (
         "an environment's note holds no path of this machine"
     )
-    report = expand(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
+    report = expand(json.loads((bench.own / "reports/spec.local/report.json").read_text()))
     reading = next(one for one in report["readings"] if one["key"] == "packages.provenance")
     assert reading == {
         "key": "packages.provenance",
@@ -60,18 +60,18 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     assert (told["results"][0]["fresh"], told["results"][0]["packages_fresh"]) == (False, False)
     assert (
         told["results"][0]["compared"]
-        == "packages are as locked, files as installed (by size and time of change)"
+        == "packages match the lock, files match the installation (by size and time of change)"
     )
     for words in ((), ("--verify",)):
         again = bench.run("apply", "spec.yaml", "--yes", *words).stdout
-        assert "packages     2 hash-checked (when the environment was made)\n" in again
+        assert "packages     2 hash-checked (when the environment was created)\n" in again
         assert (
-            "compared     packages are as locked, files as installed (by size and time of change)\n"
-            in again
+            "compared     packages match the lock, files match the installation (by size and time "
+            "of change)\n" in again
         )
-    report = expand(json.loads((bench.own / "reports/spec.here/report.json").read_text()))
+    report = expand(json.loads((bench.own / "reports/spec.local/report.json").read_text()))
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]
-    (bench.own / "reports/spec.here/report.json").write_text(json.dumps(report))
+    (bench.own / "reports/spec.local/report.json").write_text(json.dumps(report))
     older = bench.run("apply", "spec.yaml", "--yes")
     assert older.returncode == 0, "a report of an older probe does not tell"
     assert "hash-checked" not in older.stdout
@@ -80,7 +80,7 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
 def test_what_was_changed_by_hand_is_told_from_what_stayed(bench: Bench) -> None:
     bench.spec(small_spec("beta", "alpha==1.0"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    packages = bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages"
+    packages = bench.own / f"envs/spec.local/lib/python{MINOR}/site-packages"
     shutil.rmtree(packages / "beta-1.0.dist-info")
     (packages / "alpha/__init__.py").unlink()
     done = bench.run("apply", "spec.yaml", "--yes")
@@ -108,7 +108,7 @@ def test_a_wheel_whose_own_record_is_wrong_is_verified_with_a_warning(
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout
     assert (
-        "warn P07 files of packages: files do not fit their RECORD, and did not when they "
+        "warn P07 package files: files do not match their RECORD, and did not when they "
         "were installed" in " ".join(done.stdout.split())
     )
 
@@ -118,7 +118,7 @@ def test_a_tampered_wheel_among_several_leaves_the_environment_before_in_use(
 ) -> None:
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    old = (bench.own / "envs/spec.here").readlink().name
+    old = (bench.own / "envs/spec.local").readlink().name
     bench.spec(small_spec("alpha==2.0", "gamma", "zeta"))
     make_index(tmp_path / "index", (make_wheel(tmp_path / "wheels", "zeta", "1.0"),))
     assert bench.run("lock", "spec.yaml").returncode == 0
@@ -126,23 +126,23 @@ def test_a_tampered_wheel_among_several_leaves_the_environment_before_in_use(
     shutil.rmtree(bench.folder / "uv-cache")
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
-    assert "a file on the index is not the one that was locked" in done.stderr
+    assert "a file on the index differs from the locked one" in done.stderr
     assert "gamma" in done.stderr
     assert "provision lock --upgrade" in done.stderr
     assert "Traceback" not in done.stderr
-    assert (bench.own / "envs/spec.here").readlink().name == old
+    assert (bench.own / "envs/spec.local").readlink().name == old
     (made,) = (
-        path for path in (bench.own / "envs").iterdir() if path.name not in ("spec.here", old)
+        path for path in (bench.own / "envs").iterdir() if path.name not in ("spec.local", old)
     )
     assert not (made / "provision.json").exists()
     assert not (made / "installed.json").exists()
     assert list((made / f"lib/python{MINOR}/site-packages").glob("*.dist-info")) == []
-    assert (bench.own / "envs/spec.here/provision.json").exists()
+    assert (bench.own / "envs/spec.local/provision.json").exists()
     refused = bench.run("run", "spec.yaml", "--", "python", "-c", "pass")
     assert refused.returncode == 2
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
-    assert (bench.own / "envs/spec.here").readlink().name == old
+    assert (bench.own / "envs/spec.local").readlink().name == old
     assert not made.exists(), "what was begun is removed"
 
 
@@ -159,7 +159,7 @@ def test_a_locked_wheel_in_uvs_cache_is_taken_whatever_the_index_holds_now(
         done = bench.run("apply", "spec.yaml", "--yes", "--offline", PROVISION_INDEX_PYPI=address)
     assert done.returncode == 0, done.stderr
     assert (
-        bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py"
+        bench.own / f"envs/spec.local/lib/python{MINOR}/site-packages/alpha/__init__.py"
     ).read_text() == "__version__ = '1.0'\n"
 
 
@@ -167,7 +167,7 @@ def test_an_edit_of_an_installed_file_does_not_come_into_the_next_environment(be
     link = {"UV_LINK_MODE": "hardlink"}
     bench.spec(small_spec("alpha==1.0"))
     assert bench.run("apply", "spec.yaml", "--yes", **link).returncode == 0
-    with (bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py").open(
+    with (bench.own / f"envs/spec.local/lib/python{MINOR}/site-packages/alpha/__init__.py").open(
         "a"
     ) as file:
         file.write("edited = True\n")
@@ -175,12 +175,13 @@ def test_an_edit_of_an_installed_file_does_not_come_into_the_next_environment(be
     done = bench.run("apply", "spec.yaml", "--yes", **link)
     assert done.returncode == 0, done.stderr
     assert (
-        "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them" in done.stderr
+        "alpha: uv's cache contained damaged files; `uv cache clean alpha` removes them"
+        in done.stderr
     )
     assert (
         "edited"
         not in (
-            bench.own / f"envs/spec.here/lib/python{MINOR}/site-packages/alpha/__init__.py"
+            bench.own / f"envs/spec.local/lib/python{MINOR}/site-packages/alpha/__init__.py"
         ).read_text()
     )
 
@@ -205,4 +206,4 @@ def test_an_index_that_lies_about_its_hash_is_found_out(bench: Bench, tmp_path: 
         "apply", "spec.yaml", "--yes"
     )  # the page still names the hash of the locked file
     assert done.returncode == 1
-    assert "a file on the index is not the one that was locked" in done.stderr
+    assert "a file on the index differs from the locked one" in done.stderr

@@ -115,7 +115,9 @@ def test_the_step_summary_is_added_to(tmp_path: Path) -> None:
     )
     assert [command.properties["file"] for command in commands(done.stdout)] == files[:10]
     summary = (tmp_path / "summary.md").read_text()
-    assert summary.startswith("before\n### provision lint: 13 findings, 3 of them")
+    assert summary.startswith(
+        "before\n### provision lint: 13 findings; GitHub does not annotate these 3"
+    )
     assert re.findall(r"n\d\d", summary) == names[10:]
     assert len(commands(lint(tmp_path, "--output-format", "github", *files).stdout)) == 13
 
@@ -144,8 +146,7 @@ def test_hostile_names_give_no_commands_of_their_own(
     assert {command.name for command in found} == ({"error"} if "github" in words else set())
     assert len(found) == (2 * len(HOSTILE) if "github" in words else 0)
     assert all(
-        command.properties["title"].startswith(("PKG001 ", "provision could not"))
-        for command in found
+        command.properties["title"].startswith(("PKG001 ", "unreadable file")) for command in found
     )
 
 
@@ -237,3 +238,17 @@ def test_fixing_leaves_foreign_files_alone(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert (tmp_path / "provision.yaml").read_text() == FIXED
     assert (tmp_path / "other.yaml").read_text() == BAD
+
+
+def test_unsafe_fixes_are_applied_on_request_only(tmp_path: Path) -> None:
+    path = tmp_path / "provision.yaml"
+    text = 'gpu: none\npython: "3.11"\npackages: []\ntraining: {precison: fp32}\n'
+    path.write_text(text)
+    assert lint(tmp_path, "--fix", "provision.yaml").returncode == 1
+    assert path.read_text() == text
+    refused = lint(tmp_path, "--unsafe-fixes", "provision.yaml")
+    assert (refused.returncode, "needs --fix or --diff" in refused.stderr) == (2, True)
+    shown = lint(tmp_path, "--diff", "--unsafe-fixes", "provision.yaml")
+    assert "+training: {precision: fp32}" in shown.stderr
+    assert lint(tmp_path, "--fix", "--unsafe-fixes", "provision.yaml").returncode == 0
+    assert "precision: fp32" in path.read_text()

@@ -53,7 +53,7 @@ def gpu_lock(torch: str, *more: LockedPackage, flavour: str = "cu128", **changes
         "inputs": collect_lock_inputs(spec),
         "python": "3.12",
         "environments": (environment,),
-        "targets": {"here": TargetChoice((KEY,), "")},
+        "targets": {"local": TargetChoice((KEY,), "")},
         "indexes": {},
         "packages": (held, *more),
     }
@@ -86,7 +86,7 @@ def test_what_a_person_sees(moved: Bench) -> None:
         "packages: 1 added, 1 changed",
         "  ~ alpha 1.0 (unconfirmed) -> 2.0 (unconfirmed)",
         "  + gamma 1.0 (unconfirmed)",
-        "the spec asks otherwise:",
+        "changed fields of the spec:",
         "  - packages: alpha<2",
         "  + packages: alpha",
         "  + packages: gamma",
@@ -157,7 +157,7 @@ def test_another_file_under_the_same_version_is_a_warning(bench: Bench, tmp_path
     assert bench.run("lock", "spec.yaml", PROVISION_INDEX_PYPI=index).returncode == 0
     done = bench.run("lock", "spec.yaml", "--diff", "old.lock")
     assert (
-        "the same version with other files:\n  warning alpha 1.0: another sha256 for "
+        "same version, different files:\n  warning alpha 1.0: different sha256 for "
         "alpha-1.0-py3-none-any.whl\n" in done.stdout
     )
     assert told(bench, "old.lock")["files"][0]["suspicious"] is True
@@ -178,7 +178,7 @@ def test_the_card_of_the_spec_loses_its_code(bench: Bench) -> None:
     assert "error GPU005 spec.yaml:" in shown
     document = told(bench, "old.lock")
     assert [(one["kind"], one["targets"]) for one in document["follows"]] == [
-        ("code lost", ["here"])
+        ("code lost", ["local"])
     ]
     assert [one["id"] for one in document["findings"]["new"]] == ["GPU005"]
     assert "V100-32GB" in document["elsewhere"][0]["text"]
@@ -226,8 +226,8 @@ def test_a_driver_floor_is_held_against_what_the_place_brings(bench: Bench) -> N
     )
     (driver,) = [one for one in told(bench, "old.lock")["follows"] if one["kind"] == "driver floor"]
     assert (
-        "the oldest driver is 580.65.06, 525.60.13 before; there it is 580.82.07 (Colab's machines)"
-        in driver["text"]
+        "the oldest supported driver is 580.65.06 (before: 525.60.13); the target has 580.82.07 "
+        "(Colab's machines)" in driver["text"]
     )
     assert driver["targets"] == ["colab"]
 
@@ -259,12 +259,12 @@ def test_hostile_names_in_an_older_lock_are_only_text(bench: Bench) -> None:
         (None, 2, "cannot read old.lock"),
         ("", 1, "old.lock is damaged"),
         ("not json", 1, "old.lock is damaged"),
-        ("[]", 1, "old.lock is not a lock of provision"),
-        ('{"name": "x"}', 1, "old.lock is not a lock of provision"),
+        ("[]", 1, "old.lock is not a provision lock"),
+        ('{"name": "x"}', 1, "old.lock is not a provision lock"),
         ('{"schema": "provision.lock/99"}', 1, "made by a newer provision (provision.lock/99)"),
         ("<<<<<<< main\n", 1, "conflict markers"),
         ("cut", 1, "old.lock is damaged"),
-        ("edited", 1, "old.lock was changed by hand or cut short"),
+        ("edited", 1, "old.lock was edited by hand or truncated"),
         ("python", 1, "old.lock is damaged"),
         ("asked", 1, "old.lock is damaged"),
         ("glibc", 1, "old.lock is damaged"),
@@ -307,7 +307,7 @@ def with_number(text: str, field: str) -> str:
 
 @pytest.mark.parametrize(
     ("left", "said"),
-    [(None, "there is no spec.lock to compare with"), ("{}", "spec.lock is not a lock")],
+    [(None, "there is no spec.lock"), ("{}", "spec.lock is not a provision lock")],
 )
 def test_the_lock_beside_the_spec_has_to_be_there_and_whole(
     moved: Bench, left: str | None, said: str

@@ -165,11 +165,11 @@ def _unmarked(text: str) -> str:
     [
         (
             _older,
-            "was made by an older provision",
+            "was written by an older version of provision",
             {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"},
         ),
         (_cut, "is damaged", {"alpha": "1.0", "alpine": "1.1", "delta": "1.1"}),
-        (_edited, "was changed by hand", {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"}),
+        (_edited, "was edited by hand", {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"}),
         (_unmarked, "has conflict markers", {"alpha": "1.0", "alpine": "1.0", "delta": "1.0"}),
     ],
 )

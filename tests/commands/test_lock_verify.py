@@ -131,7 +131,7 @@ def test_a_hash_that_the_index_does_not_list(locked: Bench) -> None:
         locked,
         1,
         "mismatch: alpha 2.0, alpha-2.0-py3-none-any.whl on pypi",
-        f"lists sha256 {real}; locked is {'0' * 64}",
+        f"lists sha256 {real}; the lock has {'0' * 64}",
         "do not install it",
     )
     assert "spec.lock does not match its indexes: 1 of 2 files" in said
@@ -208,10 +208,10 @@ def test_a_lock_that_is_stale_or_refused_is_not_asked_for(locked: Bench) -> None
         locked,
         lambda document: document["packages"].append(dict(package(document, "alpha"), name="evil")),
     )
-    verify(locked, 1, "is not what `provision lock` makes of spec.yaml", **variables)
+    verify(locked, 1, "is not what `provision lock` writes for spec.yaml", **variables)
     path.write_text(text)
     locked.spec(small_spec("gamma>=1"))
-    verify(locked, 1, "spec.lock does not hold", "packages: + gamma>=1", **variables)
+    verify(locked, 1, "spec.lock is out of date", "packages: + gamma>=1", **variables)
     path.unlink()
     verify(locked, 1, "there is no spec.lock", **variables)
 
@@ -253,16 +253,14 @@ def test_an_index_that_cannot_be_reached(locked: Bench) -> None:
         2,
         "the default index could not be reached",
         "127.0.0.1:9",
-        "nothing is verified",
+        "nothing was verified",
         PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple",
     )
     done = locked.run("lock", "spec.yaml", "--verify", "--offline")
     assert done.returncode == 2
-    assert "--verify asks indexes" in done.stderr
+    assert "--verify needs the network" in done.stderr
     for other in ("--check", "--upgrade"):
-        assert (
-            "are asked one at a time" in locked.run("lock", "spec.yaml", "--verify", other).stderr
-        )
+        assert "cannot be combined" in locked.run("lock", "spec.yaml", "--verify", other).stderr
 
 
 def _drips(request: http.server.BaseHTTPRequestHandler) -> None:
@@ -303,9 +301,9 @@ def _cuts_off(request: http.server.BaseHTTPRequestHandler) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (_drips, "did not answer in time"),
-        pytest.param(_drips_headers, "did not answer in time", marks=pytest.mark.long),
-        (_says_nothing, "did not answer in time"),
+        (_drips, "did not respond in time"),
+        pytest.param(_drips_headers, "did not respond in time", marks=pytest.mark.long),
+        (_says_nothing, "did not respond in time"),
         (_cuts_off, "could not be reached"),
     ],
 )
@@ -315,7 +313,7 @@ def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: 
             locked,
             2,
             f"the default index {said}",
-            "nothing is verified",
+            "nothing was verified",
             PROVISION_INDEX_PYPI=address,
             UV_HTTP_TIMEOUT="1",
         )
@@ -325,15 +323,15 @@ def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: 
 @pytest.mark.parametrize(
     ("status", "kind", "body", "code", "said"),
     [
-        (200, "application/json", b"{", 2, "gave an answer that cannot be read"),
+        (200, "application/json", b"{", 2, "returned an unreadable response"),
         (
             200,
             "application/json",
             b'{"files": [{"name": 1}]}',
             2,
-            "gave an answer that cannot be read",
+            "returned an unreadable response",
         ),
-        (200, "application/json", b"[" * 100_000, 2, "gave an answer that cannot be read"),
+        (200, "application/json", b"[" * 100_000, 2, "returned an unreadable response"),
         (
             200,
             "text/html",
@@ -341,8 +339,8 @@ def test_an_index_that_is_slow_or_cuts_off(locked: Bench, answer: Answer, said: 
             1,
             "the index has no version",
         ),
-        (500, "text/plain", b"", 2, "refused the question"),
-        (403, "text/plain", b"", 2, "check user name and password"),
+        (500, "text/plain", b"", 2, "refused the request"),
+        (403, "text/plain", b"", 2, "check the user name and password"),
         (404, "text/plain", b"", 1, "the index has no package"),
     ],
 )
@@ -375,7 +373,9 @@ def test_a_failure_that_passes_is_asked_again(locked: Bench) -> None:
 def test_credentials_and_certificates_are_those_of_locking(locked: Bench) -> None:
     index = locked.folder.parent / "index"
     with behind_password(index, "me", "s3cret") as place:
-        verify(locked, 2, "check user name and password", PROVISION_INDEX_PYPI=f"http://{place}")
+        verify(
+            locked, 2, "check the user name and password", PROVISION_INDEX_PYPI=f"http://{place}"
+        )
         said = verify(locked, 0, PROVISION_INDEX_PYPI=f"http://me:s3cret@{place}")
         assert "s3cret" not in said
         netrc = locked.folder / "netrc"
@@ -398,7 +398,7 @@ def test_a_redirection_to_a_file_of_this_machine_is_not_followed(locked: Bench) 
         verify(
             locked,
             2,
-            "the default index refused the question",
+            "the default index refused the request",
             PROVISION_INDEX_PYPI=f"http://{place}",
         )
 

@@ -185,7 +185,7 @@ def test_an_interrupted_run_is_stopped_and_its_intent_closed(folder: Path) -> No
 def test_other_intents_are_left_alone(folder: Path) -> None:
     world = Colab(folder)
     store = LocalStore(folder, world)
-    store.open_intent(Intent("spec/here", "environment", "+", (), world.now()))
+    store.open_intent(Intent("spec/local", "environment", "+", (), world.now()))
     COLAB.release_interrupted(store.read_intents()[0], executor_of(folder, world))
     assert (world.seen, bool(store.read_intents())) == ([], True)
 
@@ -193,7 +193,7 @@ def test_other_intents_are_left_alone(folder: Path) -> None:
 def test_an_open_intent_of_its_own_target_is_never_written_over(folder: Path) -> None:
     world, store = Colab(folder), LocalStore(folder, Colab(folder))
     store.open_intent(intent := Intent("spec/apart", "notebook", "+", (), world.now()))
-    with pytest.raises(Refused, match="cut short at spec/apart"):
+    with pytest.raises(Refused, match="an earlier run of spec/apart was interrupted"):
         ran(folder, world)
     assert (world.seen, store.read_intents()) == ([], (intent,))
 
@@ -238,6 +238,6 @@ def test_a_plan_says_how_the_cell_is_run(folder: Path) -> None:
     kind, at, store = DRIVERS["colab"], there(folder, gpu="T4"), LocalStore(folder, Colab(folder))
     (action,) = kind.plan(at, kind.observe(at, store.load_ledger(), RealSystem()))
     told = "\n".join(action.notes)
-    assert "through the colab program, always with the newest runtime" in told
+    assert "with the colab program, always with the newest runtime" in told
     assert "1.19" in told
     assert not any(isinstance(effect, RunOnColab) for effect in action.effects)

@@ -88,7 +88,7 @@ def test_what_was_never_seen_is_not_yet_proven() -> None:
     assert outcome.exit_code == 3
     shown = view.render_text(outcome, False, 100)
     assert "to prove     provision apply x --target b" in shown
-    assert "not seen on b" in shown
+    assert "not observed on b" in shown
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_build_that_is_declared_to_differ_is_as_declared() -> None:
         assert found(outcome, subject) is StatementResult.DIFFERS_AS_DECLARED
     assert outcome.exit_code == 0
     packages = next(one for one in outcome.statements if one.subject == "packages")
-    assert "torch in a build for each" in packages.declared
+    assert "torch in a separate build per target" in packages.declared
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_what_several_targets_showed_is_told_once() -> None:
         False,
         200,
     )
-    assert "Python: 3.11; seen: 3.11.7 on a and b; not seen on c\n" in shown
+    assert "Python: 3.11; observed: 3.11.7 on a and b; not observed on c\n" in shown
 
 
 def test_simulated_reports_are_said_to_be_simulated() -> None:
@@ -308,7 +308,7 @@ def test_simulated_reports_are_said_to_be_simulated() -> None:
     )
 
 
-TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
+TWO = "targets:\n  local: {kind: local}\n  there: {kind: local}\n"
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +319,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     bench = Bench(folder / "project", make_index(folder / "index", wheels))
     bench.spec(small_spec("alpha", extra=TWO))
     assert bench.run("parity", "spec.yaml").returncode == 1  # no lock yet
-    done = bench.run("apply", "spec.yaml", "--yes", "--target", "here")
+    done = bench.run("apply", "spec.yaml", "--yes", "--target", "local")
     assert done.returncode == 0, done.stderr
     return bench
 
@@ -328,10 +328,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def proven(made: Bench) -> Bench:
     half = made.run("parity", "spec.yaml")
     assert half.returncode == 3, half.stdout
-    assert "here         local, verified on 20" in half.stdout
+    assert "local        local, verified on 20" in half.stdout
     assert "there        local, no report: it was never verified" in half.stdout
     assert "to prove     provision apply spec.yaml --target there" in half.stdout
-    assert "--target here" not in half.stdout
+    assert "--target local" not in half.stdout
 
     assert made.run("apply", "spec.yaml", "--yes", "--target", "there").returncode == 0
     whole = made.run("parity", "spec.yaml", "--output-format", "json")
@@ -340,7 +340,7 @@ def proven(made: Bench) -> Bench:
     assert (told["result"], {one["found"] for one in told["statements"]}) == ("equal", {"equal"})
 
     page = made.run("parity", "spec.yaml", "--output-format", "markdown")
-    assert page.stdout.startswith("### here\\, there\\: all that is declared is proven")
+    assert page.stdout.startswith("### local\\, there\\: parity is proven")
     return made
 
 
@@ -375,10 +375,10 @@ def forge(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("change", "said", "code"),
     [
-        (lambda _: None, "all that is declared is proven", 0),
+        (lambda _: None, "parity is proven", 0),
         (
             lambda bench: bench.spec(small_spec("alpha<2", extra=TWO)),
-            "the spec moved since the lock was made",
+            "the spec has changed since the lock was created",
             1,
         ),
         (
@@ -386,12 +386,12 @@ def forge(bench: Bench) -> None:
                 bench.spec(small_spec("alpha<2", extra=TWO)),
                 bench.run("lock", "spec.yaml"),
             ),
-            "stale: its report is of another lock",
+            "stale: its report is for another lock",
             3,
         ),
         (
             lambda bench: bench.spec(small_spec("alpha", extra=TWO + "requires: {ram: 1MiB}\n")),
-            "stale: what is promised of it changed",
+            "stale: the spec or the lock has changed",
             3,
         ),
         (
@@ -399,10 +399,10 @@ def forge(bench: Bench) -> None:
             "damaged: the report",
             3,
         ),
-        (lambda bench: (bench.own / "state.json").unlink(), "stale: it was not verified yet", 3),
-        (judge_by_another, "stale: another version of the probe judged it", 3),
-        (forge, "damaged: its digest does not fit its content", 3),
-        (simulate, "simulated: not real there: the GPU", 3),
+        (lambda bench: (bench.own / "state.json").unlink(), "stale: not verified yet", 3),
+        (judge_by_another, "stale: its report is from another version of the probe", 3),
+        (forge, "damaged: the digest of this report does not match its content", 3),
+        (simulate, "simulated: simulated: the GPU", 3),
     ],
 )
 def test_a_report_counts_for_what_is_declared_now_only(

@@ -19,7 +19,7 @@ import pytest
 from provision.agent.probe.report_json import canonical_digest, compact, expand, to_canonical_json
 from tests.rig import MINOR, Bench, make_index, make_wheel, small_spec
 
-TWO = "targets:\n  here: {kind: local}\n  there: {kind: local}\n"
+TWO = "targets:\n  local: {kind: local}\n  there: {kind: local}\n"
 
 
 @dataclass
@@ -102,7 +102,7 @@ def test_the_folder_holds_all_that_is_needed_and_says_how_to_use_it(carry: Carry
     text = (carry.folder / "README.txt").read_text()
     assert len(text.splitlines()) <= 20
     assert "PYTHON probe.pyz verify --expectations expectations.json --out report.json" in text
-    assert "provision report add report.json --spec spec.yaml --target here" in text
+    assert "provision report add report.json --spec spec.yaml --target local" in text
     assert json.loads((carry.folder / "expectations.json").read_bytes())["python"] == {
         "version": MINOR,
         "prefix": "",
@@ -117,7 +117,7 @@ def test_its_report_comes_home_and_changes_no_verdict(carry: Carry) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "VERIFIED" in done.stdout.upper()
-    kept = carry.bench.own / "carried/spec.here/report.json"
+    kept = carry.bench.own / "carried/spec.local/report.json"
     assert expand(json.loads(kept.read_bytes())) == carry.report
     assert kept.with_suffix(".html").exists()
     assert not (carry.bench.own / "state.json").exists()
@@ -125,7 +125,7 @@ def test_its_report_comes_home_and_changes_no_verdict(carry: Carry) -> None:
     assert "verified at" not in status.stdout
     parity = carry.bench.run("parity", "spec.yaml")
     assert parity.returncode == 0, parity.stdout
-    assert "by a probe that was carried there" in parity.stdout
+    assert "from an exported probe" in parity.stdout
 
 
 def test_another_environment_fails_there(carry: Carry, tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ def test_a_python_that_is_too_old_is_told_so(carry: Carry) -> None:
 @pytest.mark.parametrize(
     ("put", "said"),
     [
-        ({"thesis.docx": "x"}, "it holds thesis.docx"),
-        ({"README.txt": "mine"}, "it holds README.txt"),
-        ({"probe.pyz": "x"}, "it holds probe.pyz"),
+        ({"thesis.docx": "x"}, "it contains other files: thesis.docx"),
+        ({"README.txt": "mine"}, "it contains other files: README.txt"),
+        ({"probe.pyz": "x"}, "it contains other files: probe.pyz"),
     ],
 )
 def test_a_folder_of_someone_else_is_left_alone(
@@ -209,7 +209,7 @@ def test_a_folder_of_someone_else_is_left_alone(
     done = carry.bench.run("probe", "export", str(folder), "--spec", "spec.yaml")
     assert done.returncode == 2
     assert said in done.stderr
-    assert "name an empty folder" in done.stderr
+    assert "choose an empty folder" in done.stderr
     assert {path.name: path.read_text() for path in folder.iterdir()} == put
 
 
@@ -234,7 +234,7 @@ def test_an_export_is_made_anew_in_its_own_folder(carry: Carry) -> None:
     [
         (small_spec("alpha", extra=TWO), (), 2, "the spec has several targets"),
         (small_spec("alpha"), ("--target", "there"), 2, "the spec has no target there"),
-        (small_spec("alpha<2"), (), 1, "the spec moved since the lock was made"),
+        (small_spec("alpha<2"), (), 1, "the spec has changed since the lock was created"),
         ("gpu: [", (), 1, "spec.yaml"),
     ],
 )
@@ -273,7 +273,7 @@ def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None
         forgeries.append((document, said))
 
     forged(
-        "does not follow from itself",
+        "is inconsistent",
         lambda one: next(check for check in one["checks"] if check["id"] == "P02").update(
             status="fail"
         ),
@@ -282,10 +282,11 @@ def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None
     forged("its spec name is", lambda one: one["spec"].update(name="other"))
     forged("its machine is simulated", lambda one: one["subject"].update(simulated=["the GPU"]))
     forged(
-        "lies in the future", lambda one: one["subject"].update(created_utc="2099-01-01T00:00:00Z")
+        "a timestamp in the future",
+        lambda one: one["subject"].update(created_utc="2099-01-01T00:00:00Z"),
     )
     forged(
-        "was written by another probe",
+        "was written by another version of the probe",
         lambda one: one["tool"].update(probe_sha256=hashlib.sha256(b"").hexdigest()),
     )
     for document, said in forgeries:
@@ -316,5 +317,5 @@ def test_the_report_is_private_in_the_project(carry: Carry) -> None:
         ).returncode
         == 0
     )
-    assert (carry.bench.own / "carried/spec.here/report.json").stat().st_mode & 0o077 == 0
+    assert (carry.bench.own / "carried/spec.local/report.json").stat().st_mode & 0o077 == 0
     assert (carry.bench.own / ".gitignore").read_text().strip() == "*"

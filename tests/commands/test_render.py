@@ -52,8 +52,11 @@ def test_the_example_is_rendered_the_same_twice(
     first = files(bench.folder)
     assert {"hf-trainer.colab.py", "hf-trainer.ipynb"} <= set(first)
     nbformat.validate(nbformat.read(bench.folder / "hf-trainer.ipynb", 4))
+    page = (ROOT / "docs/how-to/colab.md").read_text(encoding="utf-8")
+    documented = int(page.partition("A cell of the example has about ")[2].partition(" KB")[0])
+    assert len(first["hf-trainer.colab.py"]) == pytest.approx(documented * 1000, rel=0.1)
     again = rendered(bench, "hf-trainer.yaml")
-    assert "hf-trainer.colab.py is what spec and lock make already" in again.stdout
+    assert "hf-trainer.colab.py is up to date" in again.stdout
     assert files(bench.folder) == first
     elsewhere = bench.folder / "elsewhere"
     rendered(bench, "hf-trainer.yaml", "--out", "elsewhere")
@@ -84,21 +87,21 @@ def test_one_target_can_be_named(golden: Bench) -> None:
 
 def test_check_names_what_differs_and_the_command_that_writes_it(golden: Bench) -> None:
     absent = rendered(golden, "spec.yaml", "--check", code=1)
-    assert "spec.colab.ipynb differs from what spec and lock make" in absent.stdout
-    assert "write them with: provision render spec.yaml" in absent.stdout
+    assert "spec.colab.ipynb does not match the spec and the lock" in absent.stdout
+    assert "update them with: provision render spec.yaml" in absent.stdout
     assert not golden.own.exists()
     rendered(golden, "spec.yaml")
     assert (
-        "spec.colab.ipynb is what spec and lock make"
+        "spec.colab.ipynb matches the spec and the lock"
         in rendered(golden, "spec.yaml", "--check").stdout
     )
     cell = golden.folder / "spec.colab.colab.py"
     cell.write_text(cell.read_text().replace("CONTINUE_ANYWAY = False", "CONTINUE_ANYWAY = True"))
     before = files(golden.folder)
     edited = rendered(golden, "spec.yaml", "--check", "--target", "colab", code=1)
-    assert "spec.colab.colab.py differs from what spec and lock make" in edited.stdout
-    assert "spec.colab.ipynb is what spec and lock make" in edited.stdout
-    assert "write it with: provision render spec.yaml --target colab" in edited.stdout
+    assert "spec.colab.colab.py does not match the spec and the lock" in edited.stdout
+    assert "spec.colab.ipynb matches the spec and the lock" in edited.stdout
+    assert "update it with: provision render spec.yaml --target colab" in edited.stdout
     assert files(golden.folder) == before
 
 
@@ -152,14 +155,20 @@ def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
     url = "https://example.com/spec.payload"
     done = rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url)
     payload = golden.folder / "spec.colab.payload"
-    assert f"put spec.colab.payload at {url}: the cell fetches it there (sha256 " in done.stdout
+    assert (
+        f"upload spec.colab.payload to {url}: the cell downloads it from there (sha256 "
+        in done.stdout
+    )
     assert url in (golden.folder / "spec.colab.colab.py").read_text()
     assert len((golden.folder / "spec.colab.colab.py").read_text()) < 10_000
     rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check")
-    assert "differs" in rendered(golden, "spec.yaml", "--target", "colab", "--check", code=1).stdout
+    assert (
+        "does not match"
+        in rendered(golden, "spec.yaml", "--target", "colab", "--check", code=1).stdout
+    )
     payload.write_bytes(payload.read_bytes()[:-1])
     assert (
-        "spec.colab.payload differs"
+        "spec.colab.payload does not match"
         in rendered(
             golden, "spec.yaml", "--target", "colab", "--payload-url", url, "--check", code=1
         ).stdout
@@ -183,7 +192,7 @@ def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
 )
 def test_an_address_that_no_payload_can_be_fetched_from_is_refused(url: str, golden: Bench) -> None:
     done = rendered(golden, "spec.yaml", "--payload-url", url, code=2)
-    assert "is no address for a payload" in done.stderr
+    assert "is not a valid URL for the payload" in done.stderr
     assert not list(golden.folder.glob("*.ipynb"))
 
 
@@ -195,7 +204,7 @@ def test_without_a_lock_that_holds_nothing_is_written(golden: Bench) -> None:
     path = golden.folder / "spec.yaml"
     path.write_text(path.read_text().replace("numpy>=2.3", "numpy>=2.4"))
     stale = rendered(golden, "spec.yaml", "--check", code=1)
-    assert "does not hold" in stale.stderr
+    assert "is out of date" in stale.stderr
     assert "provision lock spec.yaml" in stale.stderr
     assert not list(golden.folder.glob("*.ipynb"))
 
@@ -204,7 +213,7 @@ def test_what_a_runtime_cannot_give_is_refused_at_its_place(golden: Bench) -> No
     path = golden.folder / "spec.yaml"
     path.write_text(path.read_text() + 'cuda_toolkit: "12.8"\n')
     done = rendered(golden, "spec.yaml", code=1)
-    assert "installing a CUDA toolkit on a runtime: this version does not do that yet" in " ".join(
+    assert "installing a CUDA toolkit on a runtime is not supported yet" in " ".join(
         done.stderr.split()
     )
     assert "spec.yaml:10:15" in done.stderr
@@ -212,11 +221,11 @@ def test_what_a_runtime_cannot_give_is_refused_at_its_place(golden: Bench) -> No
 
 
 def test_targets_of_other_kinds_have_no_notebook(bench: Bench) -> None:
-    bench.spec(small_spec("alpha", extra="targets: {here: {kind: local}, there: {kind: local}}\n"))
+    bench.spec(small_spec("alpha", extra="targets: {local: {kind: local}, there: {kind: local}}\n"))
     none = rendered(bench, "spec.yaml", code=2)
     assert "the spec has no target of kind colab" in none.stderr
-    named = rendered(bench, "spec.yaml", "--target", "here", code=2)
-    assert "target here is of kind local, which has no notebook" in named.stderr
+    named = rendered(bench, "spec.yaml", "--target", "local", code=2)
+    assert "target local is of kind local, which has no notebook" in named.stderr
     wrong = rendered(bench, "spec.yaml", "--target", "nowhere", code=2)
     assert "the spec has no target nowhere" in wrong.stderr
 
@@ -224,7 +233,7 @@ def test_targets_of_other_kinds_have_no_notebook(bench: Bench) -> None:
 def test_files_of_someone_else_stay(golden: Bench) -> None:
     (golden.folder / "spec.colab.ipynb").write_text('{"cells": []}')
     done = rendered(golden, "spec.yaml", "--target", "colab", code=2)
-    assert "spec.colab.ipynb is there, and no render made it" in done.stderr
+    assert "spec.colab.ipynb exists and was not written by provision" in done.stderr
     assert (golden.folder / "spec.colab.ipynb").read_text() == '{"cells": []}'
 
 
@@ -289,6 +298,6 @@ def test_cells_of_ones_own_stay_when_it_is_rendered_again(golden: Bench) -> None
     rendered(golden, "spec.yaml", "--target", "colab")
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
     done = golden.run("destroy", "spec.yaml", "--all", "--yes")
-    assert "spec.colab.ipynb was changed since it was written: it stays" in done.stderr
+    assert "spec.colab.ipynb was changed since provision wrote it: it is kept" in done.stderr
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
     assert not (golden.folder / "spec.colab.colab.py").exists()

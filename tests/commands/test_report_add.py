@@ -35,7 +35,7 @@ def test_a_report_from_a_notebook_is_filed_and_ends_the_waiting(home: Home, genu
     (home.bench.folder / "report (1).json").write_bytes(genuine)
     waiting = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert waiting.returncode == 3
-    assert "rendered, not verified: its report has not come home yet" in waiting.stdout
+    assert "rendered, not verified: waiting for its report" in waiting.stdout
     assert "provision report add" in waiting.stdout
     assert "colab, rendered, spec.ipynb" in home.bench.run("status", "spec.yaml").stdout
     assert (
@@ -45,7 +45,7 @@ def test_a_report_from_a_notebook_is_filed_and_ends_the_waiting(home: Home, genu
     done = home.bench.run("report", "add", "report (1).json")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("VERIFIED")
-    assert "filed under  spec/colab" in done.stdout
+    assert "imported as  spec/colab" in done.stdout
     assert (home.reports / "report.json").read_bytes() == genuine
     assert (home.reports / "report.html").read_text().lower().startswith("<!doctype html>")
     record = home.state["spec/colab#verification"]
@@ -132,7 +132,7 @@ def test_from_the_rendered_cell_through_a_runtime_and_home(bench: Bench, tmp_pat
     assert (bench.own / "reports/spec.colab/report.json").read_bytes() == report
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     assert (
-        "is the cell's status, not its report"
+        "is the status file of the notebook cell, not a report"
         in bench.run("report", "add", str(tmp_path / "base/status.json")).stderr
     )
     again = subprocess.run(
@@ -140,7 +140,8 @@ def test_from_the_rendered_cell_through_a_runtime_and_home(bench: Bench, tmp_pat
     )
     assert "stored report" in again.stdout, again.stdout + again.stderr
     assert (
-        "was filed before" in bench.run("report", "add", str(tmp_path / "base/report.json")).stdout
+        "was imported before"
+        in bench.run("report", "add", str(tmp_path / "base/report.json")).stdout
     )
 
 
@@ -161,7 +162,7 @@ def test_on_top_of_a_runtime_packages_of_others_are_nobodys_business(
     assert json.loads(content)["readings"]["context"]["packages.unlocked"] == ["other 1.0"]
     assert home.receive(content).report.exit_code == 0
     assert (
-        "P03 says pass"
+        "P03 is pass"
         in refused(home, changed(content, of_reading("packages.elsewhere", ["alpha"]))).why
     )
 
@@ -188,8 +189,8 @@ def test_what_is_simulated_is_never_verified(home: Home, genuine: bytes, tmp_pat
         document["subject"]["simulated"] = ["everything"]
 
     assert (
-        "its verdict is verified, and from its own checks follows simulated, and not real "
-        "is everything" in refused(home, changed(genuine, lie)).why
+        "its verdict is verified, but its checks give simulated (simulated: "
+        "everything)" in refused(home, changed(genuine, lie)).why
     )
     received = home.receive(probed(home, tmp_path / "probe", simulated=["a machine"]))
     assert (received.report.verdict, received.report.exit_code) == ("simulated", 3)
@@ -201,22 +202,22 @@ def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(
 ) -> None:
     home.receive(genuine)
     home.bench.spec(with_colab("alpha==1.0"))
-    assert "the spec moved since the notebook was made" in refused(home, genuine).what
+    assert "the spec has changed since the notebook was created" in refused(home, genuine).what
     done = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert done.returncode == 3, done.stderr
-    assert "(verified) is of an earlier notebook, and is void" in done.stdout
+    assert "(verified) belongs to an earlier notebook" in done.stdout
     status = home.bench.run("status", "spec.yaml").stdout
     assert "verified at" in status
-    assert "is of an earlier notebook, and is void" in status
+    assert "belongs to an earlier notebook" in status
     error = refused(home, genuine)
-    assert "of another rendering of the notebook of spec/colab" in error.what
+    assert "from another version of the notebook of spec/colab" in error.what
     assert "its lock digest is" in error.why
 
 
 def test_a_report_of_other_promises_is_old(home: Home, genuine: bytes) -> None:
     home.bench.spec(home.path.read_text() + "env: {MODE: fast}\n")
     error = refused(home, genuine)
-    assert "is of an earlier state of spec/colab" in error.what
+    assert "is from an earlier version of spec/colab" in error.what
     assert home.nonce in error.why
 
 
@@ -226,7 +227,7 @@ def test_an_older_report_does_not_replace_a_newer_one(home: Home, genuine: bytes
     error = refused(
         home, changed(genuine, at("subject", "created_utc", value="2026-01-01T00:00:00Z"))
     )
-    assert error.what == "report.json is older than the report that is filed"
+    assert error.what == "report.json is older than the stored report"
     assert "2026-01-01T00:00:00Z" in error.why
     assert (home.reports / "report.json").read_bytes() == filed
     newer = changed(
@@ -252,8 +253,8 @@ def test_the_spec_is_found_by_the_nonce_or_asked_for(
     (bench.folder / "strange.json").write_bytes(strange)
     done = bench.run("report", "add", "strange.json")
     assert done.returncode == 2
-    assert "nothing here waits for strange.json" in done.stderr
-    assert "notebooks were made here of other, spec" in done.stderr
+    assert "no notebook waits for strange.json" in done.stderr
+    assert "this folder has notebooks of other, spec" in done.stderr
     assert "--spec" in done.stderr
     assert bench.run("report", "add", "r.json").returncode == 0
     elsewhere = tmp_path / "elsewhere"
@@ -262,19 +263,19 @@ def test_the_spec_is_found_by_the_nonce_or_asked_for(
     (elsewhere / "r.json").write_bytes(genuine)
     done = lost.run("report", "add", "r.json")
     assert done.returncode == 2
-    assert "no notebook was made of a spec in this folder" in done.stderr
+    assert "no spec in this folder has a rendered notebook" in done.stderr
     assert list(elsewhere.iterdir()) == [elsewhere / "r.json"]
     assert lost.run("report", "add", "r.json", "--spec", str(home.path)).returncode == 0
 
 
 def test_a_target_that_takes_no_report_says_so(home: Home, genuine: bytes) -> None:
-    assert "spec/here takes no report" in refused(home, genuine, target="here").what
+    assert "spec/local does not accept reports" in refused(home, genuine, target="local").what
     assert "has no target nowhere" in refused(home, genuine, target="nowhere").what
 
 
 def test_without_a_notebook_nothing_is_filed(home: Home, genuine: bytes) -> None:
     assert home.bench.run("destroy", "spec.yaml", "--target", "colab", "--yes").returncode == 0
-    assert "no notebook was made for spec/colab" in refused(home, genuine, target="colab").what
+    assert "spec/colab" in refused(home, genuine, target="colab").what
 
 
 def test_files_that_cannot_be_read_end_with_2(home: Home, genuine: bytes) -> None:
@@ -291,7 +292,7 @@ def test_verify_and_run_say_where_it_is_done(home: Home) -> None:
     assert "is verified in its notebook" in done.stderr
     assert "provision report add" in done.stderr
     assert (
-        "is a notebook, and programs run in it"
+        "is a notebook: programs run inside it"
         in home.bench.run("run", "spec.yaml", "--target", "colab", "--", "true").stderr
     )
 
@@ -302,7 +303,7 @@ def test_verify_again_asks_for_another_run_and_keeps_the_verdict(
     home.receive(genuine)
     done = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes", "--verify")
     assert done.returncode == 3
-    assert "asked for with --verify" in done.stdout
+    assert "requested with --verify" in done.stdout
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 0
 
 
@@ -321,7 +322,7 @@ def test_all_targets_end_with_3_until_the_report_is_home(origin: Home, genuine: 
     done = origin.bench.run("apply", "spec.yaml", "--all", "--yes", "--output-format", "json")
     assert done.returncode == 3, done.stderr
     told = json.loads(done.stdout)
-    assert [one["target"] for one in told["results"]] == ["here"]
+    assert [one["target"] for one in told["results"]] == ["local"]
     (waiting,) = told["waiting"]
     assert (waiting["target"], waiting["notebook"], waiting["nonce"]) == (
         "colab",

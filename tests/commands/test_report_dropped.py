@@ -35,7 +35,7 @@ def test_a_dropped_report_is_filed(
     assert done.returncode == code, (
         done.stdout + done.stderr
     )  # status looks at the local target too, whose environment is not here
-    assert "filed the report that was dropped for spec/colab" in done.stderr
+    assert "imported the report in the inbox of spec/colab" in done.stderr
     assert "verified" in done.stdout.lower()
     assert sorted(path.name for path in home.reports.iterdir()) == ["report.html", "report.json"]
     assert (home.reports / "report.json").read_bytes() == genuine
@@ -48,8 +48,8 @@ def test_a_dropped_report_is_filed(
 def test_a_refused_one_is_named_once_and_set_aside(home: Home, genuine: bytes, name: str) -> None:
     (home.reports / name).write_bytes(_forged(genuine))
     done = home.bench.run("status", "spec.yaml")
-    assert "of another rendering of the notebook of spec/colab" in done.stderr
-    assert "is not looked at again" in done.stderr
+    assert "from another version of the notebook of spec/colab" in done.stderr
+    assert "will not be processed again" in done.stderr
     assert not (home.reports / name).exists()
     assert (home.reports / "refused" / name).read_bytes() == _forged(genuine)
     assert "its nonce is ffff" in (home.reports / "refused" / f"{name}.txt").read_text()
@@ -83,7 +83,7 @@ def test_a_filed_report_that_was_edited_no_longer_speaks(home: Home, genuine: by
     done = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert done.returncode == 3
     assert "was edited or damaged" in done.stderr
-    assert "its report is gone" in done.stdout
+    assert "its report is missing" in done.stdout
     home.receive(genuine)
     assert home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes").returncode == 0
 
@@ -96,8 +96,8 @@ def test_a_huge_file_a_link_and_a_folder_do_no_harm(home: Home, tmp_path: Path) 
     (home.reports / "folder.json").mkdir()
     done = home.bench.run("status", "spec.yaml")
     assert done.returncode == 1
-    assert "longer than" in done.stderr
-    assert "no regular file" in done.stderr
+    assert "it is larger than" in done.stderr
+    assert "it is a folder" in done.stderr
     assert "secret" not in done.stderr.replace("secret.txt", "")
     assert (tmp_path / "secret.txt").read_text() == "secret"
     assert home.bench.run("status", "spec.yaml").stderr == ""
@@ -122,6 +122,6 @@ def test_while_another_provision_is_at_work_status_still_answers(
     (home.reports / "a.json").write_bytes(genuine)
     with LocalStore(home.bench.own, home.world).exclusive(0, home.said.append):
         done = home.bench.run("status", "spec.yaml")
-    assert "is not looked at now" in done.stderr
+    assert "were not processed" in done.stderr
     assert "not verified" in done.stdout
     assert (home.reports / "a.json").exists()

@@ -29,67 +29,70 @@ from tests.notebook_rig import (
     [
         (
             at("verdict", "result", value="failed"),
-            "its verdict is failed, and from its own checks follows verified",
+            "its verdict is failed, but its checks give verified",
         ),
-        (at("verdict", "counts", "pass", value=99), "the counts of its checks"),
+        (at("verdict", "counts", "pass", value=99), "its counts do not match its checks"),
         (at("verdict", "first_cause", value="P02"), "its first cause is P02"),
         (at("verdict", "sentence", value="All is well."), "its sentence is 'All is well.'"),
         (
             of_check("P02", status="fail", causes=["packages.digest", "package.*"]),
-            "from its own checks follows failed",
+            "but its checks give failed",
         ),
         (
             of_check("P02", required=False),
-            "what P02 says of itself was changed: required",
+            "fields of P02 were changed: required",
         ),
-        (of_check("P02", title="nothing"), "what P02 says of itself was changed: title"),
+        (of_check("P02", title="nothing"), "fields of P02 were changed: title"),
         (without("checks", "id", "P02"), "P02 is missing"),
         (at("checks", 0, "id", value="H02"), "H01 is missing"),
         (
             lambda document: document["checks"].append(document["checks"][0]),
-            "other checks than this verification asks",
+            "its checks are not those of this verification",
         ),
         (
             of_reading("host.platform", "linux-aarch64"),
-            "H01 says pass, and from its readings follows fail",
+            "H01 is pass, but its readings give fail",
         ),
         (
             of_reading("packages.unmet", ["alpha 1.0 needs beta"]),
-            "P04 says pass, and from its readings follows fail",
+            "P04 is pass, but its readings give fail",
         ),
         (
             without("readings", "key", "host.platform"),
-            "H01 says pass, and there is no reading host.platform",
+            "H01 is pass, but there is no reading host.platform",
         ),
-        (of_reading("host.platform", {"a": 1}), "H01 says pass, and"),
-        (of_reading("python.minor", "3.9"), "P01 passes, and its readings tell Python 3.9"),
+        (of_reading("host.platform", {"a": 1}), "H01 is pass, but"),
+        (of_reading("python.minor", "3.9"), "P01 passes, but the readings show Python 3.9"),
         (of_reading("python.prefix_matches", False), "P01 passes"),
         (
             of_reading("package.alpha", "1.0"),
-            "P02 passes, and the report tells of packages that differ",
+            "P02 passes, but the report lists packages that differ",
         ),
         (at("packages", "differences", value=[{"name": "alpha"}]), "P02 passes"),
-        (at("packages", "locked", value=7), "it looked at 7 locked packages, and 1 were promised"),
+        (at("packages", "locked", value=7), "it checked 7 locked packages, expected 1"),
         (
             of_reading("packages.altered", ["alpha: was changed"]),
-            "P07 passes, and the report tells of altered files",
+            "P07 passes, but the report lists modified files",
         ),
         (
             of_reading("host.cpus", 2, kind="noise"),
-            "the reading host.cpus is of class noise, and a probe writes context",
+            "the reading host.cpus has class noise; the probe writes class context",
         ),
         (
             of_reading("host.cpus", 2, key="host.cpus_there"),
-            "host.cpus_there is of class context, and a probe writes none of that name",
+            "host.cpus_there has class context; the probe writes no such reading",
         ),
-        (at("readings", 0, "key", value="zzz"), "in another order"),
+        (
+            at("readings", 0, "key", value="zzz"),
+            "or not in the order in which the probe writes them",
+        ),
         (at("subject", "proof", value="hf-trainer"), "its proof is hf-trainer"),
         (at("tier", value="inventory"), "its tier is inventory"),
     ],
 )
 def test_a_forged_report_is_refused(home: Home, genuine: bytes, change: Change, words: str) -> None:
     error = refused(home, changed(genuine, change))
-    assert error.what == "report.json does not follow from itself"
+    assert error.what == "report.json is inconsistent"
     assert words in error.why
 
 
@@ -118,27 +121,27 @@ def test_a_report_that_was_edited_is_refused(home: Home, genuine: bytes, change:
     ("content", "words"),
     [
         (b"", "it is empty"),
-        (b"\x00\xff\xfe", "it is no text: byte 2 is not UTF-8"),
-        (b"{}", "is no report of provision"),
-        (b"[1, 2]", "is no report of provision"),
+        (b"\x00\xff\xfe", "it is not UTF-8 text (byte 2)"),
+        (b"{}", "is not a provision report"),
+        (b"[1, 2]", "is not a provision report"),
         (b'{"schema": "provision.report/2"}', "written by another version of provision"),
         (
             b'{"schema": "provision.agent.notebook-status/1"}',
-            "is the cell's status, not its report",
+            "is the status file of the notebook cell, not a report",
         ),
         (b'{"schema": "provision.report/1"}', "tier is missing"),
-        (b'{"schema": "provision.report/1", "schema": 1}', "stands twice"),
-        (b'{"schema": NaN}', "NaN is no number"),
-        (b'{"schema": 1e999}', "out of all measure"),
+        (b'{"schema": "provision.report/1", "schema": 1}', "duplicate key 'schema'"),
+        (b'{"schema": NaN}', "NaN is not a JSON number"),
+        (b'{"schema": 1e999}', "a number that is too large"),
         (b'{"schema": ' + b"9" * 5000 + b"}", "it is not JSON"),
         (b"PK\x03\x04rest", "is an archive"),
         (b"[" * 100_000 + b"]" * 100_000, "nested"),
         (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested"),
-        (b"[" * 60 + b"]" * 60, "nested more than 50 deep"),
-        (b'{"schema": "' + b"x" * 70_000 + b'"}', "a text of 70000 characters"),
-        (b" " * (MAX_REPORT_BYTES + 1), "too big for a report"),
+        (b"[" * 60 + b"]" * 60, "nested more than 50 levels deep"),
+        (b'{"schema": "' + b"x" * 70_000 + b'"}', "a text in it has 70,000 characters"),
+        (b" " * (MAX_REPORT_BYTES + 1), "too large for a report"),
         (b'{"schema": "\x1b[31m\xe2\x80\xae\\ud800"}', "it is not JSON"),
-        (b'{"schema": "\\u001b[31m\\u202e\\ud800"}', "is no report of provision"),
+        (b'{"schema": "\\u001b[31m\\u202e\\ud800"}', "is not a provision report"),
     ],
 )
 def test_what_is_no_report_is_refused(home: Home, content: bytes, words: str) -> None:
@@ -150,7 +153,7 @@ def test_what_is_no_report_is_refused(home: Home, content: bytes, words: str) ->
 
 def test_a_download_that_was_cut_short_is_refused(home: Home, genuine: bytes) -> None:
     for length in (1, len(genuine) // 2, len(genuine) - 3):
-        assert "the download was cut short" in refused(home, genuine[:length]).why
+        assert "the download was interrupted" in refused(home, genuine[:length]).why
 
 
 @pytest.mark.parametrize(
@@ -181,38 +184,38 @@ def test_a_part_of_another_form_is_refused(
     [
         (
             at("subject", "nonce", value="f" * 32),
-            "of another rendering of the notebook of spec/colab",
-            f"its nonce is {'f' * 32}, ours is ",
+            "from another version of the notebook of spec/colab",
+            f"its nonce is {'f' * 32}, expected ",
         ),
         (
             at("lock", "digest", value="sha256:other"),
-            "is not of spec/colab",
-            "its lock digest is sha256:other, ours is sha256:",
+            "is not a report of spec/colab",
+            "its lock digest is sha256:other, expected sha256:",
         ),
         (
             at("lock", "environment_digest", value="sha256:e"),
-            "is not of spec/colab",
-            "its environment digest is sha256:e, ours is sha256:",
+            "is not a report of spec/colab",
+            "its environment digest is sha256:e, expected sha256:",
         ),
         (
             at("spec", "name", value="another"),
-            "is not of spec/colab",
-            "its spec is another, ours is spec",
+            "is not a report of spec/colab",
+            "its spec is another, expected spec",
         ),
         (
             at("spec", "digest", value="sha256:s"),
-            "is not of spec/colab",
-            "its spec digest is sha256:s, ours is sha256:",
+            "is not a report of spec/colab",
+            "its spec digest is sha256:s, expected sha256:",
         ),
         (
             at("subject", "target", value="gpu"),
-            "is not of spec/colab",
-            "its target is gpu, ours is colab",
+            "is not a report of spec/colab",
+            "its target is gpu, expected colab",
         ),
         (
             at("subject", "kind", value="local"),
-            "is not of spec/colab",
-            "its kind is local, ours is colab",
+            "is not a report of spec/colab",
+            "its kind is local, expected colab",
         ),
     ],
 )
@@ -226,15 +229,15 @@ def test_a_foreign_report_is_refused_with_both_values(
 
 def test_the_report_of_another_place_on_this_machine_is_foreign(home: Home, origin: Home) -> None:
     error = refused(
-        home, (origin.bench.own / "reports/spec.here/report.json").read_bytes(), target="colab"
+        home, (origin.bench.own / "reports/spec.local/report.json").read_bytes(), target="colab"
     )
-    assert "its target is here, ours is colab; its kind is local, ours is colab" in error.why
+    assert "its target is local, expected colab; its kind is local, expected colab" in error.why
 
 
 @pytest.mark.parametrize(
     ("when", "words"),
     [
-        ("2199-01-01T00:00:00Z", "lies in the future"),
+        ("2199-01-01T00:00:00Z", "a timestamp in the future"),
         ("yesterday", "is damaged"),
         ("2026-9-1T0:0:0Z", "is damaged"),
         ("", "is damaged"),
@@ -249,7 +252,7 @@ def test_a_time_that_cannot_be_is_refused(
 def test_a_report_of_another_probe_is_refused(home: Home, genuine: bytes) -> None:
     assert (
         refused(home, changed(genuine, at("tool", "probe_sha256", value="0" * 64))).what
-        == "report.json was written by another probe"
+        == "report.json was written by another version of the probe"
     )
 
 
@@ -262,5 +265,6 @@ def test_a_report_of_some_checks_only_is_refused(home: Home, genuine: bytes) -> 
         }
 
     assert (
-        "are missing, which this verification asks" in refused(home, changed(genuine, partial)).why
+        "are missing, although this verification requires them"
+        in refused(home, changed(genuine, partial)).why
     )

@@ -60,7 +60,7 @@ def test_a_report_alone_says_how_to_get_the_rest(project: Path) -> None:
     code, out, err = asked(project, "report.json", "R07")
 
     assert (code, out) == (2, "")
-    assert "the report alone is not enough for a program for R07" in err
+    assert "the report alone is not enough to reproduce R07" in err
     assert "--spec SPEC --target NAME" in " ".join(err.split())
 
 
@@ -80,11 +80,11 @@ def test_a_spec_that_moved_on_is_not_the_one_that_the_report_answers(project: Pa
     code, _, err = asked(project, "report.json", "R07", "--spec", "quickstart.yaml")
 
     assert code == 2
-    assert "its environment_digest is another one" in err
+    assert "its environment_digest differs from the lock's" in err
 
 
 def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:
-    stored = project / ".provision/reports/quickstart.here"
+    stored = project / ".provision/reports/quickstart.local"
     stored.mkdir(parents=True)
     shutil.copy(project / "report.json", stored)
     code, out, err = asked(project, "quickstart.yaml", "R07")
@@ -99,7 +99,10 @@ def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("quickstart.yaml", "R07", "--spec", "quickstart.yaml"), "REPORT is a spec already"),
+        (
+            ("quickstart.yaml", "R07", "--spec", "quickstart.yaml"),
+            "--spec cannot be combined with a spec as REPORT",
+        ),
         (("report.json", "R07", "--spec", "nothing.yaml"), "nothing.yaml"),
         (
             ("report.json", "R07", "--spec", "quickstart.yaml", "--target", "there"),

@@ -14,9 +14,7 @@ from provision.cli.run import print_run_summary
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux tells what a program takes"
-)
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
 
 
 @pytest.fixture
@@ -28,7 +26,7 @@ def made(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 def records(bench: Bench) -> list[Path]:
-    return sorted((bench.own / "reports/spec.here/runs").glob("*.json"))
+    return sorted((bench.own / "reports/spec.local/runs").glob("*.json"))
 
 
 def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
@@ -43,14 +41,10 @@ def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
         MY_TOKEN="s3cret-value",
     )
     assert (done.returncode, done.stdout) == (5, "--token=s3cret-value\n")
-    first, second = done.stderr.splitlines()
-    assert first.startswith("provision: peak RAM ")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("provision: peak RAM ")
+    assert line.endswith(" s (details: provision report run spec.yaml --target local)")
     (record,) = records(made)
-    assert (
-        second
-        == f"provision: record: {record.relative_to(made.folder)} (drawn by: provision report "
-        "run spec.yaml --target here)"
-    )
     text = record.read_text()
     assert "s3cret-value" not in text
     assert str(made.folder) not in text
@@ -66,10 +60,11 @@ def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
     )
     assert made.run("report", "run", "spec.yaml", "--html", "run.html").returncode == 0
     assert (
-        "What a run took: python train.py on here of spec" in (made.folder / "run.html").read_text()
+        "Resources of a run: python train.py on local of spec"
+        in (made.folder / "run.html").read_text()
     )
     assert made.run("report", "run", str(record)).stdout.startswith(
-        "python train.py on here of spec"
+        "python train.py on local of spec"
     )
 
 
@@ -88,7 +83,7 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
     assert records(made) == []
     missing = made.run("report", "run", "spec.yaml")
     assert missing.returncode == 2
-    assert "provision run spec.yaml --target here -- PROGRAM" in missing.stderr
+    assert "provision run spec.yaml --target local -- PROGRAM" in missing.stderr
 
 
 @pytest.mark.parametrize(
@@ -96,7 +91,7 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
     [
         ("no-such-program", "it is neither in the environment nor on the PATH"),
         (".", "it is a folder"),
-        ("./spec.yaml", "it is a file that may not be executed"),
+        ("./spec.yaml", "the file is not executable"),
     ],
 )
 def test_what_is_no_program_is_told_with_the_reason(made: Bench, program: str, words: str) -> None:
@@ -126,14 +121,14 @@ def test_a_program_without_the_two_dashes_is_told_where_they_belong(
 
 def test_a_misspelt_option_is_no_program(bench: Bench) -> None:
     for words in (
-        ("--targt", "here", "--", "python"),
-        ("--targt", "here"),
-        ("spec.yaml", "--targt", "here"),
+        ("--targt", "local", "--", "python"),
+        ("--targt", "local"),
+        ("spec.yaml", "--targt", "local"),
     ):
         told = bench.run("run", *words)
         assert told.returncode == 2
         assert "No such option" in told.stderr
-        assert "stands after --" not in told.stderr
+        assert "write the program after --" not in told.stderr
 
 
 @pytest.mark.parametrize(("name", "says"), [("train.py", "python train.py"), ("train", "./train")])
@@ -141,20 +136,28 @@ def test_a_file_of_this_folder_is_no_program_of_the_path(made: Bench, name: str,
     (made.folder / name).write_text("print('trained')\n")
     done = made.run("run", "spec.yaml", "--", name, MY_TOKEN="t0ken-value")
     assert done.returncode == 2
-    assert f"write {says}" in done.stderr
+    assert f"use {says}" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("platform", "writable", "says"),
+    ("platform", "folder", "writable", "says"),
     [
-        ("macos-arm64", True, "only Linux"),
-        ("linux-x86_64", False, "cannot be written to"),
-        ("linux-x86_64", True, "disk may be full"),
+        ("macos-arm64", "runs", True, "on Linux only"),
+        ("linux-x86_64", "removed", True, "removed does not exist"),
+        ("linux-x86_64", "runs", False, "runs is not writable"),
+        ("linux-x86_64", "runs", True, "the monitor ended before it wrote a record"),
     ],
 )
 def test_why_a_run_was_not_recorded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], platform: str, writable: bool, says: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    platform: str,
+    folder: str,
+    writable: bool,
+    says: str,
 ) -> None:
+    (tmp_path / "runs").mkdir()
+
     class Place(RealSystem):
         def platform(self) -> str:
             return platform
@@ -162,7 +165,7 @@ def test_why_a_run_was_not_recorded(
         def is_writable(self, path: Path) -> bool:
             return writable
 
-    print_run_summary(tmp_path / "runs/none.json", "provision report run spec.yaml", Place())
+    print_run_summary(tmp_path / folder / "none.json", "provision report run spec.yaml", Place())
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("provision: this run was not recorded (")
     assert says in line
@@ -182,13 +185,13 @@ def test_destroy_takes_the_records_along(made: Bench) -> None:
         (lambda text: text.replace('"code":0', '"code":1'), "damaged or was changed"),
         (
             lambda text: text.replace("provision.run/1", "provision.report/1"),
-            "its schema is 'provision.report/1'",
+            "its schema is provision.report/1",
         ),
         (lambda _: "[" * 100_000, "not valid JSON"),
-        (lambda _: "[]", "its schema is None"),
+        (lambda _: "[]", "its schema is missing"),
         (
             lambda _: forged({"schema": "provision.run/1", "subject": 7}),
-            "subject is missing or of another type",
+            "subject is missing or has the wrong type",
         ),
     ],
 )

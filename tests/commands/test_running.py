@@ -5,10 +5,11 @@ on.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from provision.commands.shared.multi_target import note_on_interrupt
+from provision.commands.shared.target_plans import note_on_interrupt
 from provision.errors import ExternalError
 from provision.facts import load_facts
 from provision.plan import Intent
@@ -39,20 +40,28 @@ INSTANCE = InstanceRecord(
 
 def place(stand_in: SandboxSources | None = None) -> TargetContext:
     return TargetContext(
-        None, "wb", "spec", None, None, "linux-x86_64", stand_in, None, "'my spec.yaml' --target wb"
-    )  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        "wb",
+        "spec",
+        None,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        "linux-x86_64",
+        stand_in,
+        spec_path=Path("my spec.yaml"),
+        target_option="wb",
+    )
 
 
 def test_a_recorded_instance_is_told_with_its_price_and_the_next_commands() -> None:
     state = create_empty_state("x").with_record("spec/wb", "instance", INSTANCE.to_json())
     first, second, third = leftover_notice(place(), Ledger(state)).splitlines()
     assert first.startswith(
-        "provision-spec-wb in us-central1-a runs on, and costs $0.71 an hour in us-central1 ("
+        "provision-spec-wb in us-central1-a keeps running and costs $0.71 an hour in us-central1 ("
     )
-    assert second == "wait on: provision attach 'my spec.yaml' --target wb"
+    assert second == "wait for it: provision attach 'my spec.yaml' --target wb"
     assert third == "remove it: provision destroy 'my spec.yaml' --target wb"
     sandbox = leftover_notice(place(SandboxSources((), {})), Ledger(state))
-    assert "it costs nothing" in sandbox
+    assert "at no cost" in sandbox
     assert "--sandbox" in sandbox
 
 
@@ -61,10 +70,10 @@ def test_an_instance_that_was_being_made_may_be_in_any_of_its_zones() -> None:
     intent = Intent("spec/wb", "instance", "+", (), "", names, {"instance": "provision-spec-wb"})
     told = leftover_notice(place(), Ledger(create_empty_state("x"), (intent,)))
     assert told.startswith(
-        "provision-spec-wb may be there, in us-central1-a or us-central1-b, and costs "
-        "money: its price is not in the tables"
+        "provision-spec-wb may exist in us-central1-a or us-central1-b and costs money (its price "
+        "is not in the facts)"
     )
-    assert "go on: provision apply" in told
+    assert "continue: provision apply" in told
 
 
 def test_nothing_is_told_where_nothing_is_or_where_it_was_stopped() -> None:

@@ -69,7 +69,7 @@ def test_verify_goes_on_after_a_target_that_is_not_there(bench: Bench) -> None:
         ["one"],
         1,
     )
-    assert "target one:\nerror: there is no whole environment for spec/one" in done.stderr
+    assert "target one:\nerror: the environment of spec/one" in done.stderr
 
 
 class Stuck(RealSystem):
@@ -115,7 +115,7 @@ REFUSED = [
     (
         "kind: colab-enterprise, project: my-project, region: us-central1",
         2,
-        "targets of kind colab-enterprise cannot be made",
+        "this version cannot create targets of kind colab-enterprise",
     ),
     (WORKBENCH, 2, "nobody.json"),
     (NO_BUCKET, 1, "target two has errors in the spec"),
@@ -159,32 +159,32 @@ def _damage(path: Path, key: str) -> None:
 
 def test_a_damaged_record_of_one_target_does_not_hide_the_other(applied: Bench) -> None:
     applied.spec(
-        small_spec("alpha", extra="targets:\n  here: {kind: local}\n  two: {kind: local}\n")
+        small_spec("alpha", extra="targets:\n  local: {kind: local}\n  two: {kind: local}\n")
     )
     assert applied.run("apply", "spec.yaml", "--target", "two", "--yes").returncode == 0
-    _damage(applied.own / "state.json", "spec/here#verification")
+    _damage(applied.own / "state.json", "spec/local#verification")
     shown = applied.run("status", "spec.yaml")
     assert shown.returncode == 2, shown.stdout
-    assert "here         local, not known: the state is damaged" in shown.stdout
+    assert "local        local, not known: the state is damaged" in shown.stdout
     assert "two          local, current" in shown.stdout
-    assert "target here:\nerror: the state is damaged" in shown.stderr
+    assert "target local:\nerror: the state is damaged" in shown.stderr
     document = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
-    assert [one["target"] for one in document["failed"]] == ["here"]
+    assert [one["target"] for one in document["failed"]] == ["local"]
     planned = applied.run("plan", "spec.yaml")
     assert (
         planned.returncode,
-        "spec/here\n  not planned: the state is damaged" in planned.stdout,
+        "spec/local\n  not planned: the state is damaged" in planned.stdout,
         "spec/two\n  =" in planned.stdout,
     ) == (2, True, True)
 
 
 def test_status_shows_every_target_where_the_spec_has_an_error_at_one(applied: Bench) -> None:
     applied.spec(
-        small_spec("alpha", extra=f"targets:\n  here: {{kind: local}}\n  two: {{{NO_BUCKET}}}\n")
+        small_spec("alpha", extra=f"targets:\n  local: {{kind: local}}\n  two: {{{NO_BUCKET}}}\n")
     )
     shown = applied.run("status", "spec.yaml")
     assert (
         shown.returncode,
-        "here         local, current" in shown.stdout,
+        "local        local, current" in shown.stdout,
         "GCP021" in shown.stderr,
     ) == (1, True, True)

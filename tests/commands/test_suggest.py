@@ -50,10 +50,10 @@ def test_what_a_person_sees(bench: Bench) -> None:
     done = bench.run("suggest", "spec.yaml", "--most", "1")
     assert done.returncode == 0
     assert done.stdout.splitlines()[:6] == [
-        "1 combination in which no rule finds an error, for spec.yaml",
+        "1 combination without errors, for spec.yaml",
         "",
         "1  Python 3.12, torch 2.11.0, CUDA 12.6  [rules only]",
-        '     cuda: "13.0" becomes "12.6"',
+        '     cuda: "13.0" -> "12.6"',
         "     exactly: torch==2.11.0",
         "     gives up cuda 13.0",
     ]
@@ -84,7 +84,7 @@ def test_errors_that_stay_end_with_1(bench: Bench) -> None:
     bench.spec(V100 + "paths: {data: data}\n")
     done = bench.run("suggest", "spec.yaml")
     assert done.returncode == 1
-    assert "Errors that no choice of versions mends:\n  REF101 " in done.stdout
+    assert "Errors that changing versions cannot fix:\n  REF101 " in done.stdout
 
 
 def test_uv_is_asked(bench: Bench, cpu_index: str) -> None:
@@ -122,7 +122,7 @@ def test_an_index_out_of_reach_leaves_the_rules_and_ends_with_2(bench: Bench) ->
     )
     assert done.returncode == 2
     assert (
-        done.stdout.count("[rules only]\n     uv could not be asked\n")
+        done.stdout.count("[rules only]\n     uv could not resolve it\n")
         == done.stdout.count("[rules only]")
         > 0
     )
@@ -163,7 +163,7 @@ def test_a_report_beside_the_spec_backs_what_it_saw_and_nothing_else(bench: Benc
         "package.torch": "2.13.0+cpu",
         "gpu.compute_capability": None,
     }
-    kept = bench.folder / ".provision/reports/spec.here"
+    kept = bench.folder / ".provision/reports/spec.local"
     kept.mkdir(parents=True)
     changes: dict[str, Any]
     for changes, verdict, expected in (
@@ -203,7 +203,7 @@ def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) 
     (first,) = combinations(bench, str(quickstart / "quickstart.yaml"), "--most", "1")
     assert first["evidence"] in ("verified on a device", "rules only")
     held = expand(
-        json.loads((quickstart / ".provision/reports/quickstart.here/report.json").read_text())
+        json.loads((quickstart / ".provision/reports/quickstart.local/report.json").read_text())
     )
     torch = next(
         one["value"] for one in held["readings"] if one["key"] == "package.torch"
@@ -228,13 +228,13 @@ def test_a_real_verification_backs_its_own_spec(quickstart: Path, bench: Bench) 
     ("words", "said"),
     [
         (("--torch", "2.9"), "needs --gpu"),
-        (("spec.yaml", "--gpu", "L4"), "--gpu is for a search without a spec"),
-        (("--gpu", "L4:x"), "after the colon stands the number of cards"),
-        (("--gpu", "L4", "--torch", "frog"), "--torch frog is no version"),
+        (("spec.yaml", "--gpu", "L4"), "--gpu cannot be combined with a spec"),
+        (("--gpu", "L4:x"), "expected the number of GPUs after the colon"),
+        (("--gpu", "L4", "--torch", "frog"), "--torch frog is not a version"),
         (("--gpu", "L4", "--python", "3"), "python `3` is not a Python version"),
         (
             ("--gpu", "L4", "--cuda", "12"),
-            "cuda `12` is not auto, none, or a CUDA version of two parts",
+            "cuda `12` is not auto, none, or a CUDA version with two parts",
         ),
         (("--gpu", ""), "gpu"),
         (("missing.yaml",), "missing.yaml"),
@@ -260,7 +260,7 @@ def test_a_spec_that_cannot_be_understood(bench: Bench) -> None:
     done = bench.run("suggest", "spec.yaml")
     assert done.returncode == 1
     assert "error[YML003]" in done.stderr
-    assert "the spec cannot be understood" in done.stderr
+    assert "the spec has errors" in done.stderr
 
 
 @pytest.mark.long

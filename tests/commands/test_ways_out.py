@@ -17,9 +17,9 @@ def test_the_bound_that_is_in_the_way_is_found_by_trying(bench: Bench) -> None:
     bench.spec(small_spec("alpha>=2", "beta"))
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
-    assert "spec.yaml:4:5 asks for alpha>=2" in done.stderr
-    assert "spec.yaml:5:5 asks for beta" in done.stderr
-    assert "tried with uv: alpha==1.0 in place of alpha>=2 resolves" in done.stderr
+    assert "spec.yaml:4:5 requires alpha>=2" in done.stderr
+    assert "spec.yaml:5:5 requires beta" in done.stderr
+    assert "tried with uv: alpha==1.0 instead of alpha>=2 resolves" in done.stderr
     assert not (bench.folder / "spec.lock").exists()
 
 
@@ -29,12 +29,12 @@ def test_a_line_of_an_extended_file_is_named_where_it_stands(bench: Bench) -> No
     bench.spec("extends: base.yaml\npackages: [beta]\n")
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
-    assert "base.yaml:4:5 asks for alpha>=2" in done.stderr
-    assert "spec.yaml:2:12 asks for beta" in done.stderr
+    assert "base.yaml:4:5 requires alpha>=2" in done.stderr
+    assert "spec.yaml:2:12 requires beta" in done.stderr
 
 
 def test_another_python_is_found_where_no_bound_is_in_the_way(bench: Bench, tmp_path: Path) -> None:
-    """The wheel is for this Python alone, and the spec asks for the next one."""
+    """The wheel is for this Python alone, and the spec requires the next one."""
     tag = f"cp{MINOR.replace('.', '')}"
     make_index(
         tmp_path / "index",
@@ -48,7 +48,7 @@ def test_another_python_is_found_where_no_bound_is_in_the_way(bench: Bench, tmp_
     bench.spec(small_spec("native").replace(MINOR, later))
     done = bench.run("lock", "spec.yaml")
     assert done.returncode == 1
-    assert f'tried with uv: python: "{MINOR}" in place of "{later}" resolves' in done.stderr
+    assert f'tried with uv: python: "{MINOR}" instead of "{later}" resolves' in done.stderr
 
 
 def test_no_way_out_is_not_made_up(bench: Bench) -> None:

@@ -66,7 +66,7 @@ def test_a_text_without_a_symptom_is_said_to_have_none(path: Path, tmp_path: Pat
     done = run("why", str(path), cwd=tmp_path)
 
     assert done.returncode == 1
-    assert done.stdout.startswith("no symptom that provision knows is in this text")
+    assert done.stdout.startswith("no known error found in this text")
 
 
 def test_rules_and_checks_of_symptoms_exist() -> None:
@@ -230,10 +230,10 @@ def test_a_notebook_is_read_by_what_its_cells_printed(tmp_path: Path) -> None:
     [
         ("none.txt", None, "cannot read none.txt"),
         ("empty.txt", b" \n", "empty.txt is empty"),
-        ("bare.ipynb", b'{"cells": []}', "bare.ipynb holds no output"),
-        ("odd.ipynb", b"[1", "odd.ipynb is no notebook"),
-        ("deep.ipynb", b"[" * 100_000, "deep.ipynb is no notebook"),
-        ("model.bin", b"PK\x03\x04\0\0" * 1000, "model.bin is no text"),
+        ("bare.ipynb", b'{"cells": []}', "bare.ipynb has no output"),
+        ("odd.ipynb", b"[1", "odd.ipynb is not a valid notebook"),
+        ("deep.ipynb", b"[" * 100_000, "deep.ipynb is not a valid notebook"),
+        ("model.bin", b"PK\x03\x04\0\0" * 1000, "model.bin is not a text file"),
     ],
 )
 def test_bad_input(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
@@ -298,7 +298,7 @@ def test_a_huge_log_is_answered_by_its_ends(tmp_path: Path) -> None:
         "no-cuda-gpus",
         "worker-files",
     ]
-    assert "characters in its middle are not looked through" in done.stderr
+    assert "characters in the middle were not searched" in done.stderr
     assert time.monotonic() - before < 120  # a hang, not a matter of speed
 
 
@@ -343,7 +343,7 @@ def test_versions_of_the_lock_and_the_report_are_told(tmp_path: Path) -> None:
         "why", "-", "--report", str(RECORDED / "accelerate-too-old.json"), cwd=tmp_path, text=text
     )
 
-    assert "it says   accelerate>=1.1.0 is asked for, and the report has 0.26.1" in done.stdout
+    assert "details   accelerate>=1.1.0 is required, and the report has 0.26.1" in done.stdout
 
 
 def test_foreign_text_does_not_reach_the_terminal_as_it_is(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_the_data_has_the_keys_that_are_documented(tmp_path: Path) -> None:
         "confidence",
     }
     (finding,) = one["findings"]
-    assert finding["fix"] == {"title": "write precision: fp16", "applicability": "unsafe"}
+    assert finding["fix"] == {"title": "set precision: fp16", "applicability": "unsafe"}
     page = (Path(__file__).parents[2] / "docs/how-to/explain-errors.md").read_text(encoding="utf-8")
     assert [key for key in (*found, *one, *finding) if f"`{key}`" not in page] == []
     assert f"{len(load_symptoms())} errors" in page
@@ -411,7 +411,9 @@ def test_what_stands_beside_an_unknown_error_is_not_taken_for_it(tmp_path: Path)
 
     done = run("why", "-", cwd=tmp_path, text=note + raised)
     assert done.returncode == 1  # the error itself is not known
-    assert done.stdout.startswith("not known: KeyError: 'labels'\nThat error ended the program.")
+    assert done.stdout.startswith(
+        "unknown error: KeyError: 'labels'\nThis error ended the program."
+    )
 
     earlier = run("why", "-", "--output-format", "json", cwd=tmp_path, text=f"{CUDA}\n{raised}")
     assert earlier.returncode == 0

@@ -75,23 +75,23 @@ def test_what_a_group_holds_is_known() -> None:
         (
             "ImportError: accelerate>=1.1.0 is required",
             LOCKED,
-            "accelerate>=1.1.0 is asked for, and the lock has 0.26.1",
+            "accelerate>=1.1.0 is required, and the lock has 0.26.1",
         ),
         (
             "ImportError: accelerate>=1.1.0 is required",
             HERE,
-            "and the report has 1.15.0, which will do: the error came from another environment",
+            "and the report has 1.15.0, which satisfies it: the error came from another",
         ),
         (
             "ImportError: peft>=0.18.0 is required",
             LOCKED,
-            "peft>=0.18.0 is asked for, and the lock has none",
+            "peft>=0.18.0 is required, and the lock does not have it",
         ),
-        ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is asked for"),
+        ("ImportError: peft>=0.18.0 is required", HERE, "peft>=0.18.0 is required"),
         (
             "Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118",
             HERE,
-            "torch 2.0.1+cu118 was found, as the report has it",
+            "torch 2.0.1+cu118 was found, as in the report",
         ),
         (
             "Disabling PyTorch because PyTorch >= 2.4 is required but found 2.0.1+cu118",
@@ -101,7 +101,7 @@ def test_what_a_group_holds_is_known() -> None:
         (
             "version `GLIBC_2.34' not found",
             HERE,
-            "glibc 2.34 is asked for, and the report has 2.31",
+            "glibc 2.34 is required, and the report has 2.31",
         ),
         (
             "version `GLIBC_2.28' not found",
@@ -111,36 +111,36 @@ def test_what_a_group_holds_is_known() -> None:
         (
             "No module named 'peft'",
             LOCKED,
-            "the module peft is missing, and the lock has none of that name",
+            "the module peft is missing, and the lock does not have it",
         ),
         (
             "No module named 'accelerate'",
             HERE,
-            "and the report has accelerate 1.15.0: the error came from another environment",
+            "but the report has accelerate 1.15.0: the error came from another environment",
         ),
         (
             "No module named 'accelerate.utils'",
             HERE,
             (
-                "Python has found accelerate, and no accelerate.utils in it; the report has "
+                "Python found accelerate, but it has no accelerate.utils; the report has "
                 "accelerate 1.15.0"
             ),
         ),
         (
             "No module named 'torch._six'",
             LOCKED,
-            "Python has found torch, and no torch._six in it; the lock has torch 2.13.0+cpu",
+            "Python found torch, but it has no torch._six; the lock has torch 2.13.0+cpu",
         ),
         (
             "No module named 'google.cloud.storage'",
             LOCKED,
-            "of the package google-cloud-storage, and the lock has none of that name",
+            "part of the package google-cloud-storage, and the lock does not have it",
         ),
-        ("No module named 'google.cloud'", LOCKED, "many packages share the name google"),
+        ("No module named 'google.cloud'", LOCKED, "google is a namespace of many packages"),
         (
             "No module named 'models'",
             LOCKED,
-            "no package models is known: where it is code of your own, start in its folder",
+            "models is not a known package: if it is your own code, start Python in its folder",
         ),
         ("driver on your system is too old", HERE, ""),
         (
@@ -156,7 +156,7 @@ def test_what_a_group_holds_is_known() -> None:
         (
             'File "/env/lib/python3.10/site-packages/x.py"\nNo CUDA GPUs are available',
             HERE,
-            "of Python 3.10, the report is of 3.11.7: the error came",
+            "from Python 3.10, the report has Python 3.11.7: the error came",
         ),
     ],
 )

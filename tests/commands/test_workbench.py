@@ -386,7 +386,7 @@ def test_after_a_run_without_a_proof_the_next_apply_begins_another_once(
         ).target_plans.plan.actions
         why = "in phase packages: cannot install the packages" if first == "error" else "failed"
         assert action.reason.startswith(
-            f"its last run ended without a proof ({why}): it runs again; it is st"
+            f"its last run did not verify it ({why}): it runs again; it is "
         )
         assert place.apply().exit_code == 0
         record = place.ledger().state.resource("spec/wb", "instance")
@@ -410,7 +410,7 @@ class Fast:
 
 @pytest.mark.parametrize(
     ("wish", "left"),
-    [("stop", "is stopped"), ("keep", "runs on in the sandbox"), ("delete", "is deleted")],
+    [("stop", "is stopped"), ("keep", "keeps running, in the sandbox"), ("delete", "is deleted")],
 )
 def test_a_silent_device_is_given_up_with_what_is_left_and_the_next_command(
     bench: Bench, wish: str, left: str
@@ -420,12 +420,12 @@ def test_a_silent_device_is_given_up_with_what_is_left_and_the_next_command(
         place.clock = Fast().clock()
         with pytest.raises(ReportTimeout) as caught:
             place.apply()
-        assert caught.value.why.startswith("the device said nothing within 20 minutes")
+        assert caught.value.why.startswith("the device sent no status within 20 minutes")
         assert left in caught.value.hint
         command = "attach" if wish == "keep" else "apply"
         assert f"provision {command} {place.path} --sandbox" in caught.value.hint
         assert "gcloud" not in f"{caught.value.why}{caught.value.hint}"
-        assert sum(line.startswith("still boot: no word") for line in place.lines) == 19
+        assert sum(line.startswith("still boot: no status") for line in place.lines) == 19
 
 
 def test_a_report_that_comes_late_is_attached(bench: Bench) -> None:
@@ -450,7 +450,7 @@ def test_the_log_comes_home_before_what_holds_it_is_deleted(bench: Bench) -> Non
             place.apply()
         log = bench.folder / ".provision/sandbox/state/reports/spec.wb/log.txt"
         assert log.read_text() == "line\nuv: \\x1b[31mno such file\n"
-        assert f"the whole log: {log}" in caught.value.hint
+        assert f"full log: {log}" in caught.value.hint
         assert place.store.objects("my-bucket") == ()
 
 
@@ -465,12 +465,12 @@ def test_an_instance_that_cannot_be_stopped_is_told_of(bench: Bench) -> None:
         with pytest.raises(DeviceFailed) as caught:
             place.apply(Unstoppable(place.bench.environment(), endpoints=place.endpoints))
         assert "a permission is missing" in caught.value.hint
-        assert "runs on" in caught.value.hint
+        assert "keeps running" in caught.value.hint
 
 
 @pytest.mark.parametrize(
     ("lies", "words"),
-    [("nonce", "answers another run"), ("sha256", "not the one that the device told of")],
+    [("nonce", "belongs to another run"), ("sha256", "not the one that the device announced")],
 )
 def test_a_forged_report_is_not_accepted(bench: Bench, lies: str, words: str) -> None:
     with at(bench, Device(lies=lies)) as place:
@@ -487,10 +487,10 @@ def test_an_instance_that_no_state_knows_is_an_orphan(bench: Bench) -> None:
         (found,) = list_orphans([place.loaded()], place.world).orphans
         assert (found.spec, found.target) == ("spec", "wb")
         assert found.delete.startswith("gcloud workbench instances delete provision-spec-wb-")
-        with pytest.raises(Refused, match="cannot be made here") as caught:
+        with pytest.raises(Refused, match="cannot be created as declared") as caught:
             place.apply()
-        assert "another state made it" in caught.value.why
-        assert "provision apply --adopt --target wb" in caught.value.why
+        assert "another state created it" in caught.value.why
+        assert "spec.yaml --sandbox --adopt`" in caught.value.why
         assert (
             place.apply(adopt=True).exit_code,
             list_orphans([place.loaded()], place.world).orphans,
@@ -516,7 +516,7 @@ class Cut(RealSystem):
 
     def perform(self, effect: Effect, tell: ProgressCallback) -> None:
         if isinstance(effect, AwaitReport):
-            raise ExternalError("Google Cloud cannot be reached", hint="look at the network")
+            raise ExternalError("Google Cloud cannot be reached", hint="check the network")
         super().perform(effect, tell)
 
 

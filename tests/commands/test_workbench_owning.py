@@ -93,7 +93,7 @@ def test_two_folders_with_one_name_never_touch_each_others_instance(bench: Bench
         other = beside(place, "elsewhere")
         with pytest.raises(Refused) as caught:
             other.apply()
-        assert "another state made it" in caught.value.why
+        assert "another state created it" in caught.value.why
         assert other.destroy() == []
         assert (ids(place), place.store.objects("my-bucket")) == (made, kept)
         assert place.verbs() == [Operation.KEEP]
@@ -114,7 +114,7 @@ def test_destroy_after_a_run_cut_short_leaves_what_another_state_made_meanwhile(
         asked_long_ago(place)
         assert "instance" in place.destroy()
         assert ids(other) == made
-        assert any(line.startswith("left alone: ") for line in place.lines)
+        assert any(line.startswith("not deleted: ") for line in place.lines)
         assert other.verbs() == [Operation.KEEP]
 
 
@@ -198,7 +198,7 @@ def test_what_needs_a_stop_has_one_and_is_verified_once(bench: Bench, line: str)
         place.apply()
         made = ids(place)
         add(place, line)
-        assert "it is stopped and started: running kernels end" in action(place).reason
+        assert "it is restarted, which ends running kernels" in action(place).reason
         place.lines.clear()
         assert place.apply().exit_code == 0
         assert (told(place, "stop"), told(place, "start"), len(device.boots), ids(place)) == (
@@ -246,7 +246,7 @@ def test_asking_again_says_that_it_is_stopped_and_started(bench: Bench) -> None:
         )
         assert (
             shown[0].verifications["wb"].reason
-            == "asked for with --verify; it is stopped and started: running kernels end"
+            == "requested with --verify; it is restarted, which ends running kernels"
         )
 
 
@@ -281,15 +281,17 @@ def test_a_replacement_that_fails_says_what_is_gone_and_the_next_plan_knows(benc
         (name,) = (one["name"] for one in place.world.cloud().instances("my-project"))
     with at(bench, Device(), "stockout:us-central1-a", "stockout:us-central1-b") as place:
         edit(place, ("20261004-2157-rc0", "20260901-2157-rc0"))
-        assert "if no zone has the machine then, there is none" in "\n".join(action(place).notes)
+        assert "if no zone has the machine then, there is no instance" in "\n".join(
+            action(place).notes
+        )
         with pytest.raises(ExternalError) as caught:
             place.apply()
-        assert f"{name} was deleted for this, and its disks with it" in caught.value.why
+        assert f"{name} and its disks were deleted before this attempt" in caught.value.why
         assert "nothing was left running" in caught.value.hint
         assert (place.instances(), action(place).operation, action(place).reason) == (
             {},
             Operation.CREATE,
-            "there is none yet",
+            "it does not exist yet",
         )
     with at(bench, Device()) as place:
         assert place.apply().exit_code == 0
@@ -359,15 +361,15 @@ def test_a_person_sees_whose_it_is_and_takes_it_over(bench: Bench) -> None:
     done = run("apply", "--yes")
     assert done.returncode == 2
     assert (
-        "another state made it: "
+        "another state created it: "
         "projects/my-project/locations/us-central1-a/instances/provision-spec-wb-" in done.stderr
     )
-    assert "provision apply --adopt --target wb" in done.stderr
+    assert "provision apply spec.yaml --sandbox --adopt" in done.stderr
     assert "Traceback" not in done.stderr
     shown = run("plan", "--adopt")
     assert (
-        "it is taken over from another state (--adopt); it is stopped and started: running "
-        "kernels end" in shown.stdout
+        "it is adopted from another state (--adopt); it is restarted, which ends running "
+        "kernels" in shown.stdout
     )
     assert run("apply", "--yes", "--detach", "--adopt").returncode == 3
     assert run("orphans").returncode == 0

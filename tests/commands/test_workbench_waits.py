@@ -84,7 +84,7 @@ class Wait(NamedTuple):
 
 
 AGAIN = "run the same command again"
-MAY_COST = "may be there and cost money: gcloud workbench instances describe provision-spec-wb-"
+MAY_COST = "may exist and cost money: gcloud workbench instances describe provision-spec-wb-"
 WAITS = {
     "an operation that never ends": Wait(
         "hang",
@@ -96,7 +96,7 @@ WAITS = {
     "stays PROVISIONING": Wait(
         "stuck-provisioning",
         "is still PROVISIONING after",
-        "the operation is done, yet the instance does not become ACTIVE",
+        "the operation is done, but the instance does not become ACTIVE",
         (
             "gcloud compute instances get-serial-port-output provision-spec-wb-",
             "gcloud workbench instances diagnose provision-spec-wb-",
@@ -106,29 +106,32 @@ WAITS = {
     ),
     "lastingly busy": Wait(
         "busy:1000",
-        "another operation is at work on the instance",
+        "another operation on the instance is running",
         "unable to queue the operation",
         (AGAIN, MAY_COST),
     ),
     "429 that stays": Wait(
-        "rate:1000", "Google Cloud asks for fewer requests", "asked 2 times, and gave up", (AGAIN,)
+        "rate:1000",
+        "Google Cloud limits the rate of requests",
+        "gave up after 2 attempts",
+        (AGAIN,),
     ),
     "500 that stays": Wait(
         "error-500:1000",
-        "Google Cloud did not answer as it should",
+        "Google Cloud failed to answer the request",
         "Internal error encountered",
         (AGAIN,),
     ),
     "503 that stays": Wait(
         "unavailable:1000",
-        "Google Cloud did not answer as it should",
+        "Google Cloud failed to answer the request",
         "currently unavailable",
         (AGAIN,),
     ),
     "500 at the creation": Wait(
         {"at": "create", "code": 13, "message": "Internal error encountered."},
-        "Google Cloud did not answer as it should",
-        "and gave up",
+        "Google Cloud failed to answer the request",
+        "gave up after",
         (AGAIN, MAY_COST),
     ),
     "the rate of Compute Engine": Wait(
@@ -139,8 +142,8 @@ WAITS = {
             "reason": "rateLimitExceeded",
             "message": "Rate Limit Exceeded",
         },
-        "Google Cloud asks for fewer requests",
-        "and gave up",
+        "Google Cloud limits the rate of requests",
+        "gave up after",
         (AGAIN, MAY_COST),
     ),
     "exists, and is not shown": Wait(
@@ -151,8 +154,8 @@ WAITS = {
             "exists",
             "reason": "alreadyExists",
         },
-        "an instance of this name exists that is not shown",
-        "exists already, says Google Cloud, and was not found",
+        "an instance with this name exists, but Google Cloud does not list it",
+        "already exists, but did not list it",
         (AGAIN, MAY_COST),
     ),
 }
@@ -273,7 +276,7 @@ def test_a_zone_that_the_service_names_comes_first(
         done = applied(bench, capsys)
     assert done.code == 3, done.text
     assert any(
-        "us-central1-a: capacity: the zone has no machine of this kind free" in line
+        "us-central1-a: capacity: the zone has no capacity for this machine now" in line
         for line in done.lines
     )
     assert [name.split("/")[3] for name in left(bench)] == ["us-central1-c"]
@@ -307,7 +310,7 @@ def test_the_key_that_an_update_may_not_touch(
         done,
         Wait(
             "",
-            "metadata key title belongs to Workbench",
+            "metadata key title is reserved by Workbench",
             message,
             ("remove title from `metadata:` of the target",),
         ),
@@ -371,7 +374,7 @@ def test_credentials_that_are_over(bench: Bench) -> None:
         )
         server.shutdown()
     assert done.returncode == 2
-    assert "error: your Google Cloud credentials no longer hold" in done.stderr
+    assert "error: your Google Cloud credentials are no longer valid" in done.stderr
     assert "help: gcloud auth application-default login" in done.stderr
     assert "canary" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -260,12 +260,7 @@ def test_the_c_library_a_place_has() -> None:
     old, new = FACTS.torch_release("2.6.0"), FACTS.torch_release("2.7.0")
     assert old is not None
     assert new is not None
-    assert (
-        old.glibc_on("linux-x86_64"),
-        old.glibc_on("linux-aarch64"),
-        new.glibc_on("linux-x86_64"),
-    ) == ("2.17", "2.28", "2.28")
-    assert new.glibc_on("windows-x86_64") is None
+    assert (old.glibc, old.glibc_aarch64, new.glibc) == ("2.17", "2.28", "2.28")
 
 
 def test_the_default_of_the_public_index() -> None:

@@ -80,7 +80,7 @@ def test_machine_code_that_becomes_ptx_and_back() -> None:
     facts = with_build("2.11.0", ("7.5",), "8.0")
     (found,) = of_card("A100", built("2.10.0", "cu128"), built("2.11.0", "cu128"), facts)
     assert (found.kind, found.severity) == (ImplicationKind.PTX, Severity.WARNING)
-    assert "A100-40GB loses sm_80 and has PTX compute_80" in found.text
+    assert "A100-40GB loses sm_80 and gets PTX compute_80" in found.text
     (found,) = of_card("A100", built("2.11.0", "cu128"), built("2.10.0", "cu128"), facts)
     assert (found.kind, found.severity) == (ImplicationKind.MACHINE, Severity.INFO)
 
@@ -91,7 +91,7 @@ def test_other_machine_code() -> None:
     )
     assert (found.kind, found.text) == (
         ImplicationKind.OTHER,
-        "torch 2.10.0 -> 2.11.0 (cu128): L4 runs sm_80, sm_86 before",
+        "torch 2.10.0 -> 2.11.0 (cu128): L4 runs sm_80 instead of sm_86",
     )
 
 
@@ -112,14 +112,14 @@ def test_facts_of_low_confidence_are_no_error() -> None:
 @pytest.mark.parametrize(
     ("driver", "severity", "end"),
     [
-        (None, Severity.WARNING, "525.60.13 before"),
+        (None, Severity.WARNING, "(before: 525.60.13)"),
         (
             "535.104.05",
             Severity.ERROR,
-            "525.60.13 before; there it is 535.104.05 (the image), which is too old",
+            "(before: 525.60.13); the target has 535.104.05 (the image), which is too old",
         ),
-        ("580.82.07", Severity.INFO, "525.60.13 before; there it is 580.82.07 (the image)"),
-        ("nonsense", Severity.WARNING, "525.60.13 before; there it is nonsense (the image)"),
+        ("580.82.07", Severity.INFO, "(before: 525.60.13); the target has 580.82.07 (the image)"),
+        ("nonsense", Severity.WARNING, "(before: 525.60.13); the target has nonsense (the image)"),
     ],
 )
 def test_a_driver_floor_that_rises_is_held_against_the_driver_that_is_there(
@@ -131,7 +131,7 @@ def test_a_driver_floor_that_rises_is_held_against_the_driver_that_is_there(
     assert found == Implication(
         ImplicationKind.DRIVER,
         severity,
-        f"torch 2.11.0 (cu128 -> cu130): the oldest driver is 580.65.06, {end}",
+        f"torch 2.11.0 (cu128 -> cu130): the oldest supported driver is 580.65.06 {end}",
     )
 
 
@@ -149,7 +149,7 @@ def test_a_driver_floor_that_stays_or_falls() -> None:
     (found,) = driver_implications(
         built("2.11.0", "cpu"), built("2.11.0", "cu128", "windows-x86_64"), FACTS, None, ""
     )
-    assert found.text.endswith("the oldest driver is 528.33, none before")
+    assert found.text.endswith("the oldest supported driver is 528.33 (before: none)")
 
 
 def test_pythons_that_torch_drops_and_takes_up() -> None:
@@ -160,7 +160,8 @@ def test_pythons_that_torch_drops_and_takes_up() -> None:
     (found,) = torch_python_implications(built("2.8.0", "cu128"), built("2.9.0", "cu128"), FACTS)
     assert (
         found.text
-        == "torch 2.8.0 -> 2.9.0 (cu128): no wheels for Python 3.9 any more, wheels for Python 3.14"
+        == "torch 2.8.0 -> 2.9.0 (cu128): no longer has wheels for Python 3.9, adds wheels for "
+        "Python 3.14"
     )
     assert not list(
         torch_python_implications(built("2.10.0", "cu128"), built("2.11.0", "cu128"), FACTS)
@@ -178,7 +179,7 @@ def test_other_cards_are_told_together_and_named_ones_are_left_out() -> None:
     (found,) = other_card_implications(
         frozenset({"V100"}), built("2.10.0", "cu128"), built("2.11.0", "cu128"), FACTS
     )
-    assert found.text.startswith("torch 2.10.0 -> 2.11.0 (cu128) has no code any more for ")
+    assert found.text.startswith("torch 2.10.0 -> 2.11.0 (cu128) no longer has code for ")
     assert "V100-32GB" in found.text
     assert "V100," not in found.text
 

@@ -23,6 +23,7 @@ READERS: tuple[Callable[[Path], Any], ...] = (
     lazy_tables.load_prices,
     lazy_tables.load_zones,
     lazy_tables.load_symptoms,
+    lazy_tables.load_conda_names,
     lazy_tables.load_colab_packages,
 )
 

@@ -227,7 +227,7 @@ def test_every_version_parses(facts: Facts) -> None:
         held = (
             row.release,
             row.glibc,
-            row.glibc_on("linux-aarch64"),
+            row.glibc_aarch64 or row.glibc,
             row.cudnn,
             row.nccl,
             row.cuda_runtime,

@@ -22,7 +22,7 @@ from packaging.version import Version
 
 from provision.errors import ProvisionError
 from provision.facts import COMPILED_TABLES, Facts, load_facts
-from provision.facts.compiled_tables import expand_rows
+from provision.facts.fact_tables import expand_rows
 from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
 
 ROOT = Path(__file__).parents[2]

@@ -12,11 +12,11 @@ def test_a_machine_from_the_first_check_to_its_removal(project: Project) -> None
     assert "wrote spec.lock" in project.check(0, "lock", "spec.yaml")
     planned = project.check(0, "plan", "spec.yaml")
     assert "+    folder spec.machine: it does not exist" in planned
-    assert "quick verification on the machine: the environment changes" in planned
+    assert "quick verification on the machine: the environment will change" in planned
     project.service.verdicts = ["verified", None]
     assert "attach" in project.check(3, "apply", "spec.yaml", "--yes", "--detach")
     assert project.service.names() == ["spec.machine"]
-    assert "it was not verified yet" in project.check(0, "plan", "spec.yaml")
+    assert "not verified yet" in project.check(0, "plan", "spec.yaml")
     assert "current" in project.check(1, "status", "spec.yaml")
     project.service.verdicts = ["verified", "verified"]
     assert "VERIFIED" in project.check(0, "verify", "spec.yaml")

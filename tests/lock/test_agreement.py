@@ -23,6 +23,7 @@ from provision.lock import (
     loads,
     with_digest,
 )
+from provision.lock.inputs import list_changed_inputs, name_default_target
 from provision.lock.model import environment_digest
 from provision.lock.resolve import resolve_spec
 from provision.lock.spec_agreement import find_disagreements
@@ -94,7 +95,9 @@ def with_package(lock: Lock, name: str, change: Callable[[LockedPackage], Locked
 )
 def test_locks_of_this_format_that_were_made_before_agree(path: Path) -> None:
     lock, spec = read(path)
-    assert find_disagreements(lock, spec, load_facts()) == ()
+    named = name_default_target(lock, spec)
+    assert find_disagreements(named, spec, load_facts()) == ()
+    assert list_changed_inputs(spec, named) == ()
     assert resealed(lock) == lock, (
         "digests of environments, and so their folders, are those of before"
     )
@@ -167,7 +170,7 @@ def _another_address(lock: Lock) -> Lock:
         (
             _of_another_build,
             (
-                "torch 2.11.0+cpu: it is a build for cpu, in linux-x86_64-cu128",
+                "torch 2.11.0+cpu: it is a build for cpu, but is in linux-x86_64-cu128",
                 "it comes from index pytorch-cpu",
             ),
         ),
@@ -230,7 +233,7 @@ def by_conda(conda: CondaChannel, tmp_path_factory: pytest.TempPathFactory) -> t
             "python": MINOR,
             "packages": [],
             "conda_packages": ["ffmpeg=6"],
-            "targets": {"here": CONDA},
+            "targets": {"local": CONDA},
         }
     )
     return resolve_spec(
@@ -271,14 +274,14 @@ def test_what_conda_brings_is_compared_too(
         "files of 'win-64' do not run on linux-x86_64": with_record(
             lock, lambda r: r._replace(subdir="win-64")
         ),
-        "not a name, version and build of conda": with_record(
+        "not a valid name, version and build of a conda package": with_record(
             lock, lambda r: r._replace(build="a/b")
         ),
         "conda package evil": replace(lock, conda=(*lock.conda, LockedCondaPackage(evil, keys))),
-        "it has conda's ffmpeg more than once": replace(
+        "it has conda package ffmpeg more than once": replace(
             lock, conda=(*lock.conda, LockedCondaPackage(record._replace(sha256=EMPTY), keys))
         ),
-        "ffmpeg, which conda is to bring, is missing": replace(
+        "ffmpeg, which conda should provide, is missing": replace(
             lock, conda=tuple(c for c in lock.conda if c.record.name != "ffmpeg")
         ),
         f"the spec requires Python {MINOR}": replace(
@@ -304,7 +307,7 @@ def test_what_conda_brings_is_compared_too(
 def test_a_hash_of_conda_is_part_of_the_environment(by_conda: tuple[Lock, Spec]) -> None:
     lock, spec = by_conda
     changed = with_record(lock, lambda r: r._replace(sha256=EMPTY))
-    assert "its digest does not fit" in "\n".join(
+    assert "its digest does not match" in "\n".join(
         flaw.what for flaw in find_disagreements(with_digest(changed), spec, load_facts())
     )
     assert resealed(changed).environments[0].digest != lock.environments[0].digest

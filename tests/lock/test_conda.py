@@ -42,7 +42,7 @@ def spec(*packages: Any, targets: dict[str, Any] | None = None, **fields: Any) -
             "gpu": "none",
             "python": MINOR,
             "packages": list(packages),
-            "targets": targets or {"here": CONDA},
+            "targets": targets or {"local": CONDA},
             **fields,
         }
     )
@@ -66,13 +66,13 @@ def locked(wanted: Spec, machine: RealSystem, keep: Lock | None = None) -> Lock:
     return lock
 
 
-def at(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> LockedEnvironment:
+def at(lock: Lock, target: str = "local", platform: str = "linux-x86_64") -> LockedEnvironment:
     environment = lock.environment(target, platform)
     assert environment is not None
     return environment
 
 
-def brought(lock: Lock, target: str = "here", platform: str = "linux-x86_64") -> dict[str, str]:
+def brought(lock: Lock, target: str = "local", platform: str = "linux-x86_64") -> dict[str, str]:
     """What conda brings to a target, as name and "version build"."""
     return {
         package.name: f"{package.version} {package.build}"
@@ -132,7 +132,7 @@ def test_a_lock_is_exactly_this(bench: Bench, conda: CondaChannel, pytorch: PyTo
 
 
 def test_a_lock_without_conda_is_as_it_was(machine: RealSystem) -> None:
-    lock = locked(spec("beta", targets={"here": {"kind": "local"}}), machine)
+    lock = locked(spec("beta", targets={"local": {"kind": "local"}}), machine)
     assert lock.conda == ()
     assert '"conda"' not in dumps(lock)
 
@@ -179,7 +179,7 @@ def test_versions_that_do_not_go_together_are_both_named(machine: RealSystem) ->
             machine,
         )
     assert (
-        "alpha is held to the version that all targets share; conda alone would take 1.0"
+        "alpha must have the version of all targets; conda alone would choose 1.0"
         in caught.value.why
     )
 
@@ -230,7 +230,7 @@ def test_a_build_that_the_channel_lacks_is_an_error_and_not_one_for_cpu(
         caught.value.what
         == "channel conda-forge has no build cuda126* of pytorch ==2.12.0 for linux-x86_64"
     )
-    assert "its builds of that version: cpu_generic" in caught.value.why
+    assert "available builds of that version: cpu_generic" in caught.value.why
     assert "set `cuda:`" in caught.value.hint
 
 
@@ -241,16 +241,16 @@ def test_what_is_not_there_is_named_with_what_is(machine: RealSystem) -> None:
         locked(spec("beta", conda_packages=["nosuch"]), machine)
     with pytest.raises(Unsatisfiable, match="channel conda-forge has no ffmpeg 9") as caught:
         locked(spec("beta", conda_packages=["ffmpeg=9"]), machine)
-    assert caught.value.why.startswith("the versions there: 6.1.2, 7.1.1")
+    assert caught.value.why.startswith("available versions: 6.1.2, 7.1.1")
 
 
 def test_a_package_for_cuda_without_a_card_says_what_is_missing(machine: RealSystem) -> None:
     with pytest.raises(
-        Unsatisfiable, match="no set of conda packages fits on linux-x86_64"
+        Unsatisfiable, match="no set of conda packages satisfies the spec on linux-x86_64"
     ) as caught:
         locked(spec("beta", conda_packages=["only-cuda"]), machine)
     assert "__cuda" in caught.value.why
-    assert "name the card in `gpu:`" in caught.value.hint
+    assert "set `gpu:` and `cuda:`" in caught.value.hint
 
 
 def test_a_newer_c_library_than_planned_for_is_an_error(machine: RealSystem) -> None:
@@ -261,7 +261,7 @@ def test_a_newer_c_library_than_planned_for_is_an_error(machine: RealSystem) -> 
         "a channel by its name, not by a mirror's address"
     )
     assert (
-        "this target has __glibc 2.28; no __cuda, as no card or no CUDA is asked for"
+        "this target has __glibc 2.28; no __cuda, because no GPU or no CUDA is requested"
         in caught.value.why
     )
     assert "needs a newer C library" in caught.value.hint
@@ -284,16 +284,13 @@ def test_the_cuda_of_the_target_counts_and_not_that_of_this_machine(
     }
     without = ask._replace(virtual_packages=(("__glibc", "2.28"),))
     with pytest.raises(
-        Unsatisfiable, match="no set of conda packages fits on linux-x86_64"
+        Unsatisfiable, match="no set of conda packages satisfies the spec on linux-x86_64"
     ) as caught:
         machine.solve_conda(without, lambda _: None)
     assert "__cuda" in caught.value.why
     with pytest.raises(Unsatisfiable) as caught:
         locked(spec("filelock", conda_packages=["cuda-version=13.0"], **L4), torch_machine)
-    assert (
-        "cuda-version is held to 12.6, the CUDA that this target's wheels are built for"
-        in caught.value.why
-    )
+    assert "cuda-version must be 12.6, the CUDA version of this target's wheels" in caught.value.why
     assert "set `cuda:`" in caught.value.hint
 
 
@@ -352,7 +349,7 @@ def test_without_the_extra_one_line_says_what_installs_it(
     bench: Bench, conda: CondaChannel
 ) -> None:
     bench.spec(
-        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\ntargets: {{here: {{kind: local, '
+        f'gpu: none\npython: "{MINOR}"\npackages: [beta]\ntargets: {{local: {{kind: local, '
         f"manager: conda}}}}\n"
     )
     hide = bench.folder / "hide"
@@ -365,7 +362,7 @@ def test_without_the_extra_one_line_says_what_installs_it(
 
 def test_nodefaults_is_no_channel() -> None:
     with pytest.raises(
-        ValueError, match="nodefaults is no channel; name the one that has the package"
+        ValueError, match="nodefaults is not a channel; name the channel of the package"
     ):
         spec("beta", conda_packages=["nodefaults::ffmpeg"])
 
@@ -374,7 +371,7 @@ def test_conda_packages_without_a_conda_target_are_refused() -> None:
     wanted = spec(
         "beta",
         {"name": "alpha", "source": "conda"},
-        targets={"here": {"kind": "local"}},
+        targets={"local": {"kind": "local"}},
         conda_packages=["ffmpeg"],
     )
     assert [refusal.route for refusal in find_unlockable(wanted)] == [
@@ -413,7 +410,7 @@ def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChan
         f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: '
         f'["ffmpeg{{}}"]\ntraining: {{{{framework: none}}}}\n'
     )
-    text += "targets: {{here: {{kind: local, manager: conda}}}}\n"
+    text += "targets: {{local: {{kind: local, manager: conda}}}}\n"
     bench.spec(text.format("=6"))
     assert bench.run("lock", "spec.yaml").returncode == 0
     bench.spec(text.format(">=6"))
@@ -428,13 +425,13 @@ def test_one_package_of_conda_is_upgraded_by_name(bench: Bench, conda: CondaChan
 def test_what_is_said_on_a_terminal(bench: Bench, conda: CondaChannel) -> None:
     bench.spec(
         f'gpu: none\npython: "{MINOR}"\npackages: [beta]\nconda_packages: '
-        f"[ffmpeg=9]\ntargets: {{here: {{kind: local, manager: conda}}}}\n"
+        f"[ffmpeg=9]\ntargets: {{local: {{kind: local, manager: conda}}}}\n"
     )
     done = bench.run("lock", "spec.yaml", **conda.variables())
     assert done.returncode == 1
     assert done.stderr.splitlines()[-3:] == [
         "error: channel conda-forge has no ffmpeg 9.* for linux-x86_64",
-        "  why: the versions there: 6.1.2, 7.1.1",
-        "  help: loosen the versions of these packages in `conda_packages`",
+        "  why: available versions: 6.1.2, 7.1.1",
+        "  help: relax the versions of these packages in `conda_packages`",
     ]
-    assert "looking for a way out" not in done.stderr
+    assert "searching for a change that resolves" not in done.stderr

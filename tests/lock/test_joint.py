@@ -92,13 +92,13 @@ def test_every_choice_is_named_with_its_reason(bench: Bench, pytorch: PyTorch) -
         spec("torch>=2.10", targets={"laptop": LAPTOP, "colab": COLAB, "workbench": WORKBENCH}),
     )
     reasons = {name: chosen.reason for name, chosen in lock.targets.items()}
-    assert reasons["laptop"] == "cpu: the spec says gpu: none"
+    assert reasons["laptop"] == "cpu: the spec sets gpu: none"
     assert reasons["colab"].startswith(
-        "cu128: what Colab runtime 2026.07 brings with torch 2.11.0; it covers T4 (sm_75) "
-        "and runs on driver 580.82.07"
+        "cu128: the build of torch 2.11.0 in Colab runtime 2026.07; it supports T4 (sm_75) "
+        "and runs with driver 580.82.07"
     )
     assert reasons["workbench"].startswith(
-        "cu128: as at target colab; it covers L4 (sm_89) and runs on driver 580."
+        "cu128: the same as target colab; it supports L4 (sm_89) and runs with driver 580."
     )
     assert [(e.key, e.driver) for e in lock.environments] == [
         ("linux-x86_64-cpu", None),
@@ -122,7 +122,7 @@ def test_where_no_runtime_brings_one_it_is_the_newest_that_runs(
     lock = locked(bench, pytorch, spec("torch<2.12.1", targets={"workbench": WORKBENCH}))
     assert held(lock, "workbench")["torch"] == "2.12.0+cu130"
     assert (
-        "the newest build of torch 2.12.0 that is sure to be there; it covers L4 (sm_89)"
+        "the newest build of torch 2.12.0 that is known to exist; it supports L4 (sm_89)"
         in lock.targets["workbench"].reason
     )
 
@@ -131,18 +131,18 @@ def test_an_unknown_driver_gets_the_build_that_asks_least_of_it(
     bench: Bench, pytorch: PyTorch
 ) -> None:
     here = {"kind": "local", "gpu": "L4"}
-    lock = locked(bench, pytorch, spec("torch==2.12.0", targets={"here": here}))
-    assert held(lock, "here")["torch"] == "2.12.0+cu126"
+    lock = locked(bench, pytorch, spec("torch==2.12.0", targets={"local": here}))
+    assert held(lock, "local")["torch"] == "2.12.0+cu126"
     assert (
-        "the driver there is not known, and no build of torch 2.12.0 asks for an older "
-        "one; it covers L4 (sm_89)" in lock.targets["here"].reason
+        "the driver is unknown, and this build of torch 2.12.0 has the lowest "
+        "driver requirement; it supports L4 (sm_89)" in lock.targets["local"].reason
     )
     known = locked(
         bench,
         pytorch,
-        spec("torch==2.12.0", targets={"here": {**here, "requires": {"driver": ">=580"}}}),
+        spec("torch==2.12.0", targets={"local": {**here, "requires": {"driver": ">=580"}}}),
     )
-    assert held(known, "here")["torch"] == "2.12.0+cu130"
+    assert held(known, "local")["torch"] == "2.12.0+cu130"
 
 
 def test_cards_that_no_build_has_in_common_get_one_each(bench: Bench, pytorch: PyTorch) -> None:
@@ -175,7 +175,7 @@ def test_torch_is_the_newest_that_every_target_has_a_build_of(
     )
     assert held(lock, "laptop")["torch"] == "2.11.0+cpu"
     assert held(lock, "old")["torch"] == "2.11.0+cu128"
-    assert lock.targets["old"].reason == "cu128: target old says cuda: 12.8"
+    assert lock.targets["old"].reason == "cu128: target old sets cuda: 12.8"
 
 
 @pytest.mark.long
@@ -240,12 +240,12 @@ def test_macos_beside_a_card_gets_the_build_without_cuda(bench: Bench, pytorch: 
         bench,
         pytorch,
         spec(
-            "torch", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}, **platforms
+            "torch", targets={"local": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}, **platforms
         ),
     )
-    assert lock.targets["here"].environments == ("linux-x86_64-cu128", "macos-arm64-cpu")
-    assert held(lock, "here")["torch"] == "2.11.0+cu128"
-    assert held(lock, "here", "macos-arm64")["torch"] == "2.11.0"
+    assert lock.targets["local"].environments == ("linux-x86_64-cu128", "macos-arm64-cpu")
+    assert held(lock, "local")["torch"] == "2.11.0+cu128"
+    assert held(lock, "local", "macos-arm64")["torch"] == "2.11.0"
 
 
 def test_windows_with_a_card_takes_torch_from_its_index(bench: Bench, pytorch: PyTorch) -> None:
@@ -254,11 +254,11 @@ def test_windows_with_a_card_takes_torch_from_its_index(bench: Bench, pytorch: P
         pytorch,
         spec(
             "torch",
-            targets={"here": {"kind": "local", "gpu": "L4", "cuda": "13.0"}},
+            targets={"local": {"kind": "local", "gpu": "L4", "cuda": "13.0"}},
             platforms=["windows-x86_64"],
         ),
     )
-    assert held(lock, "here", "windows-x86_64")["torch"] == "2.13.0+cu130"
+    assert held(lock, "local", "windows-x86_64")["torch"] == "2.13.0+cu130"
 
 
 def test_versions_that_cannot_be_brought_together_are_said_with_where_they_are(
@@ -269,10 +269,10 @@ def test_versions_that_cannot_be_brought_together_are_said_with_where_they_are(
         locked(
             bench,
             pytorch,
-            spec(*packages, targets={"here": LAPTOP}, platforms=["linux-x86_64", "macos-arm64"]),
+            spec(*packages, targets={"local": LAPTOP}, platforms=["linux-x86_64", "macos-arm64"]),
         )
-    assert "no one version of numpy" in caught.value.what
-    assert "2.0.2 in linux-x86_64" in caught.value.why
+    assert "no single version of numpy" in caught.value.what
+    assert "2.0.2 for linux-x86_64" in caught.value.why
 
 
 def test_no_build_for_a_card_is_said_for_every_target(bench: Bench, pytorch: PyTorch) -> None:
@@ -284,7 +284,7 @@ def test_no_build_for_a_card_is_said_for_every_target(bench: Bench, pytorch: PyT
                 "torch==2.13.*", targets={"laptop": LAPTOP, "old": {"kind": "local", "gpu": "K80"}}
             ),
         )
-    assert "target old (K80): no build that the facts know runs there" in caught.value.why
+    assert "target old (K80): no known build runs on it" in caught.value.why
     assert "target laptop (none): cpu" in caught.value.why
 
 
@@ -293,14 +293,16 @@ def test_a_torch_that_the_facts_do_not_know_cannot_be_chosen_for(
 ) -> None:
     with pytest.raises(LockError) as caught:
         locked(
-            bench, pytorch, spec("torch==9.9.*", targets={"here": {"kind": "local", "gpu": "L4"}})
+            bench, pytorch, spec("torch==9.9.*", targets={"local": {"kind": "local", "gpu": "L4"}})
         )
-    assert "none of them is torch==9.9.*" in caught.value.why
+    assert "no release matches torch==9.9.*" in caught.value.why
     assert "cuda:" in caught.value.hint
 
 
 def test_an_index_that_serves_another_build_is_refused(bench: Bench, pytorch: PyTorch) -> None:
-    wanted = spec("torch==2.11.*", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}})
+    wanted = spec(
+        "torch==2.11.*", targets={"local": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}
+    )
     machine = RealSystem(
         bench.environment(
             **{
@@ -312,19 +314,20 @@ def test_an_index_that_serves_another_build_is_refused(bench: Bench, pytorch: Py
     with pytest.raises(LockError) as caught:
         resolve_spec(wanted, load_facts(), machine, lambda _: None)
     assert (
-        caught.value.what == "index pytorch-cu128 gave torch 2.11.0+cu126, and cu128 was asked for"
+        caught.value.what
+        == "index pytorch-cu128 returned torch 2.11.0+cu126 instead of a build for cu128"
     )
 
 
 def test_what_lies_on_this_machine_is_marked(bench: Bench, pytorch: PyTorch) -> None:
     """An index of this machine has confirmed nothing, whichever scheme it is reached by."""
-    lock = locked(bench, pytorch, spec("torch", targets={"here": LAPTOP}))
+    lock = locked(bench, pytorch, spec("torch", targets={"local": LAPTOP}))
     assert all(package.unconfirmed for package in lock.packages)
 
 
 def test_exclude_newer_holds_for_torch_by_the_facts() -> None:
     wanted, facts = (
-        spec("torch", targets={"here": LAPTOP}, exclude_newer="2026-01-31"),
+        spec("torch", targets={"local": LAPTOP}, exclude_newer="2026-01-31"),
         load_facts(),
     )
     assert admitted_torch_releases(wanted, facts)[0].release == "2.10.0"
@@ -356,7 +359,7 @@ def test_every_choice_of_the_facts_runs_where_it_is_chosen_for() -> None:
         try:
             found = list(
                 propose_flavours(
-                    spec("torch", targets={"here": {"kind": "local", "gpu": card.name}}), facts
+                    spec("torch", targets={"local": {"kind": "local", "gpu": card.name}}), facts
                 )
             )
         except LockError:
@@ -367,7 +370,7 @@ def test_every_choice_of_the_facts_runs_where_it_is_chosen_for() -> None:
             )
             continue
         for proposal in found:
-            build = facts.build(proposal.release or "", proposal.choices["here"].flavour)
+            build = facts.build(proposal.release or "", proposal.choices["local"].flavour)
             assert build is not None
             assert facts.has_code_for(card, build)
 
@@ -402,21 +405,21 @@ def test_one_version_serves_every_release_of_a_python(bench: Bench, tmp_path: Pa
         )
     }
     lock = resolve_spec(
-        spec("early", targets={"here": LAPTOP}),
+        spec("early", targets={"local": LAPTOP}),
         load_facts(),
         RealSystem(bench.environment(**index)),
         lambda _: None,
     )
-    assert held(lock, "here") == {"early": "1.0", "timeout": "1.0"}
+    assert held(lock, "local") == {"early": "1.0", "timeout": "1.0"}
     make_index(tmp_path / "own", (make_wheel(wheels, "torn", "1.0", requires=forked),))
     with pytest.raises(LockError) as caught:
         resolve_spec(
-            spec("torn", targets={"here": LAPTOP}),
+            spec("torn", targets={"local": LAPTOP}),
             load_facts(),
             RealSystem(bench.environment(**index)),
             lambda _: None,
         )
-    assert "no one version of sieve" in caught.value.what
+    assert "no single version of sieve" in caught.value.what
 
 
 @pytest.mark.parametrize(
@@ -482,13 +485,13 @@ def test_a_companion_of_another_build_is_refused(
     wanted = spec(
         "torch==2.11.*",
         "torchvision",
-        targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}},
+        targets={"local": {"kind": "local", "gpu": "L4", "cuda": "12.8"}},
     )
     with pytest.raises(LockError) as caught:
         locked(bench, pytorch, wanted, PROVISION_INDEX_PYTORCH_CU128=mixed)
     assert (
         caught.value.what
-        == "index pytorch-cu128 gave torchvision 0.26.0+cpu, and cu128 was asked for"
+        == "index pytorch-cu128 returned torchvision 0.26.0+cpu instead of a build for cu128"
     )
 
 
@@ -507,8 +510,8 @@ def test_another_build_is_tried_where_the_first_has_no_release_that_fits(
 
 def test_torchaudio_is_that_of_the_torch(bench: Bench, pytorch: PyTorch) -> None:
     """Its last release names no torch; the facts know which one it was made for."""
-    lock = locked(bench, pytorch, spec("torch==2.10.*", "torchaudio", targets={"here": LAPTOP}))
-    assert held(lock, "here")["torchaudio"] == "2.10.0+cpu"
+    lock = locked(bench, pytorch, spec("torch==2.10.*", "torchaudio", targets={"local": LAPTOP}))
+    assert held(lock, "local")["torchaudio"] == "2.10.0+cpu"
 
 
 @pytest.mark.parametrize(
@@ -520,12 +523,12 @@ def test_a_driver_that_is_only_bounded_decides_too(required: str, build: str) ->
         propose_flavours(
             spec(
                 "torch==2.12.0",
-                targets={"here": {"kind": "local", "gpu": "L4", "requires": {"driver": required}}},
+                targets={"local": {"kind": "local", "gpu": "L4", "requires": {"driver": required}}},
             ),
             load_facts(),
         )
     )
-    assert found.choices["here"].flavour == build
+    assert found.choices["local"].flavour == build
 
 
 def test_nccl_that_another_package_brings_to_a_cpu_is_let_be(
@@ -540,35 +543,35 @@ def test_nccl_that_another_package_brings_to_a_cpu_is_let_be(
     lock = locked(
         bench,
         pytorch,
-        spec("torch==2.11.*", "xgboost", targets={"here": LAPTOP}),
+        spec("torch==2.11.*", "xgboost", targets={"local": LAPTOP}),
         **beside(pytorch, tmp_path, boost),
     )
-    assert "nvidia-nccl-cu12" in held(lock, "here")
+    assert "nvidia-nccl-cu12" in held(lock, "local")
 
 
 def test_an_extra_that_is_not_there_is_told(bench: Bench, pytorch: PyTorch) -> None:
     told: list[str] = []
     resolve_spec(
-        spec("numpy[nosuch]", targets={"here": LAPTOP}),
+        spec("numpy[nosuch]", targets={"local": LAPTOP}),
         load_facts(),
         RealSystem(bench.environment(**pytorch.offline())),
         told.append,
     )
     assert (
-        "warning: numpy[nosuch] brings nothing: there is no such extra, or it has nothing "
-        "for these platforms" in told
+        "warning: numpy[nosuch] has no effect: the extra does not exist, or adds nothing "
+        "on these platforms" in told
     )
 
 
 def test_an_index_that_nothing_comes_from_does_not_make_a_lock_stale(
     bench: Bench, pytorch: PyTorch
 ) -> None:
-    lock = locked(bench, pytorch, spec("numpy", targets={"here": LAPTOP}))
+    lock = locked(bench, pytorch, spec("numpy", targets={"local": LAPTOP}))
     assert (
         list_changed_inputs(
             spec(
                 "numpy",
-                targets={"here": LAPTOP},
+                targets={"local": LAPTOP},
                 indexes={"mine": {"url": "https://packages.example.com/simple"}},
             ),
             lock,

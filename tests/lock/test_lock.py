@@ -79,7 +79,7 @@ def sample(version: str = "1.0") -> Lock:
             collect_lock_inputs(spec("alpha")),
             MINOR,
             (environment,),
-            {"here": TargetChoice(("linux-x86_64",), "no torch among the packages")},
+            {"local": TargetChoice(("linux-x86_64",), "torch is not among the packages")},
             {},
             (package, other),
         )
@@ -322,7 +322,7 @@ def test_a_cuda_flavour_is_locked_from_its_index(bench: Bench, tmp_path: Path) -
         "nvidia-cublas-cu12": "12.8",
     }
     assert lock.environments[0].flavour == "cu128"
-    assert lock.targets["here"].reason == "cu128: the spec says cuda: 12.8"
+    assert lock.targets["local"].reason == "cu128: the spec sets cuda: 12.8"
 
 
 def test_what_decides_packages_makes_a_lock_stale_and_nothing_else(bench: Bench) -> None:
@@ -345,8 +345,8 @@ def test_what_decides_packages_makes_a_lock_stale_and_nothing_else(bench: Bench)
         "platforms: + macos-arm64",
     )
     assert list_changed_inputs(
-        spec("alpha", targets={"here": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}), lock
-    )[0].startswith("targets.here: ")
+        spec("alpha", targets={"local": {"kind": "local", "gpu": "L4", "cuda": "12.8"}}), lock
+    )[0].startswith("targets.local: ")
 
 
 def test_exclude_newer_hides_later_uploads(bench: Bench) -> None:

@@ -25,7 +25,7 @@ SPEC: dict[str, Any] = {
     "packages": ["torch==2.11.*", "transformers>=5.13"],
     "training": {"framework": "none"},
     "targets": {
-        "here": {"kind": "local"},
+        "local": {"kind": "local"},
         "colab": {"kind": "colab", "runtime": "2026.07"},
         "bench": {"kind": "workbench", "project": "p", "zones": ["us-central1-a"]},
         "team": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"},
@@ -43,7 +43,7 @@ MOVES: dict[str, Any] = {
     "exclude_newer": "2026-01-01",
     "platforms": ["macos-arm64"],
     "conda_packages": ["ffmpeg"],
-    "targets": {"here": {"kind": "local"}},
+    "targets": {"local": {"kind": "local"}},
 }
 STAYS: dict[str, Any] = {
     "name": "other",
@@ -61,7 +61,7 @@ REQUIRED_MOVES: dict[str, Any] = {"driver": ">=580", "compute_capability": ">=8.
 REQUIRED_STAYS: dict[str, Any] = {"ram": "16GiB", "disk": "50GiB", "shm": "1GiB", "vram": "16GiB"}
 TARGET_MOVES: dict[str, tuple[str, Any]] = {
     "kind": ("team", "local"),
-    "manager": ("here", "conda"),
+    "manager": ("local", "conda"),
     "gpu": ("colab", "T4"),
     "cuda": ("bench", "12.6"),
     "runtime": ("colab", "2026.06"),
@@ -69,8 +69,8 @@ TARGET_MOVES: dict[str, tuple[str, Any]] = {
     "image": ("bench", "workbench-instances-2603"),
 }
 TARGET_STAYS: dict[str, tuple[str, Any]] = {
-    "paths": ("here", {"out": "/tmp/out"}),
-    "kernel": ("here", True),
+    "paths": ("local", {"out": "/tmp/out"}),
+    "kernel": ("local", True),
     "via": ("colab", "colab-cli"),
     "shape": ("colab", "high"),
     "project": ("bench", "other"),
@@ -121,7 +121,7 @@ EDITS: dict[tuple[str, ...], Any] = {
         for name, (target, value) in {**TARGET_MOVES, **TARGET_STAYS}.items()
     },
     **{
-        ("targets", "here", "requires", name): value
+        ("targets", "local", "requires", name): value
         for name, value in {**REQUIRED_MOVES, **REQUIRED_STAYS}.items()
     },
 }
@@ -129,7 +129,7 @@ DECIDING = {
     *((name,) for name in MOVES),
     *(("requires", name) for name in REQUIRED_MOVES),
     *(("targets", target, name) for name, (target, _) in TARGET_MOVES.items()),
-    *(("targets", "here", "requires", name) for name in REQUIRED_MOVES),
+    *(("targets", "local", "requires", name) for name in REQUIRED_MOVES),
 }
 
 
@@ -166,7 +166,7 @@ def test_the_order_of_keys_packages_and_platforms_does_not_count() -> None:
         ({"python": "3.1"}, {"python": 3.1}),
         ({"cuda": None}, {}),
         ({"packages": [True]}, {"packages": [1]}),
-        ({"targets": {"here": None}}, {"targets": {}}),
+        ({"targets": {"local": None}}, {"targets": {}}),
         ({"targets": {}}, {}),
         ({"requires": []}, {}),
     ],
@@ -186,7 +186,7 @@ def test_text_that_the_model_tells_apart_has_digests_of_its_own(
             lambda inner: (
                 st.lists(inner, max_size=3)
                 | st.dictionaries(
-                    st.sampled_from(["here", "gpu", "requires", "driver"]), inner, max_size=3
+                    st.sampled_from(["local", "gpu", "requires", "driver"]), inner, max_size=3
                 )
             ),
         ),
@@ -203,10 +203,10 @@ FORMS: tuple[tuple[tuple[str, ...], Any], ...] = (
     (("packages",), ["transformers>=5.13", "torch==2.11.*"]),
     (("packages",), [{"name": "torch", "version": "==2.11.*"}, "transformers>=5.13"]),
     (("packages",), ["torch == 2.11.*", "transformers>=5.13"]),
-    (("targets", "here", "manager"), "uv"),
+    (("targets", "local", "manager"), "uv"),
     (("platforms",), ["linux-x86_64"]),
     (("exclude_newer",), "2026-01-01T00:00:00Z"),
-    (("targets", "here"), None),
+    (("targets", "local"), None),
     (("targets", "bench"), {"kind": "colab"}),
     (("targets", "team"), {"kind": "local"}),
 )

@@ -30,7 +30,7 @@ _IGNORED = shutil.ignore_patterns(
     "*.egg-info",
 )
 LITTER = (
-    "specs/.provision/envs/quickstart.here/lib/python3.11/site-packages/torch/huge.py",
+    "specs/.provision/envs/quickstart.local/lib/python3.11/site-packages/torch/huge.py",
     "specs/.provision/state.json",
     "templates/__pycache__/junk.cpython-311.pyc",
     "src/provision/__pycache__/junk.cpython-311.pyc",

@@ -79,7 +79,7 @@ def test_init_lint_apply(bare: Path, bench: Bench) -> None:
     done = run(bare, bench.folder, "apply", "--yes", **variables)
     assert done.returncode == 0, done.stderr
     assert "VERIFIED" in done.stdout
-    assert (bench.own / "reports/provision.here/report.html").is_file()
+    assert (bench.own / "reports/provision.local/report.html").is_file()
     assert (
         run(bare, bench.folder, "run", "--", "python", "-c", "import beta", **variables).returncode
         == 0
@@ -160,6 +160,6 @@ def test_the_starter_spec_itself_is_made_and_proven(bare: Path, tmp_path: Path) 
     assert run(bare, tmp_path, "init").returncode == 0
     done = run(bare, tmp_path, "apply", "--yes", timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads((tmp_path / ".provision/reports/provision.here/report.json").read_text())
+    report = json.loads((tmp_path / ".provision/reports/provision.local/report.json").read_text())
     assert report["verdict"]["result"] == "verified"
     assert report["subject"]["proof"] == "hf-trainer"

@@ -81,7 +81,7 @@ def test_the_nearest_machine_type_is_offered_and_fits(ask: Ask) -> None:
             assert judged.area("GCP") == []
             continue
         finding = judged.one("GCP002")
-        assert f"write machine_type: {meant}" in finding.help
+        assert f"set machine_type: {meant}" in finding.help
         assert finding.fix is not None
         (text,) = judged.source.apply_fixes([finding.fix]).values()
         assert ask(text).area("GCP") == []
@@ -103,8 +103,8 @@ def test_a_card_that_needs_a_reservation_takes_one(ask: Ask) -> None:
     found = ask(example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]")).one(
         "GCP005"
     )
-    assert found.message == "no machine type gives Workbench 8 x B200 without a reservation"
-    assert found.help.startswith("name a reservation")
+    assert found.message == "no Workbench machine type has 8 x B200 without a reservation"
+    assert found.help.startswith("set a reservation")
 
 
 def test_a_card_without_a_row_is_not_judged(ask: Ask) -> None:
@@ -127,10 +127,10 @@ def test_zones_are_named_from_near_to_far(ask: Ask) -> None:
             .help
         )
 
-    assert zones("us-central1-f") == "take us-central1-a, us-central1-b, us-central1-c"
-    assert zones("us-east5-a").startswith("take us-east1-b")
-    assert zones("europe-north1-a").startswith("take europe-west1-b")
-    assert zones("africa-south1-a").startswith("take asia-east1-a")
+    assert zones("us-central1-f") == "use us-central1-a, us-central1-b, us-central1-c"
+    assert zones("us-east5-a").startswith("use us-east1-b")
+    assert zones("europe-north1-a").startswith("use europe-west1-b")
+    assert zones("africa-south1-a").startswith("use asia-east1-a")
 
 
 def test_one_zone_with_the_card_makes_the_others_a_warning(ask: Ask) -> None:
@@ -294,7 +294,7 @@ def test_the_family_of_an_image(image: str, meant: tuple[str, str]) -> None:
         ("end_of_support", "2026-10", Severity.WARNING, "out of support"),
         ("end_of_support", "2026-11-19", Severity.WARNING, "out of support"),
         ("end_of_support", "2026-11-20", None, ""),
-        ("end_of_availability", "2026-11-19", Severity.ERROR, "gone"),
+        ("end_of_availability", "2026-11-19", Severity.ERROR, "unavailable"),
     ],
 )
 def test_support_ends_by_the_day_of_the_table(
@@ -320,7 +320,7 @@ def test_cost_adds_the_card_of_an_n1_machine(ask: Ask) -> None:
     }
     each = rows["n1-standard-4", ""] + rows["gpu-attached-to-n1", "T4"]
     found = ask(example_spec("gpu: T4\ncost: {limit_per_hour: 0.5}\n", **N1)).one("CST001")
-    assert f"costs ${each:.2f} an hour in us-central1 (as of 2026-07-30)" in found.message
+    assert f"costs ${each:.2f} per hour in us-central1 (as of 2026-07-30)" in found.message
     assert ask(example_spec(f"gpu: T4\ncost: {{limit_per_hour: {each}}}\n", **N1)).ids == []
     assert "CST001" in ask(example_spec(f"gpu: T4:2\ncost: {{limit_per_hour: {each}}}\n", **N1)).ids
 
@@ -344,7 +344,7 @@ def test_a_zone_without_a_price_is_not_within_the_limit(ask: Ask) -> None:
 
 def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
     found = ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n")).one("CST001")
-    assert found.help == "take g2-standard-4 in us-central1 for $0.7068, or raise the limit to 0.86"
+    assert found.help == "use g2-standard-4 in us-central1 for $0.7068, or raise the limit to 0.86"
     assert (
         ask(
             example_spec("gpu: L4\ncost: {limit_per_hour: 0.8}\n", machine_type="g2-standard-4")
@@ -352,7 +352,7 @@ def test_cost_names_what_is_within_the_limit(ask: Ask) -> None:
         == []
     )
     assert (
-        "ask for another card"
+        "use another GPU"
         in ask(example_spec("gpu: L4\ncost: {limit_per_hour: 0.1}\n")).one("CST001").help
     )
 
@@ -376,14 +376,14 @@ def test_a_price_that_is_missing_for_one_region_or_an_unknown_machine_is_unknown
     ).one("CST001")
     assert (some.severity, some.message) == (
         Severity.UNKNOWN,
-        "the tables have no price of a machine that fits in us-west1",
+        "the price of a suitable machine in us-west1 is unknown",
     )
     other = ask(
         example_spec("gpu: L4\ncost: {limit_per_hour: 99}\n", machine_type="g2-standard-5")
     ).one("CST001")
     assert (other.severity, other.message) == (
         Severity.UNKNOWN,
-        "the tables have no price of g2-standard-5 in us-central1",
+        "the price of g2-standard-5 in us-central1 is unknown",
     )
 
 

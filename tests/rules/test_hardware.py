@@ -76,28 +76,28 @@ def test_a_card_that_newer_torch_may_know_is_unknown(ask: Ask, facts: Facts) -> 
 
 def test_the_best_build_comes_first(ask: Ask) -> None:
     newer = ask(_spec("RTX-5090", "12.4", ">=2.6")).one("GPU005")
-    assert newer.help.startswith('write cuda: "12.8", for which torch 2.11.0 runs there')
+    assert newer.help.startswith('set cuda: "12.8" (with torch 2.11.0)')
     assert newer.fix is not None
     assert newer.fix.applicability is Applicability.UNSAFE
     older = ask(_spec("V100", "13.0", ">=2.8")).one("GPU005")
     assert (
         older.help
-        == 'write cuda: "12.6", for which torch 2.14.1 runs there, or write cuda: "12.8", for '
-        "which torch 2.10.0 runs there, or take another card"
+        == 'set cuda: "12.6" (with torch 2.14.1), or set cuda: "12.8" (with torch 2.10.0), or use '
+        "another GPU"
     )
 
 
 def test_without_an_admitted_build_the_nearest_torch_is_named(ask: Ask) -> None:
     assert (
-        "take torch 2.7.0 for CUDA 12.8"
+        "use torch 2.7.0 for CUDA 12.8"
         in ask(_spec("RTX-5090", "12.4", "==2.6.0")).one("GPU005").help
     )
     assert (
-        "take torch 2.14.1 for CUDA 12.6"
+        "use torch 2.14.1 for CUDA 12.6"
         in ask(_spec("V100", "13.2", "==2.15.0")).one("GPU005").help
     )
     assert (
-        "which has Python 3.9 to 3.13"
+        "which requires Python 3.9 to 3.13"
         in ask(_spec("K80", "", ">=2.8").replace("3.12", "3.14")).one("GPU005").help
     )
 
@@ -266,7 +266,7 @@ def test_the_driver_of_windows_is_named_for_wsl2(ask: Ask, facts: Facts) -> None
     floor = facts.toolkits["12.8"].floor_windows
     assert floor == "528.33"
     assert (
-        f"WSL2 has the driver of Windows: {floor}"
+        f"WSL2 uses the Windows driver: {floor}"
         in ask(_spec("L4", "12.8", "==2.11.0", 'requires: {driver: ">=500"}\n')).one("CUD007").help
     )
 
@@ -507,7 +507,7 @@ def test_the_card_that_would_do_is_offered_there(ask: Ask) -> None:
     text = _spec(
         "T4", "", "", "requires: {compute_capability: '>=8.0'}\ntargets: {colab: {kind: colab}}\n"
     )
-    assert ask(text).one("GPU009").help.endswith("as L4")
+    assert ask(text).one("GPU009").help.endswith("for example L4")
 
 
 def test_versions_between_two(ask: Ask) -> None:

@@ -98,7 +98,7 @@ def test_what_a_conflict_offers_removes_it(ask: Ask) -> None:
 def test_two_packages_that_differ_about_a_third_name_releases_that_agree(ask: Ask) -> None:
     found = ask(_packages("transformers[torch]==4.57.6", "datasets==5.1.0")).one("PKG009")
     assert "huggingface-hub" in found.message
-    assert found.help == "ask for transformers==5.23.0 or datasets==5.0.1"
+    assert found.help == "use transformers==5.23.0 or datasets==5.0.1"
     assert ask(_packages("transformers[torch]==4.57.6", "datasets==5.0.1")).ids == []
     assert ask(_packages("transformers[torch]==5.23.0", "datasets==5.1.0")).ids == []
 
@@ -180,7 +180,7 @@ def test_bitsandbytes_that_qlora_loads_is_an_error(ask: Ask) -> None:
 def test_python_floors_on_both_sides(ask: Ask) -> None:
     text = 'gpu: none\npython: "{}"\npackages: [torch, "transformers[torch]==5.21.1"]\n'
     found = ask(text.format("3.10")).one("PKG013")
-    assert found.help == 'write python: "3.11", or transformers==5.20.2'
+    assert found.help == 'set python: "3.11", or transformers==5.20.2'
     assert "PKG013" not in ask(text.format("3.11")).ids
 
 
@@ -330,7 +330,7 @@ def test_torch_built_for_numpy_1_is_an_error_where_trainer_is_sure_to_meet_numpy
 def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask: Ask) -> None:
     found = ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n').one("PKG014")
     assert found.severity is Severity.WARNING
-    assert "flash-attn==3.0.0 is not known" in found.message
+    assert "flash-attn==3.0.0 is unknown" in found.message
     assert (
         ask('gpu: L4\npython: "3.11"\npackages: [torch, flash-attn>=2]\n').one("PKG014").severity
         is Severity.ERROR
@@ -382,7 +382,7 @@ def test_a_driver_that_a_place_has_decides_which_cuda_is_offered(ask: Ask) -> No
         "project: my-project, zones: [us-central1-a], "
     )
     old = ask(f"{head}image: common-cu128-ubuntu-2204-nvidia-570}}\n").one("PKG027")
-    assert old.help == "ask for vllm==0.19.1"
+    assert old.help == "use vllm==0.19.1"
 
 
 def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
@@ -392,7 +392,7 @@ def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
             text, ResolvedSet({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")
         ).one("PKG027")
         assert found.severity is severity
-        assert "ask for vllm==0.19.1" in found.help
+        assert "use vllm==0.19.1" in found.help
     assert not ask(
         text, ResolvedSet({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")
     ).of("PKG027")

@@ -264,7 +264,7 @@ def test_a_switch_that_helps_a_card_is_let_be(ask: Ask) -> None:
 def test_tf32_switched_off_below_is_said_only_where_it_is_wanted(ask: Ask) -> None:
     text = _spec('env: {NVIDIA_TF32_OVERRIDE: "0"}', gpu="L4")
     assert ask(text).of("ENV010") == []
-    assert "turns TF32 off" in ask(text + "training: {precision: tf32}\n").one("ENV010").message
+    assert "disables TF32" in ask(text + "training: {precision: tf32}\n").one("ENV010").message
 
 
 def test_a_variable_with_a_successor_is_renamed_on_request(ask: Ask) -> None:

@@ -59,8 +59,8 @@ def test_every_profile_can_be_planned_without_a_card(profile: str, ask: Ask) -> 
     are taken out.
     """
     spec = ask(_extended(profile, "none", more=NO_CARD)).case.spec
-    assert list(find_spec_refusals(spec.for_target("here"), "here", "linux-x86_64")) == []
-    assert list(find_unlockable(spec.for_target("here"))) == []
+    assert list(find_spec_refusals(spec.for_target("local"), "local", "linux-x86_64")) == []
+    assert list(find_unlockable(spec.for_target("local"))) == []
     assert any(package.build for package in spec.packages) == (profile == "deepspeed")
 
 
@@ -82,7 +82,7 @@ def test_without_taking_them_out_a_card_is_asked_for(ask: Ask) -> None:
     spec = ask(_extended("huggingface-cuda", "none")).case.spec
     said = [
         (refusal.route, refusal.hint)
-        for refusal in find_spec_refusals(spec.for_target("here"), "here", "linux-x86_64")
+        for refusal in find_spec_refusals(spec.for_target("local"), "local", "linux-x86_64")
     ]
     assert [route for route, _ in said] == [
         ("requires", "vram"),

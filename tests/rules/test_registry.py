@@ -21,9 +21,11 @@ from provision.rules.registry import load_rules
 from tests.rules.conftest import Ask
 
 FOLDER = Path(rules.__file__).parent
-RULE_FILES = sorted(
+ALL_RULE_FILES = sorted(
     path for path in FOLDER.glob("*/*.py") if "\nRULE = " in path.read_text(encoding="utf-8")
 )
+RULE_FILES = [path for path in ALL_RULE_FILES if path.parent.name != "notebook"]
+"""Those about specs; test_notebook_examples.py has the others."""
 AREAS = {
     "SPC",
     "PKG",
@@ -64,8 +66,8 @@ def test_no_rule_file_imports_another(subtests: pytest.Subtests) -> None:
     """What two rules share stands in a room of its own, so that a rule can be moved or removed
     alone.
     """
-    modules = {_module(path) for path in RULE_FILES}
-    for path in RULE_FILES:
+    modules = {_module(path) for path in ALL_RULE_FILES}
+    for path in ALL_RULE_FILES:
         with subtests.test(path.stem):
             named: set[str] = set()
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -162,7 +164,8 @@ def test_only_what_concerns_a_spec_is_imported() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     number, loaded = done.stdout.splitlines()
-    rule_modules = {_module(path) for path in RULE_FILES} & set(loaded.split())
+    rule_modules = {_module(path) for path in ALL_RULE_FILES} & set(loaded.split())
+    assert not any(module.startswith("provision.rules.notebook") for module in loaded.split())
     assert int(number) < 80
     assert "provision.rules.packages.trainer_needs_accelerate" in rule_modules
     for module in rule_modules:

@@ -116,7 +116,7 @@ def test_a_second_boot_with_the_same_nonce_does_nothing(
     stamp = (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns
     cloud.store.serial = ""
     assert boot(booter, cloud) == 0
-    assert "run nonce-0001 is done already: nothing to do" in cloud.store.serial
+    assert "run nonce-0001 is already done: nothing to do" in cloud.store.serial
     assert all(
         "/program.sh" in path or "document.json" in path.replace("%2F", "/") or "program.sh" in path
         for path in cloud.asked[asked:]
@@ -136,7 +136,7 @@ def test_a_new_run_of_the_same_lock_installs_nothing_and_proves_again(
     stamp = (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns
     cloud.announce(cloud.document("nonce-0002", "alpha"))
     assert boot(booter, cloud) == 0
-    assert "is as locked: nothing to install" in cloud.text(f"{BUCKET}/nonce-0002/log.txt")
+    assert "matches the lock: nothing to install" in cloud.text(f"{BUCKET}/nonce-0002/log.txt")
     assert cloud.report("nonce-0002")["subject"]["nonce"] == "nonce-0002"
     assert (disk(booter) / ENVIRONMENT / "provision.json").stat().st_mtime_ns == stamp
 
@@ -188,7 +188,7 @@ def test_what_is_not_what_was_announced_is_refused(
     assert not (disk(booter) / ENVIRONMENT).exists()
     if what in ("document", "device"):
         assert f"{BUCKET}/" in cloud.store.serial
-        assert "is not what was announced" in cloud.store.serial
+        assert "does not have the announced sha256" in cloud.store.serial
 
 
 def test_a_secret_is_nowhere_but_where_it_is_used(
@@ -310,7 +310,7 @@ def test_a_card_is_stood_in_for_and_that_is_said(booter: NamespaceBooter, cloud:
     assert "driver: NVIDIA L4, " in cloud.store.serial
     report = cloud.report("nonce-0001")
     assert report["verdict"]["result"] == "simulated"
-    assert "gpu: nvidia-smi stands in for 1 x NVIDIA L4" in report["subject"]["simulated"]
+    assert "gpu: nvidia-smi is simulated for 1 x NVIDIA L4" in report["subject"]["simulated"]
 
 
 class Nowhere(NamespaceBooter):
@@ -349,13 +349,13 @@ def test_a_machine_that_cannot_be_made_says_why(booter: NamespaceBooter, cloud: 
     assert booter.wait(NAME, 30) is None
     assert "mount --bind /no/such/runner" in cloud.store.serial
     assert cloud.store.guest == {
-        "sandbox/unbooted": "the machine could not be made; the serial output says why"
+        "sandbox/unbooted": "the machine could not be created; see the serial output"
     }
     booter.stop(NAME)
     disk(booter).rmdir()
     disk(booter).symlink_to("/no/such/folder")
     booter.start(cloud.store, NAME, cloud.endpoints, Faults())
-    assert "SANDBOX: the machine cannot be made: [Errno 17] File exists" in cloud.store.serial
+    assert "SANDBOX: the machine cannot be created: [Errno 17] File exists" in cloud.store.serial
 
 
 def test_fault_wrong_gpu(booter: NamespaceBooter, cloud: Cloud) -> None:
@@ -364,7 +364,7 @@ def test_fault_wrong_gpu(booter: NamespaceBooter, cloud: Cloud) -> None:
     boot(booter, cloud, "wrong-gpu")
     status = cloud.store.status()
     assert (status["s"], status["p"]) == ("error", "driver")
-    assert status["e"].startswith("the card is Tesla P4")
+    assert status["e"].startswith("the GPU is Tesla P4")
     assert cloud.text(f"{BUCKET}/nonce-0001/log.txt")
 
 
@@ -533,7 +533,7 @@ def test_without_root_a_user_namespace_will_do(booter: NamespaceBooter) -> None:
         pytest.skip(f"no user namespaces for others than root: {why}")
     status, verdict, serial = json.loads(done.stdout.splitlines()[-1])
     assert (status["s"], verdict) == ("done", "simulated"), serial
-    assert "is done already" in serial
+    assert "is already done" in serial
 
 
 def test_googles_own_script_runner_takes_what_the_program_says(

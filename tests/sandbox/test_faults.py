@@ -334,14 +334,14 @@ def test_every_fault_has_a_test() -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("stockuot:us-central1-a", "no fault of that name"),
-        ("nothing", "no fault of that name"),
+        ("stockuot:us-central1-a", "unknown fault"),
+        ("nothing", "unknown fault"),
         ("stockout", "a zone is missing"),
         ("quota:", "a region is missing"),
-        ("hang:1", "it takes no argument"),
-        ("busy:x", "'x' is no number of times"),
-        ("busy:0", "'0' is no number of times"),
-        ("busy:", "'' is no number of times"),
+        ("hang:1", "this fault takes no argument"),
+        ("busy:x", "'x' is not a number of times"),
+        ("busy:0", "'0' is not a number of times"),
+        ("busy:", "'' is not a number of times"),
     ],
 )
 def test_a_script_that_is_wrong(script: str, words: str) -> None:
@@ -436,15 +436,15 @@ def test_an_error_from_a_file_comes_at_its_moment(tmp_path: Path, at: str) -> No
     [
         ({**MET, "at": "nowhere"}, "its `at` must be one of request, create"),
         (MET, "its `at` must be one of"),
-        ({"at": "create", "code": 0, "message": "x"}, "it needs a code"),
-        ({"at": "create", "code": True, "message": "x"}, "its code is no int"),
+        ({"at": "create", "code": 0, "message": "x"}, "it must have a code"),
+        ({"at": "create", "code": True, "message": "x"}, "its code is not a number"),
         ({"at": "create", "code": 7}, "and a message"),
         ({**MET, "at": "create", "status": "X"}, "a field 'status'"),
         ({**MET, "at": "create", "details": [{}]}, "must have an @type"),
     ],
 )
 def test_a_file_that_holds_no_error(tmp_path: Path, words: dict[str, Any], why: str) -> None:
-    with pytest.raises(UsageError, match="the file holds no error") as caught:
+    with pytest.raises(UsageError, match="the file does not contain an error") as caught:
         Faults((written(tmp_path, **words),))
     assert why in caught.value.why
     assert '"at": "operation"' in caught.value.hint
@@ -455,7 +455,7 @@ def test_a_file_that_is_no_json_object(tmp_path: Path, text: str) -> None:
     (tmp_path / "error.json").write_text(text)
     with pytest.raises(UsageError) as caught:
         Faults((f"error:{tmp_path / 'error.json'}",))
-    assert caught.value.why == "it is no JSON object"
+    assert caught.value.why == "it is not a JSON object"
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -241,11 +241,11 @@ def test_a_diagnosis_is_written_to_the_bucket(sandbox: Clients) -> None:
     sandbox.made()
     assert sandbox.store is not None
     sandbox.store.append_serial(NAME, "it booted\n")
-    config = nb.DiagnosticConfig(gcs_bucket="gs://logs", relative_path="here")
+    config = nb.DiagnosticConfig(gcs_bucket="gs://logs", relative_path="local")
     sandbox.grpc.diagnose_instance(name=NAME, diagnostic_config=config).result(
         timeout=600, polling=SOON
     )
-    held = sandbox.store.object("logs", "here/one-serial.txt")
+    held = sandbox.store.object("logs", "local/one-serial.txt")
     assert held is not None
     assert held.content == b"it booted\n"
 

@@ -162,7 +162,7 @@ def test_more_writes_than_the_service_promises_are_lost_and_told(
     for place in range(11):
         metadata.handle_request("PUT", f"{ROOT}/instance/guest-attributes/a/k{place}", FLAVOR, b"x")
     assert len(store.guest) == 10
-    assert "k10 was lost" in store.serial
+    assert "k10 was dropped" in store.serial
 
 
 def test_who_waits_for_a_change_is_answered_when_it_comes(

@@ -434,10 +434,10 @@ def test_parameters_are_taken_in_both_spellings(sandbox: Clients) -> None:
 
 
 def test_a_list_is_not_filtered(sandbox: Clients) -> None:
-    with pytest.raises(HttpError, match="neither filters nor orders") as caught:
+    with pytest.raises(HttpError, match="does not filter or sort") as caught:
         sandbox.rest.instances().list(parent=ZONE, filter="labels.provision=1").execute()
     assert caught.value.status_code == 501
-    with pytest.raises(GoogleAPICallError, match="neither filters nor orders"):
+    with pytest.raises(GoogleAPICallError, match="does not filter or sort"):
         sandbox.grpc.list_instances(request={"parent": ZONE, "order_by": "name"})
 
 

@@ -100,7 +100,7 @@ def test_a_second_one_uses_the_first(tmp_path: Path) -> None:
             assert second.store is None
             assert f"process {os.getpid()}: " in second.holder
         with (
-            pytest.raises(ExternalError, match="a sandbox runs there already") as caught,
+            pytest.raises(ExternalError, match="another process already runs a sandbox") as caught,
             serve(tmp_path, ("hang",)),
         ):
             pass
@@ -257,7 +257,10 @@ def test_the_command_runs_until_it_is_ended(
             text=True,
             timeout=600,
         )
-        assert (other.returncode, "a sandbox runs there already" in other.stderr) == (2, True)
+        assert (other.returncode, "a sandbox is already running" in other.stderr) == (
+            2,
+            True,
+        )
         with serve(tmp_path / ".provision/sandbox") as running:
             assert running.endpoints == told["endpoints"]
     finally:
@@ -269,10 +272,10 @@ def test_the_command_runs_until_it_is_ended(
 
 
 def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
-    process, _ = started(tmp_path, "--folder", "here")
+    process, _ = started(tmp_path, "--folder", "local")
     process.kill()
     process.communicate(timeout=600)
-    with serve(tmp_path / "here") as running:
+    with serve(tmp_path / "local") as running:
         assert running.store is not None
 
 

@@ -74,5 +74,5 @@ def test_a_port_of_this_machine_is_reached_where_it_was_named_only(tmp_path: Pat
 def test_a_question_that_is_none_ends_nothing(wires: NetworkProxy, asked: bytes) -> None:
     listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listening.bind(("127.0.0.1", 0))
-    wires._tell(listening, asked, listening.getsockname())
+    wires._reply(listening, asked, listening.getsockname())
     listening.close()

@@ -105,6 +105,13 @@ def test_every_document_has_its_own_anchors_and_findings(folder):
     assert third.names == ["alias"]
 
 
+def test_a_bracket_in_an_unquoted_value(lint):
+    text = "packages: [transformers[torch], numpy]\n"
+    finding = lint(text).one("syntax")
+    assert finding.message == "unexpected `[` in an unquoted value"
+    assert finding.help == 'put it in quotes, as in "transformers[torch]"'
+
+
 def test_documents_before_a_syntax_error_are_still_read(folder):
     first, second = folder.lint_all(OK + "---\na: [\n")
     assert first.spec is not None
@@ -144,7 +151,7 @@ def test_the_place_of_a_bad_byte_is_counted_in_characters(lint):
         ("a: " + "x" * 70_000, "characters"),
         ("? " + "x" * 2_000 + "\n: 1", "characters"),
         ("---\na: 1\n" * 11, "documents"),
-        ("a: &a [" + "x," * 5_000 + "]\nb: [*a, *a, *a, *a]\n", "aliases counted"),
+        ("a: &a [" + "x," * 5_000 + "]\nb: [*a, *a, *a, *a]\n", "aliases expanded"),
         (
             "a: &a " + "[" * 30 + "]" * 30 + "\nb: &b " + "[" * 30 + "*a" + "]" * 30,
             "through the alias",

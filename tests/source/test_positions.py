@@ -86,7 +86,7 @@ def test_an_alias_stands_where_it_is_used_and_names_its_anchor(lint):
     span = source.span(RouteLocation(("python",)))
     assert (span.start.line, span.start.column, span.end.column) == (2, 9, 11)
     (related,) = source.related(RouteLocation(("python",)))
-    assert related.text == "&x is set here"
+    assert related.text == "&x is defined here"
     assert (
         source.files[source.name][related.where.start.offset : related.where.end.offset] == "3.10"
     )
@@ -96,7 +96,7 @@ def test_what_is_inside_an_aliased_mapping_stands_at_its_definition(lint):
     source = lint("x: &x\n  a: 1\ny: *x\n").source
     assert source.span(RouteLocation(("y", "a"))).start.line == 2
     assert [(r.where.start.line, r.text) for r in source.related(RouteLocation(("y", "a")))] == [
-        (3, "used here, as *x")
+        (3, "used here as *x")
     ]
 
 

@@ -11,8 +11,15 @@ from provision import source
 from provision.diagnostics import Fix, Replace, RouteLocation, RoutePart
 from provision.errors import ExternalError
 from provision.sanitize import escape_line
-from provision.source.nodes import Mapping, Scalar, Sequence, resolve_alias, resolve_scalar
-from provision.source.text import decode_file, to_text_file
+from provision.source.nodes import (
+    Mapping,
+    Scalar,
+    Sequence,
+    decode_file,
+    resolve_alias,
+    resolve_scalar,
+    to_text_file,
+)
 from provision.source.yaml_parser import compose
 from provision.source.yaml_scalars import format_scalar, quote_scalar
 
@@ -68,7 +75,7 @@ PIECES = [
     "packages: [torch]\n",
     "extends: spec.yaml\n",
     "env: {A: 1}\n",
-    "targets: {here: {kind: local}}\n",
+    "targets: {local: {kind: local}}\n",
     "secrets: {A: b}\n",
 ]
 TEXTS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.text(max_size=80))

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from provision.adapters import RealSystem
-from provision.agent.notebook.document import parse_document
-from provision.agent.notebook.payload import compute_payload_digest
+from provision.agent.notebook.document import compute_payload_digest, parse_document
 from provision.facts import Facts, load_facts
 from provision.lock import Lock, LockedFile
 from provision.plan import Action, Operation
@@ -26,7 +25,7 @@ from provision.targets.colab.driver import ColabDriver
 from provision.targets.colab.observation import observe_folder
 from provision.targets.colab.records import NotebookRecord
 from provision.targets.colab.rendered_files import render_files
-from provision.targets.workbench.programs import read_pinned_uv
+from provision.targets.workbench.agent_config import read_pinned_uv
 from tests.targets.colab_places import place
 from tests.targets.drivers import DRIVERS
 
@@ -178,26 +177,26 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a secret of this machine": (
         "colab",
         {"secrets": {"T": {"env": "T"}}},
-        "a notebook takes secrets from Colab's own store only",
+        "a notebook reads secrets from Colab only",
     ),
     "a secret of Google Cloud": (
         "colab",
         {"secrets": {"T": {"secret": "projects/p/secrets/s/versions/1"}}},
-        "a notebook takes secrets from Colab's own store only",
+        "a notebook reads secrets from Colab only",
     ),
     "an unknown runtime": (
         "colab",
         {"colab": {"runtime": "2031.01"}},
-        "what Colab runtime 2031.01 holds is not known",
+        "the packages of Colab runtime 2031.01 are unknown",
     ),
-    "a card that Colab lacks": ("colab", {"gpu": "V100"}, "Colab has no V100"),
-    "a card that nobody has": ("colab", {"gpu": "X9000"}, "Colab has no X9000"),
+    "a card that Colab lacks": ("colab", {"gpu": "V100"}, "Colab does not offer V100"),
+    "a card that nobody has": ("colab", {"gpu": "X9000"}, "Colab does not offer X9000"),
     "a shape that the card lacks": (
         "colab",
         {"gpu": "A100-40GB", "colab": {"shape": "high"}},
-        "Colab has no machine of shape high with A100-40GB",
+        "Colab has no machine with A100-40GB in the high shape",
     ),
-    "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, and 2 are asked for"),
+    "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, but 2 are requested"),
     "a toolkit": ("colab", {"cuda_toolkit": "12.8"}, "installing a CUDA toolkit on a runtime"),
     "a secret without a browser": (
         "apart",
@@ -259,8 +258,8 @@ def test_a_gpu_is_refused_without_torch_and_an_index_of_this_machine_is_too() ->
             bare, kind.observe(bare, Ledger(create_empty_state("l")), RealSystem())
         )
     ]
-    assert any("cannot be shown to compute without torch" in why for why in whys)
-    assert any("the index own lies on this machine" in why for why in whys)
+    assert any("can only be tested through torch" in why for why in whys)
+    assert any("the index own is on this machine" in why for why in whys)
 
 
 def test_a_sandbox_has_no_colab() -> None:
@@ -271,7 +270,7 @@ def test_a_sandbox_has_no_colab() -> None:
         for refusal in kind.refusals(
             there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem())
         )
-    ] == ["a sandbox has no Colab"]
+    ] == ["the sandbox does not emulate Colab"]
 
 
 @pytest.mark.thorough
@@ -286,7 +285,7 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     (refusal,) = DRIVERS["colab"].refusals(
         there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())
     )
-    assert "1024 KiB are as much as one is given" in refusal.why
+    assert "above the limit of 1024 KiB" in refusal.why
     assert "--payload-url" in refusal.hint
     apart = observe_folder(
         there.folder.parent,
@@ -363,7 +362,7 @@ def test_a_plan_says_what_changes_on_the_runtime_and_what_it_costs(tmp_path: Pat
     assert any(note.startswith("packages: ") and "1 changed, 0 added" in note for note in notes)
     assert "restart needed: yes (numpy)" in notes
     apart = planned(place("apart", folder=tmp_path / ".provision"), create_empty_state("l")).notes
-    assert "packages: in an environment of its own, apart from the runtime's" in apart
+    assert "packages: in an environment separate from the runtime's packages" in apart
     assert not any(note.startswith("restart") for note in apart)
 
 
@@ -380,7 +379,7 @@ def test_files_are_written_once_and_kept(tmp_path: Path) -> None:
     (tmp_path / "spec.colab.ipynb").unlink()
     again = planned(there, state)
     assert (again.operation, len(again.effects)) == (Operation.CHANGE, 1)
-    assert again.reason.startswith("spec.colab.ipynb differs")
+    assert again.reason.startswith("spec.colab.ipynb is out of date")
 
 
 def test_files_that_are_there_already_are_recorded(tmp_path: Path) -> None:
@@ -420,7 +419,7 @@ def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(
         for effect in action.effects:
             RealSystem().perform(effect, said.append)
     assert [path.name for path in tmp_path.iterdir()] == ["spec.colab.ipynb"]
-    assert [line for line in said if "was changed since it was written: it stays" in line]
+    assert [line for line in said if "was changed since provision wrote it: it is kept" in line]
 
 
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])
@@ -428,7 +427,7 @@ def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Pat
     state = create_empty_state("l").with_record(
         "spec/colab", NotebookRecord.part, {"title": "t", "files": {name: "0" * 64}, "paths": []}
     )
-    with pytest.raises(Exception, match="is not a file that provision makes"):
+    with pytest.raises(Exception, match="is not a file that provision writes"):
         DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 
@@ -446,7 +445,7 @@ def test_a_file_of_someone_else_is_not_written_over(name: str, text: str, tmp_pa
     (refusal,) = kind.refusals(
         there, kind.observe(there, Ledger(create_empty_state("l")), RealSystem())
     )
-    assert refusal.why == f"{name} is there, and no render made it"
+    assert refusal.why == f"{name} exists and was not written by provision"
 
 
 def test_facts_can_be_given(facts: Facts) -> None:

@@ -30,13 +30,11 @@ from provision.targets.colab.cell import (
     fill_template,
     is_same_cell,
     parse_about,
+    read_template,
     render_cell,
     to_literal,
 )
 from provision.targets.colab.notebook import format_code
-from provision.targets.colab.programs import (
-    read_template,
-)
 from provision.targets.colab.rendered_files import render_files
 from tests.rig import served
 from tests.support import require
@@ -398,10 +396,10 @@ def test_a_cell_that_was_cut_or_edited_is_refused_and_changes_nothing(
     )  # type: ignore[operator]
     assert done.returncode == 1
     assert (
-        "this cell was edited or cut short: its payload is not the one that it was made with"
+        "this cell was edited or is incomplete: its payload does not match its digest"
         in done.stderr
     )
-    assert "make it again: provision render spec.yaml" in done.stderr
+    assert "render the cell again: provision render spec.yaml" in done.stderr
     assert not (tmp_path / "base").exists()
 
 
@@ -424,7 +422,7 @@ def test_in_a_notebook_a_refusal_has_no_traceback(tmp_path: Path) -> None:
         text=True,
         timeout=600,
     )
-    assert done.stdout.startswith("provision: this cell was edited or cut short")
+    assert done.stdout.startswith("provision: this cell was edited or is incomplete")
     assert "Traceback" not in done.stdout + done.stderr
     assert "line" not in done.stdout
 
@@ -465,9 +463,9 @@ def test_another_payload_at_that_address_is_refused(tmp_path: Path) -> None:
             tmp_path,
             PROVISION_CELL_BASE=str(tmp_path / "base"),
         )
-    assert "is not the payload that this cell was made with" in done.stderr
+    assert "is not the payload of this cell" in done.stderr
     assert "cannot fetch" in gone.stderr
-    assert "run this cell again when it can be reached" in gone.stderr
+    assert "run this cell again when the address is reachable" in gone.stderr
     assert not (tmp_path / "base").exists()
 
 
@@ -494,7 +492,7 @@ def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> Non
     early = executed(
         fill_template(read_template("verify"), found), tmp_path, PROVISION_CELL_BASE=base
     )
-    assert "the first cell of this notebook was not run on this runtime yet" in early.stderr
+    assert "the environment is not set up on this runtime" in early.stderr
     executed(stub_cell(payload), tmp_path, PROVISION_CELL_BASE=base)
     done = executed(
         fill_template(read_template("verify"), found), tmp_path, PROVISION_CELL_BASE=base
@@ -503,7 +501,7 @@ def test_the_other_cells_find_what_the_first_one_laid_out(tmp_path: Path) -> Non
         "verify": str(tmp_path / "base" / digest_payload(payload)[:12])
     }
     script = fill_template(read_template("run"), found)
-    assert "no script is named" in executed(script, tmp_path, PROVISION_CELL_BASE=base).stderr
+    assert "SCRIPT is empty" in executed(script, tmp_path, PROVISION_CELL_BASE=base).stderr
     named = executed(
         script.replace('SCRIPT = ""', "SCRIPT = \"train.py --name 'a b'\""),
         tmp_path,
@@ -519,7 +517,7 @@ def test_a_cell_of_another_payload_is_not_found(tmp_path: Path) -> None:
         tmp_path,
         PROVISION_CELL_BASE=str(tmp_path / "base"),
     )
-    assert "was not run on this runtime yet" in done.stderr
+    assert "is not set up on this runtime" in done.stderr
 
 
 def test_the_run_cell_is_there_for_an_environment_of_its_own_only(facts: Facts) -> None:

@@ -19,6 +19,7 @@ from provision.effects.local import (
     CreateVenv,
     Damage,
     InstallPackages,
+    MachineResources,
     MakeFolder,
     RemoveFileIfUnmodified,
     RemoveTree,
@@ -129,6 +130,9 @@ class Dictionary:
     def platform(self) -> str:
         return "linux-x86_64"
 
+    def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
+        return MachineResources(2**40, 2**36, ("NVIDIA L4",) if with_gpus else None)
+
     def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
         return names
 
@@ -194,7 +198,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
 
 
 def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetContext:
-    document = {**PLAIN, "targets": {"here": MINIMAL.get(kind)}, **fields}
+    document = {**PLAIN, "targets": {"local": MINIMAL.get(kind)}, **fields}
     spec = Spec.model_validate(document, context=REGISTRY)
     files = {
         package.key: LockedFile(f"{package.key}-{version}-py3-none-any.whl", "0" * 64)
@@ -217,12 +221,12 @@ def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetCon
             collect_lock_inputs(spec),
             "3.11",
             (environment,),
-            {"here": TargetChoice(("linux-x86_64",), "no torch among the packages")},
+            {"local": TargetChoice(("linux-x86_64",), "torch is not among the packages")},
             {},
             held,
         )
     )
-    return TargetContext(spec.for_target("here"), "here", "spec", FOLDER, lock, "linux-x86_64")
+    return TargetContext(spec.for_target("local"), "local", "spec", FOLDER, lock, "linux-x86_64")
 
 
 @pytest.fixture
@@ -239,7 +243,7 @@ def minimal(kind: str, tmp_path: Path) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_looking_and_planning_change_nothing(kind: str, minimal: dict[str, Any]) -> None:
     world = Dictionary()
-    target, there = DRIVERS[kind], place(kind, targets={"here": minimal})
+    target, there = DRIVERS[kind], place(kind, targets={"local": minimal})
     target.plan(there, target.observe(there, Ledger(create_empty_state("l")), world))
     assert (world.files, world.links, world.google.done) == ({}, {}, [])
 
@@ -253,7 +257,7 @@ def test_a_second_plan_is_empty_and_destroy_leaves_nothing(
         DRIVERS[kind],
         place(
             kind,
-            targets={"here": {**minimal, **({"kernel": True} if kind == "local" else {})}},
+            targets={"local": {**minimal, **({"kernel": True} if kind == "local" else {})}},
         ),
     )
     for action in target.plan(there, target.observe(there, Ledger(state), world)):
@@ -275,7 +279,7 @@ def conda_place(*brought: str) -> TargetContext:
     """A place that conda makes: Python, and these packages."""
     there = place(
         "local",
-        targets={"here": {"kind": "local", "manager": "conda", "kernel": True}},
+        targets={"local": {"kind": "local", "manager": "conda", "kernel": True}},
         conda_packages=list(brought),
     )
     records = tuple(
@@ -335,7 +339,7 @@ def test_conda_makes_it_once_puts_it_right_and_leaves_nothing() -> None:
         next(path for path in world.files if path.name == "history").parent / "extra-1-0.json"
     ] = ""
     assert (
-        "conda's extra-1-0 was added"
+        "conda package extra-1-0 was added"
         in target.plan(there, target.observe(there, Ledger(state), world))[0].reason
     )
     assert apply(conda_place("ffmpeg", "gxx"))[0] is Operation.REPLACE
@@ -368,13 +372,13 @@ STARTED = Damage(startup_files=("evil.pth",))
             False,
             STARTED,
             Operation.REPLACE,
-            "evil.pth, which Python reads at each start, belongs to no package",
+            "evil.pth, which Python reads at startup, belongs to no package",
         ),
         (
             False,
             Damage(compared_by="sha256"),
             Operation.KEEP,
-            "packages are as locked, files as installed (by sha256)",
+            "packages match the lock, files match the installation (by sha256)",
         ),
     ],
 )
@@ -405,7 +409,7 @@ def test_damage_of_files_is_an_action_with_its_reason(
 
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_every_action_says_why(kind: str, minimal: dict[str, Any]) -> None:
-    target, there = DRIVERS[kind], place(kind, targets={"here": minimal})
+    target, there = DRIVERS[kind], place(kind, targets={"local": minimal})
     for world in (Dictionary(), Dictionary(python=None)):
         assert all(
             action.reason and action.title
@@ -445,7 +449,7 @@ OTHER: dict[str, Any] = {
     "training": {"precision": "bf16"},
     "cost": None,
     "verify": {"timeout": "10m"},
-    "targets": {"here": {"kind": "local", "kernel": True}},
+    "targets": {"local": {"kind": "local", "kernel": True}},
 }
 TRAINING: dict[str, Any] = {
     "framework": "torch",
@@ -498,7 +502,7 @@ def effect_of(document: dict[str, Any]) -> str:
     there = place(**document)
     target = DRIVERS["local"]
     have = target.observe(there, Ledger(create_empty_state("l")), Dictionary())
-    promised = expectations_of(there.spec, "here", there.lock, there.environment, Path("/env"))
+    promised = expectations_of(there.spec, "local", there.lock, there.environment, Path("/env"))
     actions = [
         (action.part, action.title, repr(action.effects)) for action in target.plan(there, have)
     ]
@@ -551,8 +555,8 @@ def test_no_field_of_a_package_is_ignored(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(LOCAL))
 def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
-    assert {*LOCAL, "kind"} == set(type(Spec.model_validate(PLAIN).targets["here"]).model_fields)
-    assert effect_of({"targets": {"here": {"kind": "local", name: LOCAL[name]}}}) != effect_of({})
+    assert {*LOCAL, "kind"} == set(type(Spec.model_validate(PLAIN).targets["local"]).model_fields)
+    assert effect_of({"targets": {"local": {"kind": "local", name: LOCAL[name]}}}) != effect_of({})
 
 
 # A value for every field of a Workbench target that differs from its default, and from what the
@@ -597,7 +601,7 @@ def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str
     """
     there = place(
         "workbench",
-        **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"here": {**WORKBENCH, **target}}},
+        **{"gpu": "L4", "cuda": "12.8", **document, "targets": {"local": {**WORKBENCH, **target}}},
     )
     kind, world = DRIVERS["workbench"], Dictionary()
     have = kind.observe(there, Ledger(create_empty_state("l")), world)
@@ -617,7 +621,7 @@ def effect_on_workbench(document: dict[str, Any], target: dict[str, Any]) -> str
 @pytest.mark.parametrize("name", sorted(ON_WORKBENCH))
 def test_no_field_of_a_workbench_target_is_ignored(name: str) -> None:
     assert {*ON_WORKBENCH, "kind", *ASKED_BY_RULES} == set(
-        type(place("workbench").spec.targets["here"]).model_fields
+        type(place("workbench").spec.targets["local"]).model_fields
     )
     assert effect_on_workbench({}, {name: ON_WORKBENCH[name]}) != effect_on_workbench({}, {})
 
@@ -669,7 +673,7 @@ def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
             "gpu": "T4",
             "cuda": "12.8",
             **document,
-            "targets": {"here": {**MINIMAL["colab"], **target}},
+            "targets": {"local": {**MINIMAL["colab"], **target}},
         },
     )
     kind, world = DRIVERS["colab"], Dictionary()
@@ -691,7 +695,7 @@ def effect_on_colab(document: dict[str, Any], target: dict[str, Any]) -> str:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(ON_COLAB))
 def test_no_field_of_a_colab_target_is_ignored(name: str) -> None:
-    assert {*ON_COLAB, "kind"} == set(type(place("colab").spec.targets["here"]).model_fields)
+    assert {*ON_COLAB, "kind"} == set(type(place("colab").spec.targets["local"]).model_fields)
     assert effect_on_colab({}, {name: ON_COLAB[name]}) != effect_on_colab({}, {})
 
 

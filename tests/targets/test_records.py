@@ -50,9 +50,9 @@ def test_a_record_of_an_earlier_version_is_written_again_as_it_was(
 def test_a_missing_field_is_damage_and_never_a_crash(part: str, document: dict[str, Any]) -> None:
     for name in document:
         rest = {key: value for key, value in document.items() if key != name}
-        state = create_empty_state("l").with_record("spec/here", part, rest)
+        state = create_empty_state("l").with_record("spec/local", part, rest)
         try:
-            record = KINDS[part].find(state, "spec/here")
+            record = KINDS[part].find(state, "spec/local")
         except StateError as error:
             assert repr(name) in error.why  # noqa: PT017
         else:
@@ -64,4 +64,4 @@ def test_what_other_versions_record_is_left_out_and_nothing_is_none() -> None:
     document = {"title": "t", "session": "s", "more": 1}
     record = SessionRecord.from_json(document)
     assert record.to_json() == {"title": "t", "session": "s"}
-    assert SessionRecord.find(create_empty_state("l"), "spec/here") is None
+    assert SessionRecord.find(create_empty_state("l"), "spec/local") is None

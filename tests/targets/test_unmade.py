@@ -24,14 +24,16 @@ def spec(**fields: Any) -> Spec:
             "gpu": "none",
             "python": "3.11",
             "packages": ["torch"],
-            "targets": {"here": {"kind": "local"}},
+            "targets": {"local": {"kind": "local"}},
             **fields,
         }
     )
 
 
 def routes(**fields: Any) -> list[tuple[str, ...]]:
-    return [refusal.route for refusal in find_target_refusals(spec(**fields), "here", load_facts())]
+    return [
+        refusal.route for refusal in find_target_refusals(spec(**fields), "local", load_facts())
+    ]
 
 
 @pytest.mark.parametrize("tier", ["inventory", "quick", "deep", "burn"])

@@ -32,15 +32,14 @@ from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State, create_empty_state
 from provision.targets import TargetContext
-from provision.targets.workbench import programs
+from provision.targets.workbench import agent_config
 from provision.targets.workbench.agent_config import (
     build_agent_config,
     compute_declared_digest,
     encode_config,
 )
+from provision.targets.workbench.choices import choose_image, choose_machine
 from provision.targets.workbench.diff import ChangeMethod, build_patch, find_changes
-from provision.targets.workbench.image import choose_image
-from provision.targets.workbench.machine_type import choose_machine
 from provision.targets.workbench.request_body import AgentRun, InstanceChoices, build_body
 from provision.targets.workbench.resource_names import build_instance_name, build_resource_names
 from tests.targets.drivers import DRIVERS
@@ -238,8 +237,8 @@ class TestDocument:
             there,
             build_resource_names(there, "l"),
             "n" * 32,
-            programs.build_programs(),
-            programs.read_pinned_uv(),
+            agent_config.build_programs(),
+            agent_config.read_pinned_uv(),
         )
         read = parse_document(json.loads(encode_config(document)))
         assert (read.nonce, read.python, read.gpu, read.package_count) == (
@@ -293,13 +292,13 @@ def test_hostile_values_are_data_and_never_program() -> None:
             there,
             build_resource_names(there, "l"),
             "n" * 32,
-            programs.build_programs(),
-            programs.read_pinned_uv(),
+            agent_config.build_programs(),
+            agent_config.read_pinned_uv(),
         )
     )
     assert json.loads(document)["env"]["A"] == HOSTILE
     assert body(there)["gceSetup"]["metadata"]["note"] == HOSTILE
-    program, others = programs.read_startup_program(), programs.read_startup_program()
+    program, others = agent_config.read_startup_program(), agent_config.read_startup_program()
     assert program == others
     assert b"touch /tmp/x" not in program
 
@@ -312,7 +311,7 @@ def test_a_secret_travels_by_reference_only() -> None:
     action = planned(there, world)
     assert "projects/p/secrets/hf/versions/3" in repr(action)
     assert refused(place(secrets={"HF_TOKEN": {"env": "HF_TOKEN"}})) == [
-        "an instance fetches secrets from Secret Manager only"
+        "an instance reads secrets from Secret Manager only"
     ]
 
 
@@ -420,7 +419,7 @@ class TestMachine:
         there = place({"zones": ["mars-north1-a"]})
         assert (
             choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price
-            == "price not known"
+            == "price unknown"
         )  # type: ignore[arg-type]
 
 
@@ -462,7 +461,7 @@ class TestPlan:
     def test_a_new_instance_costs_and_says_so(self) -> None:
         action = planned(place(), World())
         assert [type(effect) for effect in action.effects] == [UploadObjects, CreateInstance]
-        assert (action.operation, action.reason) == (Operation.CREATE, "there is none yet")
+        assert (action.operation, action.reason) == (Operation.CREATE, "it does not exist yet")
         assert any(note.startswith("cost: $0.") for note in action.notes)
 
     def test_another_lock_restarts_the_same_instance(self) -> None:
@@ -511,7 +510,7 @@ class TestPlan:
             StartInstance,
         ]
         del world.google.found[name]
-        assert planned(place(), world, state).reason == "it is gone: someone deleted it"
+        assert planned(place(), world, state).reason == "it was deleted outside of provision"
 
     def test_an_interrupted_run_is_adopted_in_whichever_zone_it_is(self) -> None:
         there, world = place({"zones": ["us-central1-a", "us-central1-b"]}), World()
@@ -541,26 +540,26 @@ class TestPlan:
         world = World()
         name = build_resource_names(place(), "l").instance_resource_name("us-central1-a")
         world.google.found[name] = {"name": name, "labels": {}, "state": "ACTIVE", "gceSetup": {}}
-        assert any("provision did not make it" in why for why in refused(place(), world))
+        assert any("provision did not create it" in why for why in refused(place(), world))
 
     def test_quota_and_capacity_are_told_apart(self) -> None:
         short = FakeCloud(rows=({"metric": "NVIDIA_L4_GPUS", "limit": 1.0, "usage": 1.0},))
         assert any("1 of 1 used" in why for why in refused(place(), World(short)))
         assert any(
-            "none of the zones has L4" in why
+            "none of the zones offers L4" in why
             for why in refused(place(), World(FakeCloud(cards=({"name": "nvidia-tesla-t4"},))))
         )
 
     @pytest.mark.parametrize(
         ("target", "fields", "words"),
         [
-            ({"bucket": None}, {}, "none is named"),
-            ({"managed_euc": True}, {}, "managed credentials"),
+            ({"bucket": None}, {}, "bucket is not set"),
+            ({"managed_euc": True}, {}, "managed end user credentials"),
             ({"image": "us-docker.pkg.dev/x/y:1"}, {}, "container images"),
             ({"subnet": "s", "zones": ["us-central1-a", "us-east1-b"]}, {}, "several"),
             ({}, {"cuda_toolkit": "12.8"}, "CUDA toolkit"),
-            ({}, {"gpu": "RTX-4090"}, "Workbench has no RTX-4090"),
-            ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "out of the instance's reach"),
+            ({}, {"gpu": "RTX-4090"}, "Workbench does not offer RTX-4090"),
+            ({"mirrors": {"pypi": "file:///srv/mirror"}}, {}, "which the instance cannot reach"),
         ],
     )
     def test_what_is_refused(
@@ -588,7 +587,7 @@ class TestDestroy:
         world = World()
         state = made(place(), world)
         record = {**(state.resource(place().address, "instance") or {}), **forged}
-        with pytest.raises(Refused, match="not ours"):
+        with pytest.raises(Refused, match="is not deleted"):
             DRIVERS["workbench"].destroy(
                 place().address,
                 FOLDER,

@@ -77,12 +77,12 @@ class TestWhose:
         words = refused(place(), world, create_empty_state("other"))
         for word in (
             build_resource_names(place(), "l").instance_resource_name("us-central1-a"),
-            "another state made it",
+            "another state created it",
             "provision-lineage=l",
             "provision-spec=spec",
             "rename the spec file or the target",
-            "`provision destroy` where it was made",
-            "provision apply --adopt --target wb",
+            "`provision destroy` in the folder that created it",
+            "provision apply SPEC --adopt",
         ):
             assert word in words
 
@@ -96,7 +96,7 @@ class TestWhose:
         world = World()
         made(place(), world)
         del only(world)["labels"]["provision-lineage"]
-        assert "another state made it" in refused(place(), world)
+        assert "another state created it" in refused(place(), world)
 
     def test_adopting_takes_it_over_under_a_new_run_and_says_so(self) -> None:
         world = World()
@@ -107,10 +107,10 @@ class TestWhose:
             Operation.CHANGE,
             [UploadObjects, StopInstance, UpdateInstance, StartInstance],
         )
-        assert "taken over from another state" in action.reason
-        assert "running kernels end" in action.reason
+        assert "adopted from another state" in action.reason
+        assert "ends running kernels" in action.reason
         assert (
-            "reports and logs of the state before stay in "
+            "reports and logs of the previous state stay in "
             f"{build_resource_names(place(), 'l').folder}" in action.notes
         )
         for effect in action.effects:
@@ -130,7 +130,7 @@ class TestWhose:
         world = World()
         made(place(), world)
         only(world)["labels"]["provision-spec"] = "others"
-        assert "provision did not make it" in refused(
+        assert "provision did not create it" in refused(
             replace(place(), adopt=True), world, create_empty_state("other")
         )
         only(world)["labels"]["provision-spec"] = "spec"
@@ -165,7 +165,7 @@ class TestWhose:
         action = planned(place(), world, state)
         assert action.operation is Operation.KEEP
         assert any(
-            "another instance bears this name, and costs" in note and "us-west1-b" in note
+            "another instance has this name and costs money" in note and "us-west1-b" in note
             for note in action.notes
         )
 
@@ -219,7 +219,10 @@ class TestAdoption:
             place({"image": OLDER}), world, create_empty_state("l")
         )  # it tells no name: nothing is known, and nothing is destroyed
         assert unknown.operation is Operation.CHANGE
-        assert any(note.startswith("it does not say how it was made") for note in unknown.notes)
+        assert any(
+            note.startswith("its metadata does not contain its original settings")
+            for note in unknown.notes
+        )
         setup["vmImage"] = {"project": "cloud-notebooks-managed", "name": IMAGE}
         assert (
             planned(place({"image": OLDER}), world, create_empty_state("l")).operation
@@ -328,7 +331,7 @@ class TestWords:
         assert "zone: us-central1-a" in planned(place(zones), world, state).notes
         notes = planned(place({**zones, "image": OLDER}), world, state).notes
         assert (
-            "zone: it is in us-central1-a; the new one is tried in us-central1-a, "
+            "zone: it is in us-central1-a; the new one is created in us-central1-a, "
             "us-central1-b, in this order" in notes
         )
 
@@ -350,7 +353,7 @@ class TestRestarts:
         state = made(place(), world)
         action = planned(place(target), world, state)
         assert kinds(action) == [UpdateInstance]
-        assert action.reason.endswith("it runs on")
+        assert action.reason.endswith("it keeps running")
         assert action.record is not None
         assert action.record["nonce"] == (state.resource(action.address, "instance") or {})["nonce"]
 
@@ -369,7 +372,7 @@ class TestRestarts:
         state = made(place(), world)
         action = planned(place(target), world, state)
         assert kinds(action) == [UploadObjects, StopInstance, UpdateInstance, StartInstance]
-        assert "it is stopped and started: running kernels end" in action.reason
+        assert "it is restarted, which ends running kernels" in action.reason
         assert action.record is not None
         assert action.record["nonce"] != (state.resource(action.address, "instance") or {})["nonce"]
 
@@ -398,13 +401,13 @@ class TestRestarts:
         world = World()
         state = made(place(), world)
         assert planned(place(version="2.12.0"), world, state).reason.startswith(
-            "the environment changed; it is stopped"
+            "the environment changed; it is restarted"
         )
         assert planned(place(env={"A": "1"}), world, state).reason.startswith(
-            "what is declared for the device changed; it is stopped"
+            "its declaration changed; it is restarted"
         )
         assert planned(place({"max_lifetime": "8h"}), world, state).reason.startswith(
-            "max_lifetime changed; it is stopped"
+            "max_lifetime changed; it is restarted"
         )
 
 
@@ -421,8 +424,8 @@ class TestReplacement:
         told = "\n".join(action.notes)
         assert "lost: /home/jupyter" in told
         assert (
-            "the old one is deleted first, since the name is the same: if no zone has the "
-            "machine then, there is none" in told
+            "the old instance is deleted first, because the new one has the same name: if no "
+            "zone has the machine then, there is no instance" in told
         )
 
     def test_elsewhere_it_goes_last(self) -> None:
@@ -467,7 +470,7 @@ class TestReplacement:
         )
         assert (
             planned(place(), world, state, intent).reason
-            == "an earlier run deleted it to make another, and was cut short"
+            == "an earlier run deleted it to replace it, and was interrupted"
         )
 
 
@@ -502,7 +505,7 @@ class TestDisks:
         action = planned(place({"data_disk": {"size": "150GiB"}}), world, state)
         assert action.operation is Operation.REPLACE
         assert "data_disk.size: 200GiB -> 150GiB" in action.notes
-        assert any("never shrink" in note for note in action.notes)
+        assert any("not shrink" in note for note in action.notes)
 
 
 class TestDestroy:

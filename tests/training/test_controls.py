@@ -163,11 +163,11 @@ if "peft" in sys.argv[4:]:
 print("\\n" + json.dumps(told))
 """  # noqa: E501
 FAILS = {
-    "a layer that is frozen": "weights stay as they were: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
-    "a batch that is spread over two cards": "over 2 GPUs by DataParallel",
+    "a layer that is frozen": "weights do not change: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
+    "a batch that is spread over two cards": "over 2 GPUs with DataParallel",
     "workers that never start": "dataloader_workers is 0, declared 2",
-    "a checkpoint that is not used": "made 40 steps of its own",
-    "another seed": "a second run with the same seed gives other weights",
+    "a checkpoint that is not used": "made 40 steps instead of the 20",
+    "another seed": "a second run with the same seed gives different weights",
     "sgd that does not learn": "does not learn",
     "another optimizer than declared": "optimizer is",
     "fp16 accepted without a GPU": "fp16 is not in effect: linear layers compute in float32",
@@ -248,16 +248,16 @@ def test_every_option_that_was_not_in_effect_is_named(told: dict[str, list[str]]
 def test_rows_that_are_lost_on_disk_are_seen(told: dict[str, list[str]]) -> None:
     if "a row that is lost" not in told:
         pytest.skip("datasets is not in this environment")
-    assert told["a row that is lost"] == ["fail", "rows do not come back as they went in"]
+    assert told["a row that is lost"] == ["fail", "rows changed in the round trip"]
 
 
 @pytest.mark.parametrize(
     ("control", "status", "words"),
     [
-        ("an adapter that learns", "pass", "learns, keeps the base and reloads"),
+        ("an adapter that learns", "pass", "learns, leaves the base model unchanged and reloads"),
         ("an adapter that does not learn", "fail", "does not learn"),
-        ("an adapter whose base is trained", "fail", "changes the base's weights"),
-        ("an adapter that is saved otherwise", "fail", "answers otherwise after it was saved"),
+        ("an adapter whose base is trained", "fail", "changes the weights of the base model"),
+        ("an adapter that is saved otherwise", "fail", "gives other results after it was saved"),
     ],
 )
 def test_what_is_wrong_with_an_adapter_is_told(
@@ -307,7 +307,7 @@ print("\\n" + json.dumps([found.status.value, found.message]))
             "ddp",
             "python",
             {"type": None, "count": 0},
-            "wrapped in nothing, not in DistributedDataParallel; processes that ran: 1",
+            "wrapped in nothing, not in DistributedDataParallel; 1 processes ran",
         ),
     ],
 )

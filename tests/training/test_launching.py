@@ -211,9 +211,9 @@ def test_export_run_and_apply_say_how_it_is_started(bench: Bench) -> None:
     made = bench.run("apply", "spec.yaml", "--yes")
     assert made.returncode == 0, made.stdout + made.stderr
     assert (
-        "provision run spec.yaml -- accelerate launch --config_file accelerate.yaml train.py"
-        in made.stdout
-    )
+        "provision run spec.yaml --target local -- "
+        "accelerate launch --config_file accelerate.yaml train.py"
+    ) in made.stdout
     assert "provision export spec.yaml --format accelerate --out accelerate.yaml" in made.stdout
     out = bench.run("export", "spec.yaml", "--format", "accelerate", "--out", "accelerate.yaml")
     assert out.returncode == 0, out.stderr

@@ -235,7 +235,7 @@ def failed() -> dict[str, Any]:
         observed="0 CUDA devices",
         message="torch sees no GPU",
         cause="this torch is built without CUDA (P02)",
-        fix="mend P02 first, then run provision verify sample-trainer.yaml again",
+        fix="fix P02 first, then run provision verify sample-trainer.yaml again",
     )
     unseen = check(
         "T03",
@@ -243,7 +243,7 @@ def failed() -> dict[str, Any]:
         "GPU architecture",
         "unknown",
         message="not observed: it needs T02, which failed",
-        fix="mend T02 first",
+        fix="fix T02 first",
     )
     checks = [
         *_host(),

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from provision.commands.shared.snapshot_diff import diff_snapshots
 from provision.verification import Report, read_report
 from provision.verification.diff.compare import compare_reports
-from provision.views.diff import report_html
+from provision.verification.diff.snapshot import read_snapshot
+from provision.views.diff import report_html, snapshot_html
+from tests.captures.pairs import load_pairs
 from tests.support import require
 from tests.views.builders import failed, hostile, render_page
 from tests.views.test_html import chromium
@@ -70,13 +73,16 @@ def pages() -> dict[str, str]:
         found[f"diff-{name}"] = report_html.render_page(
             compare_reports(recorded("quickstart"), recorded(name), ("quickstart", name))
         )
+    pair = next(pair for pair in load_pairs() if pair.name == "argument-renamed")
+    a, b = (read_snapshot(getattr(pair, side), "x.json", side) for side in "ab")
+    found["captures"] = snapshot_html.render_page(diff_snapshots(a, b, pair.error))
     return found
 
 
 @pytest.mark.long(after=1)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
-    "name", ["failed", "hostile", "diff-numpy-abi", "diff-other-instruction-set"]
+    "name", ["failed", "captures", "hostile", "diff-numpy-abi", "diff-other-instruction-set"]
 )
 def test_axe_finds_nothing(tmp_path: Path, name: str, scheme: str) -> None:
     assert violations(tmp_path, pages()[name], scheme) == []

@@ -199,6 +199,21 @@ def test_a_line_under_a_secret_finding_is_masked_in_other_findings_too() -> None
     assert "hunter2" not in render_findings([beside, secret], spec(), False, 80)
 
 
+def test_only_the_block_of_a_secret_is_masked_around_it() -> None:
+    files = {
+        "a.yaml": "training: {framework: none}\nsecrets:\n  FIRST: hunter2\n  OTHER: hunter3\n"
+    }
+    source = draft(files, secrets=("a.yaml", "secrets"), secrets__OTHER=("a.yaml", "hunter3"))
+    found = [
+        Diagnostic("SPC007", "secret", Severity.ERROR, "odd", RouteLocation(route))
+        for route in (("secrets",), ("secrets", "OTHER"))
+    ]
+    text = render_findings(found, source, False, 80)
+    assert "training: {framework: none}" in text
+    assert "FIRST: ***" in text
+    assert "hunter" not in text
+
+
 def test_the_body_of_a_private_key_is_masked() -> None:
     files = {
         "a.yaml": "key: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEbody\n  -----END RSA PRIVATE "

@@ -128,7 +128,7 @@ def whole() -> LockReview:
         Implication(
             ImplicationKind.LOST,
             Severity.INFO,
-            "torch 2.10.0 -> 2.11.0 (cu128) has no code any more for TITAN-V",
+            "torch 2.10.0 -> 2.11.0 (cu128) no longer has code for TITAN-V",
         ),
     )
     new, settled = (
@@ -183,7 +183,7 @@ def test_nothing_that_differs_is_said_too() -> None:
     assert render_comment(same, source()) == "### Lock: a\\.lock → b\\.lock\n\nNo changes.\n"
     assert to_json(same, source())["changed"] is False
     words = replace(same, comparison=replace(PLAIN, identical=False))
-    assert "only what the lock says about it differs" in render_text(
+    assert "only other parts of the lock differ" in render_text(
         words, source(), color=False, width=80
     )
     rules = replace(same, new_findings=(finding(Severity.ERROR, "x"),))
@@ -215,7 +215,7 @@ def test_a_comment_is_well_formed_whatever_the_names_are() -> None:
             "no link, image, code or HTML"
         )
         assert [token.content.strip() for token in tokens if token.type == "html_block"] == [
-            "<details><summary>Cards that the spec does not name</summary>",
+            "<details><summary>GPUs that the spec does not declare</summary>",
             "</details>",
         ]
         assert "@team" not in written

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from provision.agent.probe.checks import CHECKS
 from provision.verification.report import Report
 from provision.views.formatting import (
     format_amount,
@@ -14,17 +15,17 @@ from provision.views.formatting import (
     format_seconds,
     shorten_digest,
 )
+from provision.views.report import model
 from provision.views.report.model import Measurement, ReportView, list_measurements
 from tests.views.builders import check, sample, threshold, verified
 
 
-def only(**more: Any) -> ReportView:
-    document = sample("failed", [check("X1", "g", "t", **{"status": "fail", **more})])
-    document["readings"] = [
-        {"key": key, "value": 1}
-        for key in ("host.ram_bytes", "host.nofile", "disk.tmp.free_bytes", "disk.env.free_bytes")
-    ]
-    return ReportView(Report(document))
+def only(id: str = "X1", **more: Any) -> ReportView:  # noqa: A002
+    return ReportView(
+        Report(
+            sample("failed", [check(id, more.pop("group", "g"), "t", **{"status": "fail", **more})])
+        )
+    )
 
 
 def measurements(**more: Any) -> tuple[Measurement, ...]:
@@ -32,24 +33,74 @@ def measurements(**more: Any) -> tuple[Measurement, ...]:
 
 
 @pytest.mark.parametrize(
-    ("causes", "told"),
+    ("id", "unit", "shown"),
     [
-        (["host.ram_bytes"], "2 GiB"),
-        (["disk.*"], "2 GiB"),
-        (["host.ram_bytes", "host.nofile"], "2147483648"),
-        (["gone_bytes"], "2147483648"),
-        ([], "2147483648"),
+        ("H05", "of the declared bytes", "2 GiB"),
+        ("H06", "", "2 GiB"),
+        ("H07", "bytes", "2 GiB"),
+        ("D04", "of the card's memory", "2 GiB"),
+        ("S03", "of the memory", "2 GiB"),
+        ("X1", "bytes", "2 GiB"),
+        ("H12", "processes and threads", "2147483648"),
+        ("L01", "", "2147483648"),
     ],
 )
-def test_numbers_are_bytes_when_every_reading_behind_them_is(causes: list[str], told: str) -> None:
-    assert only(causes=causes, observed=2**31).checks[0].observed == told
+def test_sizes_have_a_unit(id: str, unit: str, shown: str) -> None:  # noqa: A002
+    bound = threshold(1, unit) if unit else None
+    view = only(id, expected=2**31, observed={"tmp": 2**31, "env": None}, threshold=bound)
+    assert view.checks[0].expected == shown
+    assert view.checks[0].observed == f"tmp: {shown}, env: none"
 
 
-def test_bytes_inside_a_mapping() -> None:
-    assert (
-        only(causes=["disk.*"], observed={"tmp": 2**30, "env": None}).checks[0].observed
-        == "tmp: 1 GiB, env: none"
+def test_the_checks_of_sizes_are_in_the_catalogue() -> None:
+    assert {check.id for check in CHECKS} >= model._SIZE_CHECKS
+
+
+def test_an_empty_list_in_a_mapping_is_left_out() -> None:
+    assert only(observed={"first": 4.5, "still": []}).checks[0].observed == "first: 4.5"
+
+
+def test_the_ratio_of_losses_is_a_measurement() -> None:
+    losses = {"first": 4.0, "last": 1.0, "steps": 40}
+    assert measurements(
+        expected="< 0.5 of the first", observed=losses, threshold=threshold(0.5, "u", "s")
+    ) == (Measurement("", 0.25, 0.5, "u", "s"),)
+
+
+def test_errors_of_numerics_are_measurements_without_a_threshold_too() -> None:
+    assert measurements(group="numerics", expected=1e-3, observed=2e-4) == (
+        Measurement("", 2e-4, 1e-3, "relative error", ""),
     )
+    assert measurements(group="numerics", expected={"fp32": 1e-3}, observed={"fp32": 2e-4}) == (
+        Measurement("fp32", 2e-4, 1e-3, "relative error", ""),
+    )
+    assert measurements(group="numerics", expected=True, observed=True) == ()
+
+
+def test_the_tally_gives_the_most_frequent_reason_why_checks_do_not_apply() -> None:
+    def tally(*reasons: str) -> str:
+        skipped = [check(f"D{n}", "g", "t", "skip", message=text) for n, text in enumerate(reasons)]
+        return ReportView(Report(sample("verified", [check("X1", "g", "t"), *skipped]))).tally
+
+    assert tally() == "1 check passed"
+    assert tally("no GPU", "no GPU") == "1 check passed, 2 not applicable (no GPU)"
+    assert tally("no GPU", "no GPU", "x") == "1 check passed, 3 not applicable (mostly: no GPU)"
+    assert tally("no GPU", "x") == "1 check passed, 2 not applicable"
+
+
+def test_groups_in_which_no_check_applies_are_one_line_per_reason() -> None:
+    checks = [
+        check("H01", "host", "t"),
+        *(check(f"D0{n}", "device", "t", "skip", message="no GPU") for n in (1, 2)),
+        check("M01", "card", "t", "skip", message="no GPU"),
+        check("Y01", "secrets", "t", "skip", message="no secrets"),
+    ]
+    view = ReportView(Report(sample("verified", checks)))
+    assert [group.name for group in view.inapplicable] == [
+        "3 device, card checks not applicable: no GPU",
+        "1 secrets check not applicable: no secrets",
+    ]
+    assert [group.name for group in view.groups if group.applies] == ["host"]
 
 
 def test_a_number_is_held_against_the_threshold() -> None:
@@ -134,7 +185,7 @@ def test_amounts() -> None:
         "1 KiB",
         "1 GiB",
         "1.5 TiB",
-        "1.049e+06 TiB",
+        "1 EiB",
     ]
     assert format_amount(2e-6, "relative error") == "2e-06 relative error"
     assert (format_number(12345.6), format_number(0.123456)) == ("12,346", "0.1235")

@@ -89,18 +89,18 @@ def test_the_line_at_the_end_has_every_peak() -> None:
     [
         (
             {"code": 137, "signal": "SIGKILL", "memory_kills": 1},
-            "the kernel ended it for memory: 3 GiB of 4 GiB; take less",
+            "the kernel killed it because memory ran out: 3 GiB of 4 GiB; use less",
         ),
         (
             {"code": 1, "signal": None, "memory_kills": 2},
-            "the kernel ended 2 processes for memory while it ran: 3 GiB of 4 GiB",
+            "the kernel killed 2 processes because memory ran out: 3 GiB of 4 GiB",
         ),
         (
             {"code": 137, "signal": "SIGKILL", "memory_kills": 0},
-            "it was ended by SIGKILL: by a person, a time limit",
+            "it was killed with SIGKILL: by a person, by a time limit",
         ),
-        ({"code": 137, "signal": "SIGKILL", "memory_kills": None}, "it was ended by SIGKILL"),
-        ({"code": None, "signal": None, "memory_kills": None}, "how it ended was not seen"),
+        ({"code": 137, "signal": "SIGKILL", "memory_kills": None}, "it was killed with SIGKILL"),
+        ({"code": None, "signal": None, "memory_kills": None}, "its exit code is unknown"),
     ],
 )
 def test_an_end_that_is_not_the_programs_own_is_explained(ended: dict[str, Any], says: str) -> None:
@@ -124,10 +124,10 @@ def test_a_program_that_ended_before_the_first_look_is_told_so() -> None:
         ended={"code": 137, "signal": "SIGKILL", "memory_kills": 0, "seconds": 0.02},
     )
     first, second = run_record_text.render_ending(short)
-    assert first.endswith("for memory where the kernel does not tell"), (
+    assert first.endswith("(this kernel does not report that)"), (
         "no empty brackets where no figure is known"
     )
-    assert second == "peak RAM not seen (it ended too soon); 0.02 s"
+    assert second == "peak RAM not measured (the program finished too quickly); 0.02 s"
     assert run_record_text.render_ending(record(peaks=unseen, cards=[])) == [
         "peak RAM unknown; 4.0 s"
     ]

@@ -110,14 +110,14 @@ def test_the_difference_that_matters_comes_first() -> None:
     story = [
         "WORKS ON ONE, FAILS ON THE OTHER",
         "works on colab, fails on workbench: P02 locked packages",
-        "The difference that matters",
+        "The decisive difference",
         "package.pandas can explain P02, P04, P06:datasets, R01",
-        "and 6 that follow: packages.count",
+        "and 6 that depend on it: packages.count",
         "3.1.1 2.1.4 identity",
-        "Holds on one side, fails on the other",
+        "Passes in one report, fails in the other",
         "P02 locked packages colab passed workbench failed",
         "differs package.pandas 3.1.1 -> 2.1.4",
-        "Other checks that ended otherwise",
+        "Other checks with different results",
         "Readings side by side",
         "Checks side by side",
         "H01 operating system passed passed",
@@ -166,8 +166,8 @@ def test_what_fails_on_both_sides_is_no_good_news() -> None:
     text = Page(made).text()
     assert "THE SAME ENVIRONMENT" in text
     assert (
-        "Fails, and holds on neither side D05 memory errors a failed b failed why A: the "
-        "card's memory is faulty: 3 uncorrected errors" in text
+        "Fails and passes in neither report D05 GPU memory errors a failed b failed why A: the "
+        "card's memory is faulty: 3 uncorrected errors since boot" in text
     )
     assert 'class="verdict verified"' not in made
 

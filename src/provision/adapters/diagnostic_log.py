@@ -119,7 +119,7 @@ def configure_logging(
             raise UsageError(
                 f"cannot write the log file {log_file}",
                 why=os.strerror(error.errno or 0),
-                hint="name a file in a folder that exists: --log-file provision.log",
+                hint="use a file in an existing folder: --log-file provision.log",
             ) from error
 
 

@@ -17,26 +17,26 @@ from pathlib import Path
 from provision.errors import ExternalError
 
 PROVISION_FOLDER = ".provision"
-_SPACE_HINT = "free some space there and run the command again: it goes on where it stopped"
+_SPACE_HINT = "free some space and run the command again: it continues where it stopped"
 _REASONS = {
     errno.ENOSPC: ("the disk is full", _SPACE_HINT),
     errno.EDQUOT: ("the disk quota is used up", _SPACE_HINT),
     errno.EROFS: (
         "the file system is read-only",
-        (
-            "name a file or a folder that you may write to; where it lies beside the spec, "
-            "move the spec"
-        ),
+        "choose a writable file or folder; if it is next to the spec, move the spec",
     ),
     errno.EACCES: ("permission denied", "check the owner and mode of that path"),
     errno.EPERM: ("not permitted", "check the owner and mode of that path"),
-    errno.ENOTDIR: ("a part of the path is a file, not a folder", "remove or rename that file"),
+    errno.ENOTDIR: ("part of the path is a file, not a folder", "remove or rename that file"),
     errno.EEXIST: (
-        "something of that name is there",
-        "look at it, and move it away or name another place",
+        "it already exists",
+        "move it away, or choose another path",
     ),
-    errno.EISDIR: ("it is a folder", "move it away, or name a file"),
-    errno.ELOOP: (os.strerror(errno.ELOOP), "make it lead to a file, or name the file itself"),
+    errno.EISDIR: ("it is a folder", "move it away, or give the path of a file"),
+    errno.ELOOP: (
+        os.strerror(errno.ELOOP),
+        "point the link to a file, or give the path of the file itself",
+    ),
 }
 
 
@@ -49,9 +49,16 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
         why = os.strerror(error.errno) if error.errno else str(error)
         hint = ""
         if operation == "write" and error.errno == errno.ENOENT:
-            hint = "make the folder above it first, or name another place"
+            hint = "create its parent folder first, or choose another path"
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
+
+
+def format_limit(count: int) -> str:
+    """Return a limit in bytes for people, such as "8 MiB"."""
+    if count < 2**20:
+        return f"{count >> 10} KiB" if count >= 2**10 else f"{count} bytes"
+    return f"{count >> 20} MiB"
 
 
 def user_cache_folder(environment: Mapping[str, str]) -> Path:
@@ -66,17 +73,17 @@ def read(path: Path, limit: int) -> bytes:
     """Return the content of a regular file of at most `limit` bytes; raises ExternalError."""
     with wrap_os_errors("read", path):
         if not stat.S_ISREG(mode := path.stat().st_mode):
-            what = "a folder, and no regular file" if stat.S_ISDIR(mode) else "no regular file"
+            why = "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file"
             raise ExternalError(
-                f"cannot read {path}", why=f"it is {what}", hint="move it away, or name a file"
+                f"cannot read {path}", why=why, hint="move it away, or give the path of a file"
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)
     if len(content) > limit:
         raise ExternalError(
             f"cannot read {path}",
-            why=f"it is longer than {limit} bytes",
-            hint="is this the right file?",
+            why=f"it is larger than {format_limit(limit)}",
+            hint="check that this is the right file",
         )
     return content
 
@@ -120,7 +127,7 @@ def sync_folder(path: Path) -> None:
 
 def make_folder(path: Path, mode: int) -> None:
     """Create a folder and its parents; raises ExternalError."""
-    with wrap_os_errors("make the folder", path):
+    with wrap_os_errors("create the folder", path):
         path.mkdir(parents=True, exist_ok=True, mode=mode)
 
 
@@ -132,11 +139,11 @@ def set_symlink(path: Path, target: str) -> None:
     """
     if path.exists() and not path.is_symlink():
         raise ExternalError(
-            f"cannot make the link {path}",
-            why="something that is no link is there",
+            f"cannot create the link {path}",
+            why="it already exists and is not a link",
             hint="move it away",
         )
-    with wrap_os_errors("make the link", path):
+    with wrap_os_errors("create the link", path):
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         with contextlib.suppress(FileNotFoundError):
             fresh.unlink()
@@ -149,7 +156,7 @@ def create_symlink(path: Path, target: str, instead_of: str) -> None:
 
     Nothing that exists is replaced, except a link to `instead_of`; raises ExternalError.
     """
-    with wrap_os_errors("make the link", path):
+    with wrap_os_errors("create the link", path):
         if (target_now := read_symlink(path)) == target:
             return
         if target_now is not None and target_now == instead_of:
@@ -236,7 +243,7 @@ def _open_parent(path: Path) -> int:
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
                 raise ExternalError(
                     f"cannot remove {path}",
-                    why=f"{link} is a link, and what it leads to is not ours",
+                    why=f"{link} is a symbolic link, and provision removes nothing behind links",
                     hint="remove that link",
                 ) from None
             raise

@@ -16,6 +16,7 @@ from provision.adapters import files
 from provision.adapters.process import stream
 from provision.effects import local
 from provision.effects.conda import CreateCondaPrefix
+from provision.effects.system import Notice
 from provision.errors import ExternalError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 INSTALL_RECORD = "installed.json"
 """The file in an environment with the provenance of its packages (provision.agent.install)."""
 _VERDICTS = (0, 1, 3)
-_RECREATE_HINT = "make the environment anew: `provision destroy`, then `provision apply`"
+_RECREATE_HINT = "recreate the environment: run `provision destroy`, then `provision apply`"
 
 
 class LocalContext(NamedTuple):
@@ -45,7 +46,7 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
         case local.InstallPython():
             from provision.adapters.uv.toolchain import install_python
 
-            install_python(effect, context.uv().environment())
+            install_python(effect, context.uv().environment(), progress)
         case local.CreateVenv():
             context.uv().create_venv(effect)
         case local.InstallPackages():
@@ -55,8 +56,10 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
         case CreateCondaPrefix(path=path, program=program):
             from provision.adapters.conda.prefixes import create_prefix
 
-            progress(f"making {path.name} with {program.name}: {program.reason}")
-            create_prefix(effect, context.environment, context.now, offline=context.offline)
+            progress(f"creating {path.name} with {program.name} ({program.reason})")
+            create_prefix(
+                effect, context.environment, context.now, progress, offline=context.offline
+            )
         case local.WriteFile(path, content, mode):
             files.write(path, content, mode)
         case local.MakeFolder(path, mode):
@@ -67,15 +70,15 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
             files.remove_tree(path)
         case local.RemoveFileIfUnmodified(path, sha256):
             if not files.remove_if_unmodified(path, sha256):
-                progress(f"{path} was changed since it was written: it stays")
+                progress(Notice(f"{path} was changed since provision wrote it: it is kept"))
         case local.ReplaceSymlink(path, target):
             files.set_symlink(path, target)
         case local.CreateSymlink(path, target, replaced_target):
             files.create_symlink(path, target, replaced_target)
         case local.RemoveSymlink(path, target, only_if_dangling):
             if not files.remove_symlink(path, target, dead=only_if_dangling):
-                where = "elsewhere, or to an environment that is still there"
-                progress(f"{path} leads {where}: it stays")
+                target = "elsewhere, or to an environment that still exists"
+                progress(Notice(f"{path} points {target}: it is kept"))
         case _:
             assert_never(effect)
 
@@ -83,7 +86,7 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
 def _install_packages(
     effect: local.InstallPackages, uv: UvToolchain, progress: ProgressCallback
 ) -> None:
-    result = uv.install_packages(effect)
+    result = uv.install_packages(effect, progress)
     if effect.shared:
         from provision.adapters.conda.prefixes import with_conda_packages
 
@@ -91,7 +94,7 @@ def _install_packages(
     text = json.dumps(result, indent=1, sort_keys=True) + "\n"
     files.write(effect.environment / INSTALL_RECORD, text, 0o644)
     for note in result["notes"]:
-        progress(note)
+        progress(Notice(note))
 
 
 def run_probe(
@@ -120,7 +123,10 @@ def run_probe(
     if result.code < 0:
         raise _killed_error(-result.code)
     output = result.stdout[-2000:]
-    why, hint = f"exit code {result.code}", "run `provision verify` again; if it stays, report this"
+    why, hint = (
+        f"exit code {result.code}",
+        "run `provision verify` again; if it fails again, report this",
+    )
     if result.code in _VERDICTS:
         if effect.report.exists():
             return
@@ -157,11 +163,11 @@ def _killed_error(number: int) -> ExternalError:
     with suppress(ValueError):
         name = signal.Signals(number).name
     why = f"{name} ended the probe"
-    hint = f"run `provision verify` again; if it stays, {_RECREATE_HINT}"
+    hint = f"run `provision verify` again; if it fails again, {_RECREATE_HINT}"
     if number == signal.SIGKILL:
-        why += " from outside: the system does that when memory runs out, or a person did"
+        why += ": the system sends it when memory runs out, or another program sent it"
         hint = (
-            "free memory (dmesg names what the kernel killed, where that may be read), then "
-            "run `provision verify` again"
+            "free memory (`dmesg` shows what the kernel killed, if you may read "
+            "it), then run `provision verify` again"
         )
     return ExternalError("the verification was killed", why=why, hint=hint)

@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -55,22 +54,6 @@ _SAMPLER_GRACE_S = 5.0
 HOOK_FOLDER = _PACKAGE / "agent" / "probe" / "monitor" / "hook"
 
 
-@dataclass(frozen=True, slots=True)
-class _ExitResult:
-    code: int
-    largest_bytes: int
-    seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the message to the sampler."""
-        return {
-            "code": self.code if self.code >= 0 else 128 - self.code,
-            "signal": signal.Signals(-self.code).name if self.code < 0 else None,
-            "largest_bytes": self.largest_bytes or None,
-            "seconds": self.seconds,
-        }
-
-
 def run_monitored(argv: list[str], environment: Mapping[str, str], watch: MonitorRequest) -> int:
     """Run a program and return its exit code (negative: the signal that ended it).
 
@@ -95,10 +78,9 @@ def run_monitored(argv: list[str], environment: Mapping[str, str], watch: Monito
                 sampler.close()
                 raise
             sampler.send({"pid": child.pid})
-            result = _wait_for_exit(child)
-            sampler.send(result.to_json())
+            sampler.send(_wait_for_exit(child))
             sampler.close()
-    return result.code
+    return child.returncode
 
 
 def exit_with_signal(number: int) -> NoReturn:
@@ -173,7 +155,8 @@ def _blocked_signals() -> Iterator[set[int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _wait_for_exit(child: subprocess.Popen[bytes]) -> _ExitResult:
+def _wait_for_exit(child: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Wait for the program, and return the message about its end to the sampler."""
     start = time.monotonic()
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG | os.WUNTRACED)
@@ -183,11 +166,15 @@ def _wait_for_exit(child: subprocess.Popen[bytes]) -> _ExitResult:
             _suspend_self()
         else:
             break
-    child.returncode = os.waitstatus_to_exitcode(status)
+    child.returncode = code = os.waitstatus_to_exitcode(status)
     # The kernel counts what a process used before it became the program: that was our own memory.
     own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    largest_bytes = usage.ru_maxrss * 1024 if usage.ru_maxrss > own_bytes else 0
-    return _ExitResult(child.returncode, largest_bytes, time.monotonic() - start)
+    return {
+        "code": code if code >= 0 else 128 - code,
+        "signal": signal.Signals(-code).name if code < 0 else None,
+        "largest_bytes": usage.ru_maxrss * 1024 if usage.ru_maxrss > own_bytes else None,
+        "seconds": time.monotonic() - start,
+    }
 
 
 def _relay_signal(pid: int) -> None:

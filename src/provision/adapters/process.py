@@ -75,6 +75,7 @@ def stream(
     argv: list[str],
     environment: Mapping[str, str],
     on_line: Callable[[str], None],
+    cwd: Path | None = None,
     *,
     timeout_s: float | None = None,
 ) -> ProcessResult:
@@ -82,7 +83,8 @@ def stream(
 
     The program is ended after `timeout_s` seconds. The result has its last 200 lines.
     """
-    start, child = time.monotonic(), _start_piped(argv, environment, stderr=subprocess.STDOUT)
+    start = time.monotonic()
+    child = _start_piped(argv, environment, stderr=subprocess.STDOUT, cwd=cwd)
     timer = threading.Timer(timeout_s, terminate_group, (child,)) if timeout_s else None
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
     try:

@@ -69,6 +69,6 @@ def perform_on_google(
 
 def perform_on_colab(effect: ServiceEffect, services: Services, progress: ProgressCallback) -> None:
     """Perform an effect on Colab."""
-    from provision.adapters.colab.effects import perform
+    from provision.adapters.colab.runs import perform
 
     perform(effect, services.environment, progress)

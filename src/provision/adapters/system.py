@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from provision.adapters import files
 from provision.adapters.diagnostic_log import log
 from provision.effects.service import ServiceEffect
+from provision.effects.system import Notice
 
 if TYPE_CHECKING:
     from provision.adapters.google.report_polling import PollingClock
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from provision.adapters.uv.toolchain import UvToolchain
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
-    from provision.effects.local import Damage, MonitorRequest
+    from provision.effects.local import Damage, MachineResources, MonitorRequest
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -146,6 +147,24 @@ class RealSystem:
         return tuple(
             name for name, state in states.items() if state.code or state.stdout != "installed"
         )
+
+    def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
+        """See Reader; a container's memory limit counts as memory of the machine."""
+        from provision.adapters.process import capture
+        from provision.agent.core.nvidia_smi import find_nvidia_smi, parse_rows, query_arguments
+        from provision.agent.probe.observing.cgroups import memory_limit
+        from provision.effects.local import MachineResources
+
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        program = find_nvidia_smi(self._environment) if with_gpus else None
+        gpus: tuple[str, ...] | None = None
+        if program is not None:
+            result = capture([program, *query_arguments(["name"])], self._environment)
+            rows = parse_rows(result.stdout, ["name"]) if not result.code else []
+            gpus = tuple(row["name"] for row in rows)
+        free_disk = shutil.disk_usage(existing).free
+        return MachineResources(free_disk, min(memory, memory_limit(Path("/")) or memory), gpus)
 
     def cloud(self) -> CloudReader:
         """See Reader."""
@@ -280,7 +299,7 @@ class RealSystem:
         for note in notes:
             if note not in self._shown_notes:
                 self._shown_notes.add(note)
-                progress(note)
+                progress(Notice(note))
 
 
 def _describe_subject(effect: Effect) -> str:

@@ -47,19 +47,21 @@ def run_in_terminal(
 def program_not_found(name: str) -> ExternalError:
     """Return the error for a name that is not a program, with the name to use instead."""
     if Path(name).is_dir():
-        return ExternalError(f"cannot start {name}", why="it is a folder", hint="name a program")
+        return ExternalError(
+            f"cannot start {name}", why="it is a folder", hint="give the name of a program"
+        )
     if "/" in name and Path(name).exists():
         return ExternalError(
             f"cannot start {name}",
-            why="it is a file that may not be executed",
-            hint=f"chmod +x {shlex.quote(name)}, or name its interpreter first",
+            why="the file is not executable",
+            hint=f"chmod +x {shlex.quote(name)}, or put its interpreter first",
         )
-    hint = "check its spelling, or add its package"
+    hint = "check the spelling, or add the package that provides it"
     if Path(name).is_file():
         command = shlex.quote(f"./{name}")
         if name.endswith(".py"):
             command = f"python {shlex.quote(name)}"
-        hint = f"for the file of that name here write {command}"
+        hint = f"to run the file in this folder, use {command}"
     return ExternalError(
         f"no program called {name}",
         why="it is neither in the environment nor on the PATH",

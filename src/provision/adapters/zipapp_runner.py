@@ -35,12 +35,12 @@ def run_zipapp(
         except subprocess.TimeoutExpired:
             raise ExternalError(
                 f"{python} did not answer within {timeout_s:g} s",
-                hint="try it again, or name another Python with --python",
+                hint="try again, or choose another Python with --python",
             ) from None
         except OSError as error:
             why = os.strerror(error.errno or 0)
             raise ExternalError(
                 f"cannot start {python}",
                 why=why,
-                hint="name the path of a Python interpreter with --python",
+                hint="set --python to the path of a Python interpreter",
             ) from None

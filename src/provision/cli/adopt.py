@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @YES
 @OUTPUT_FORMAT
 def adopt(spec: Path, *, sandbox: bool, lock_timeout: float, yes: bool, output_format: str) -> int:
-    """Make a state that came from another machine or folder this folder's own.
+    """Bind a state from another machine or folder to this folder.
 
-    It shows what the state names first. Nothing is removed; from then on destroy and apply treat
-    what is here as made here.
+    Lists the resources in the state first. Removes nothing; from then on, apply and destroy treat
+    the resources as created here.
     """
     from provision.adapters import RealSystem
     from provision.cli import console
@@ -40,7 +40,7 @@ def adopt(spec: Path, *, sandbox: bool, lock_timeout: float, yes: bool, output_f
     def confirm(adoption: Adoption) -> None:
         if output_format == "text" or not yes:
             console.print_stderr(_format_adoption(adoption))
-        console.confirm("Adopt it?", yes=yes, doing="adopt")
+        console.confirm("Adopt this state?", yes=yes, doing="adopt")
 
     adopted = command.adopt(
         spec,
@@ -58,15 +58,17 @@ def adopt(spec: Path, *, sandbox: bool, lock_timeout: float, yes: bool, output_f
             resources=[dataclasses.asdict(resource) for resource in adopted.resources],
         )
     else:
-        already = "" if adopted.foreign_reason else " already"
-        console.print_result(f"{adopted.path} belongs to this machine and this folder{already}")
+        when = "now" if adopted.foreign_reason else "already"
+        console.print_result(f"{adopted.path} {when} belongs to this machine and this folder")
     return 0
 
 
 def _format_adoption(adoption: Adoption) -> str:
     from provision.sanitize import escape_line
 
-    lines = [f"{adoption.path} names {len(adoption.resources)} things; {adoption.foreign_reason}"]
+    lines = [
+        f"{adoption.path} records {len(adoption.resources)} resources; {adoption.foreign_reason}"
+    ]
     for resource in adoption.resources:
         lines.append(f"  {resource.address} {resource.part}: {resource.title}")
         lines.append(f"    {resource.where}: {resource.becomes}")

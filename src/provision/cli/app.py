@@ -11,69 +11,73 @@ from collections import UserDict
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import click
 
 from provision import __version__
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 DEFAULT_SPEC = "provision.yaml"
 FILE = click.Path(path_type=Path)
 
 SECTIONS = {
-    "start": {"init": "provision.cli.init:init"},
-    "check": {
-        "lint": "provision.cli.lint:lint",
-        "explain": "provision.cli.explain:explain",
-        "suggest": "provision.cli.suggest:suggest",
-        "why": "provision.cli.why:why",
-        "facts": "provision.cli.facts:facts",
-        "schema": "provision.cli.schema:schema",
-    },
-    "make": {
-        "lock": "provision.cli.lock:lock",
-        "plan": "provision.cli.plan:plan",
-        "render": "provision.cli.render:render",
-        "apply": "provision.cli.apply:apply",
-        "run": "provision.cli.run:run",
-        "destroy": "provision.cli.destroy:destroy",
-    },
-    "look": {
-        "status": "provision.cli.status:status",
-        "verify": "provision.cli.verify:verify",
-        "attach": "provision.cli.attach:attach",
-        "open": "provision.cli.open:open_",
-        "report": "provision.cli.report:report",
-        "diff": "provision.cli.diff:diff",
-        "parity": "provision.cli.parity:parity",
-        "env": "provision.cli.env:env",
-        "probe": "provision.cli.probe:probe",
-        "export": "provision.cli.export:export",
-    },
-    "repair": {
-        "orphans": "provision.cli.orphans:orphans",
-        "adopt": "provision.cli.adopt:adopt",
-    },
-    "try": {"sandbox": "provision.cli.sandbox:sandbox"},
-    "shell": {"completion": "provision.cli.completion:completion"},
+    "start": ("init", "import"),
+    "check": ("lint", "explain", "suggest", "why", "facts", "schema"),
+    "make": ("lock", "plan", "render", "apply", "run", "destroy"),
+    "inspect": (
+        *("status", "verify", "attach", "open", "report"),
+        *("diff", "parity", "capture", "env", "probe", "export"),
+    ),
+    "repair": ("orphans", "adopt"),
+    "try": ("sandbox",),
+    "shell": ("completion",),
 }
-"""The commands by purpose, in the order of the help, each with MODULE:OBJECT of its declaration."""
+"""The commands by purpose, in the order of the help; each is declared in the module of its name."""
+
+_MODULES = {"import": "import_files"}
+"""The modules of commands whose names are keywords of Python."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 """A click option or argument, applied to the function of a command."""
 
+Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[CompletionItem]]"
 
-class LazyCommands(UserDict[str, Any]):
+
+class LazyCommands(UserDict[str, click.Command | None]):
     """The commands by name; the module of a command is imported when the command is looked up."""
 
     def __getitem__(self, name: str) -> click.Command:
-        if isinstance(self.data[name], str):
-            module, _, attribute = self.data[name].partition(":")
-            self.data[name] = getattr(import_module(module), attribute)
-        return cast("click.Command", self.data[name])
+        command = self.data[name]
+        if command is None:
+            module = _MODULES.get(name, name)
+            command = getattr(import_module(f"provision.cli.{module}"), module)
+            self.data[name] = command
+        return cast("click.Command", command)
 
 
-class SectionedGroup(click.Group):
+class CommandGroup(click.Group):
+    """A group that names the command that a mistyped one may stand for."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name of the command, the command, and its arguments."""
+        name = args[0]
+        if name in self.commands or name.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        raise click.UsageError(f"No such command '{name}'. {self.suggest(name)}".rstrip(), ctx)
+
+    def suggest(self, name: str) -> str:
+        """Return the hint for an unknown command; "" without one."""
+        from provision.spelling import did_you_mean
+
+        return did_you_mean(name, self.commands)
+
+
+class SectionedGroup(CommandGroup):
     """A group whose help lists commands by purpose."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -87,7 +91,7 @@ class SectionedGroup(click.Group):
 
 @click.group(
     cls=SectionedGroup,
-    commands=LazyCommands({name: to for names in SECTIONS.values() for name, to in names.items()}),
+    commands=LazyCommands({name: None for names in SECTIONS.values() for name in names}),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="provision")
@@ -96,7 +100,7 @@ class SectionedGroup(click.Group):
     "-v",
     "verbosity",
     count=True,
-    help="Log programs, requests and writes to stderr; -vv logs their outcome too.",
+    help="Log programs, requests and writes to stderr; -vv also logs their results.",
 )
 @click.option(
     "--log-file",
@@ -105,17 +109,30 @@ class SectionedGroup(click.Group):
     help="Append the full log to a file.",
 )
 def app(verbosity: int, log_file: Path | None) -> None:
-    """Make machine learning environments from one spec, and prove on the device that they work.
+    """Create machine learning environments from one spec, and prove on the device that they work.
 
     \b
-    provision init             write a first spec, provision.yaml
-    provision apply --yes      check it, lock it, make it, verify it
+    provision init             write a starter spec, provision.yaml
+    provision apply --yes      check it, lock it, create it, verify it
 
-    SPEC is provision.yaml if no other is named.
+    SPEC defaults to provision.yaml.
     """  # noqa: D301
     from provision.adapters.diagnostic_log import configure_logging
 
     configure_logging(sys.argv[1:], os.environ, verbosity=verbosity, log_file=log_file)
+
+
+def completed_by(subject: str) -> Completer:
+    """Return a completion function with the words of a subject (`completers.LISTS`)."""
+
+    def complete(
+        context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from provision.cli.completers import complete_word
+
+        return complete_word(subject, context, incomplete, DEFAULT_SPEC)
+
+    return complete
 
 
 def examples(*lines: str) -> str:
@@ -123,23 +140,27 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def output_format_option(*formats: str, text: str = "How the result is written.") -> Decorator:
+def output_format_option(*formats: str, text: str = "Set the output format.") -> Decorator:
     """Return the option --output-format with the formats of a command; the first is the default."""
     return click.option(
-        "--output-format", type=click.Choice(formats), default=formats[0], help=text
+        "--output-format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help=text,
     )
 
 
 def spec_or_default(path: Path | None) -> Path:
-    """Return a spec that the command line names, else provision.yaml of this folder.
+    """Return the spec on the command line, else provision.yaml of this folder.
 
     Raises:
-        UsageError: the command line names no spec, and this folder has no provision.yaml.
+        UsageError: there is no spec on the command line and no provision.yaml in this folder.
     """
     if path is None and not Path(DEFAULT_SPEC).exists():
         raise click.UsageError(
-            f"no spec is named, and there is no {DEFAULT_SPEC} here; name one, or write a "
-            "first one with `provision init`"
+            f"there is no {DEFAULT_SPEC} in this folder; name a spec, or write one with "
+            "`provision init`"
         )
     return path or Path(DEFAULT_SPEC)
 
@@ -157,41 +178,52 @@ TARGETS = click.option(
     "targets",
     multiple=True,
     metavar="NAME",
-    help="Target of the spec; may be given several times.",
+    shell_complete=completed_by("targets"),
+    help="Select a target of the spec; repeatable.",
 )
-TARGET = click.option("--target", "-t", metavar="NAME", help="Target of the spec.")
-ALL_TARGETS = click.option("--all", "all_targets", is_flag=True, help="All targets of the spec.")
-OUT = click.option("--out", type=FILE, help="Write this file instead of to standard output.")
-YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+def target_option(text: str = "Select a target of the spec.") -> Decorator:
+    """Return the option --target of a command for one target."""
+    complete = completed_by("targets")
+    return click.option("--target", "-t", metavar="NAME", shell_complete=complete, help=text)
+
+
+TARGET = target_option()
+ALL_TARGETS = click.option(
+    "--all", "all_targets", is_flag=True, help="Select all targets of the spec."
+)
+OUT = click.option("--out", type=FILE, help="Write to this file instead of standard output.")
+YES = click.option("--yes", "-y", is_flag=True, help="Skip the confirmation.")
 OUTPUT_FORMAT = output_format_option("text", "json")
 OUTPUT_FORMAT_WITH_MARKDOWN = output_format_option("text", "json", "markdown")
 OUTPUT_FORMAT_WITH_JUNIT = output_format_option(
-    "text", "json", "junit", text="How the result is written; junit is XML for CI."
+    "text", "json", "junit", text="Set the output format; junit is XML for CI."
 )
 ADOPT = click.option(
     "--adopt",
     is_flag=True,
-    help="Take over an instance of this name that another state made: where that state is lost.",
+    help="Adopt an instance with this name that another state created, if that state is lost.",
 )
-LOCKED = click.option("--locked", is_flag=True, help="Refuse a missing or stale lock.")
-OFFLINE = click.option("--offline", is_flag=True, help="Use only what is in uv's cache.")
+LOCKED = click.option("--locked", is_flag=True, help="Fail if the lock is missing or stale.")
+OFFLINE = click.option("--offline", is_flag=True, help="Use only files in uv's cache.")
 LOCK_TIMEOUT = click.option(
     "--lock-timeout",
     type=click.FloatRange(0),
     default=0.0,
     metavar="SECONDS",
-    help="Wait for another provision at work here.",
+    help="Wait up to SECONDS for another running provision; default: 0.",
 )
 SANDBOX = click.option(
     "--sandbox",
     is_flag=True,
-    help="Google Cloud as a look-alike on this machine: no account, no cost.",
+    help="Emulate Google Cloud on this machine: no account, no cost.",
 )
 FAULTS = click.option(
     "--fault",
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="In a sandbox: something to go wrong (provision sandbox faults).",
+    help="Sandbox only: simulate a failure (provision sandbox faults); repeatable.",
 )
 VERBOSE = click.option("--verbose", "-v", is_flag=True, help="Show every check.")

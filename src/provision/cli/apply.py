@@ -1,4 +1,4 @@
-"""`provision apply`: makes the targets of a spec and verifies them."""
+"""`provision apply`: creates the targets of a spec and verifies them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from provision.cli.app import (
 
 if TYPE_CHECKING:
     from provision.commands.lock import LockResult
-    from provision.commands.shared.load import LoadedSpec
     from provision.plan import Plan
 
 
@@ -45,20 +44,19 @@ if TYPE_CHECKING:
     "--plan",
     "saved_plan",
     type=FILE,
-    help="Carry out a saved plan, and only that.",
+    help="Apply a saved plan, and nothing else.",
 )
-@click.option("--verify", is_flag=True, help="Verify again even when nothing changed.")
+@click.option("--verify", is_flag=True, help="Verify again even if nothing changed.")
 @LOCKED
 @click.option(
     "--detach",
     is_flag=True,
-    help="Do not wait for an instance's report; `provision attach` does later.",
+    help="Do not wait for the report of an instance; `provision attach` waits later.",
 )
 @click.option(
     "--keep",
     is_flag=True,
-    help="Leave the machine of a target with via: colab-cli running; `provision destroy` gives "
-    "it back.",
+    help="Keep the machine of a target with via: colab-cli running; `provision destroy` stops it.",
 )
 @ADOPT
 @SANDBOX
@@ -87,8 +85,9 @@ def apply(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Make what the spec declares, and prove it on the device."""
+    """Create what the spec declares, and verify it on the device."""
     from provision.cli import apply_output, console
+    from provision.cli.progress import show_progress
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import apply as command
     from provision.commands.shared.target_plans import select_targets
@@ -106,11 +105,16 @@ def apply(
         names = select_targets(loaded, targets, everything=all_targets)
         if saved_plan is None:
             import_dropped_reports(loaded, system, lock_timeout=lock_timeout)
-        with console.progress() as progress:
+        with show_progress() as progress:
+            has_shown_findings = False
 
             def confirm(plan: Plan, lock: LockResult) -> None:
+                nonlocal has_shown_findings
                 with progress.paused():
-                    _confirm(loaded, plan, lock, yes=yes, show_plan=output_format == "text")
+                    if not has_shown_findings:
+                        console.print_lock_findings(lock, loaded)
+                    has_shown_findings = True
+                    _confirm(plan, lock, yes=yes, show_plan=output_format == "text")
 
             result = command.apply(loaded, names, options, system, confirm, progress)
         if output_format == "json":
@@ -120,18 +124,16 @@ def apply(
     return result.exit_code
 
 
-def _confirm(
-    loaded: LoadedSpec, plan: Plan, lock: LockResult, *, yes: bool, show_plan: bool
-) -> None:
-    """Show the plan and ask; a plan without changes needs no answer."""
+def _confirm(plan: Plan, lock: LockResult, *, yes: bool, show_plan: bool) -> None:
+    """Show the plan and request a confirmation; a plan without changes needs none."""
     from provision.cli import console
     from provision.views.plan import render_text
 
-    console.print_findings(lock.warnings, loaded.source)
     if not plan.changes and not lock.fresh:
         return
     if lock.fresh and lock.unconfirmed_note:
         console.print_note(lock.unconfirmed_note)
     if show_plan or not yes:
-        console.print_stderr(render_text(plan, lock.change, console.supports_color(sys.stderr)))
-    console.confirm("Make it so?", yes=yes, doing="apply")
+        color, width = console.supports_color(sys.stderr), console.text_width(sys.stderr)
+        console.print_stderr(render_text(plan, lock.change, color, width))
+    console.confirm("Apply these changes?", yes=yes, doing="apply")

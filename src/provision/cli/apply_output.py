@@ -1,15 +1,16 @@
-"""Results of `provision apply`: verdicts, and what a person does next."""
+"""Results of `provision apply`: verdicts and next steps."""
 
 from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from provision.agent.probe.proofs.launch import Launch, launch_command
 from provision.cli import notebook_output, report_output
 from provision.cli.console import (
-    errors_to_json,
+    failures_to_json,
     print_document,
     print_errors,
     print_row,
@@ -20,13 +21,13 @@ from provision.commands.shared.facts_comparison import compare_with_facts
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
-from provision.targets import get_driver
+from provision.targets import TargetContext, get_driver
 from provision.targets.capabilities import Openable
 from provision.targets.summary import InstanceSummary, NotebookSummary
 
 _DEVICE_LIFETIME_NOTE = (
-    "its device lives as long as the command that runs the sandbox, and attach boots it again; "
-    "to keep it running, in another terminal"
+    "the device stops with the command that runs the sandbox, and attach starts it again; "
+    "to keep it running, start the sandbox in another terminal"
 )
 
 
@@ -37,7 +38,7 @@ def print_as_json(applied: ApplyResult, loaded: LoadedSpec) -> None:
         sandbox=loaded.sandbox_sources is not None,
         results=[_result_document(result, loaded) for result in applied.results],
         waiting=[_pending_document(pending) for pending in applied.pending],
-        failed=errors_to_json(applied.failed),
+        **failures_to_json(applied.failed),
     )
 
 
@@ -88,30 +89,22 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
     for result in applied.results:
         _print_result(result, loaded, verbose=verbose)
     for pending in applied.pending:
-        target, notebook = pending.context.target, pending.summary.notebook
+        notebook = pending.summary.notebook
         if pending.summary.instance is not None:
-            _print_pending_instance(pending.summary.instance, target, loaded)
+            _print_pending_instance(pending.summary.instance, pending.context, loaded)
         if notebook is not None:
             notebook_output.print_pending_notebook(
-                loaded, target, notebook.file, pending.reason, notebook.link
+                loaded, pending.context, notebook.file, pending.reason, notebook.link
             )
 
 
-def _command_arguments(loaded: LoadedSpec, target: str) -> str:
-    """Return the arguments that name a target on a command line of provision."""
-    arguments = shlex.quote(str(loaded.path))
-    if len(loaded.spec.targets) > 1:
-        arguments += f" --target {target}"
-    return arguments
-
-
-def _print_pending_instance(instance: InstanceSummary, target: str, loaded: LoadedSpec) -> None:
-    print_row("instance", f"{instance.name} in {instance.zone}: it makes its environment now")
-    attach = f"provision attach {_command_arguments(loaded, target)}"
+def _print_pending_instance(
+    instance: InstanceSummary, context: TargetContext, loaded: LoadedSpec
+) -> None:
+    print_row("instance", f"{instance.name} in {instance.zone}: it is creating its environment")
+    print_row("wait for it", context.command("attach"))
     if loaded.sandbox_sources is None:
-        print_row("wait for it", attach)
         return
-    print_row("wait for it", f"{attach} --sandbox")
     folder = shlex.quote(loaded.sandbox_folder)
     print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
 
@@ -120,50 +113,49 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
     report_output.print_report(result.report, result.json_path, verbose=verbose)
     if not result.fresh:
         created = result.report.document["subject"].get("created_utc", "")
-        again = "--verify asks the device again"
+        again = "use --verify to verify again"
         if runs_in_browser(result.context):
             again = "run the notebook again for a new one"
         print_text(f"No changes: this is the stored verdict of {created}; {again}.")
-    arguments = _command_arguments(loaded, result.context.target)
     if result.summary.notebook is not None:
-        _print_notebook(result, result.summary.notebook, loaded, arguments)
+        _print_notebook(result, result.summary.notebook, loaded)
     elif result.summary.instance is not None:
-        _print_instance(result, result.summary.instance, arguments)
+        _print_instance(result, result.summary.instance)
     else:
-        _print_environment(result, arguments)
+        _print_environment(result)
     print_row("page", os.path.relpath(result.html_path))
 
 
-def _print_notebook(
-    result: TargetResult, summary: NotebookSummary, loaded: LoadedSpec, arguments: str
-) -> None:
+def _print_notebook(result: TargetResult, summary: NotebookSummary, loaded: LoadedSpec) -> None:
     comparison = compare_with_facts(loaded, result.context, result.report.document)
     notebook_output.print_facts_comparison(comparison, loaded)
     notebook = notebook_output.notebook_path(loaded, summary.file)
     print_text("")
     print_row("notebook", os.path.relpath(notebook))
     if result.summary.session:
-        destroy = f"provision destroy {arguments}"
+        destroy = result.context.command("destroy")
         print_row(
-            "running", f"{result.summary.session} at Colab, and it costs; give it back: {destroy}"
+            "running",
+            f"{result.summary.session} at Colab, which costs money; stop it with {destroy}",
         )
 
 
-def _print_environment(result: TargetResult, arguments: str) -> None:
+def _print_environment(result: TargetResult) -> None:
     stable = os.path.relpath(result.interpreter.stable_prefix)
     context, launch = result.context, _launch(result)
     print_text("")
     print_row("environment", stable)
-    when = "" if result.installed else " (when the environment was made)"
+    when = "" if result.installed else " (when the environment was created)"
     _print_provenance(result, when)
     if result.summary.file_comparison:
         print_row("compared", result.summary.file_comparison)
     print_row("activate", _activation(result, stable))
-    print_row("run", f"provision run {arguments} -- {shlex.join(launch_command(launch))}")
+    # With its target: the line stays right when the spec gets another one.
+    run = replace(context, target_option=context.target).command("run")
+    print_row("run", f"{run} -- {shlex.join(launch_command(launch))}")
     if launch.effective_launcher == "accelerate":
-        print_row(
-            "launch", f"provision export {arguments} --format accelerate --out accelerate.yaml"
-        )
+        export = context.command("export")
+        print_row("launch", f"{export} --format accelerate --out accelerate.yaml")
     if result.summary.kernel:
         print_row(
             "kernel",
@@ -186,12 +178,11 @@ def _activation(result: TargetResult, stable: str) -> str:
     return f"{activate}   (without conda: PATH={shlex.quote(f'{stable}/bin')}:$PATH)"
 
 
-def _print_instance(result: TargetResult, summary: InstanceSummary, arguments: str) -> None:
+def _print_instance(result: TargetResult, summary: InstanceSummary) -> None:
     context = result.context
     instance = f"{summary.name} in {summary.zone}"
     if context.sandbox_sources is not None:
-        arguments += " --sandbox"
-        instance += ", SANDBOX: not a real one"
+        instance += ", SANDBOX: not real"
     print_text("")
     print_row("instance", instance)
     if result.on_failure_note:
@@ -204,8 +195,8 @@ def _print_instance(result: TargetResult, summary: InstanceSummary, arguments: s
     if context.spec.package("ipykernel") is not None:
         print_row("kernel", f"in Jupyter: {context.spec.name} ({context.target})")
     if isinstance(get_driver(context), Openable):
-        print_row("open", f"provision open {arguments}")
-    print_row("remove", f"provision destroy {arguments}")
+        print_row("open", context.command("open"))
+    print_row("remove", context.command("destroy"))
 
 
 def _print_provenance(result: TargetResult, when: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`provision attach`: waits for the reports of instances that were made earlier."""
+"""`provision attach`: waits for the reports of instances that were created earlier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from provision.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from provision.commands.shared.multi_target import ErrorsByTarget
+    from provision.commands.shared.target_plans import ErrorsByTarget
 
 
 @click.command(epilog=examples("provision attach", "provision attach specs/workbench-l4.yaml"))
@@ -40,8 +40,8 @@ def attach(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Wait for the report of an instance that was made earlier."""
-    from provision.cli import console
+    """Wait for the report of an instance that was created earlier."""
+    from provision.cli.progress import show_progress
     from provision.cli.report_output import print_verifications
     from provision.cli.session import open_session
     from provision.commands import attach as command
@@ -49,7 +49,7 @@ def attach(
     failed: ErrorsByTarget = {}
     with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
         names = command.select_instance_targets(loaded, targets, system)
-        with console.progress() as progress:
+        with show_progress() as progress:
             results = command.attach(
                 loaded, names, system, progress, lock_wait_s=lock_timeout, failed=failed
             )

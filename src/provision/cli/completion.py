@@ -1,4 +1,4 @@
-"""`provision completion`: the script by which a shell completes commands and options."""
+"""`provision completion`: prints the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from provision.cli.app import examples
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> int:
-    """Print the completion script of a shell."""
+    """Print the completion script of a shell.
+
+    Completes commands, options, targets, rules, checks, GPUs and tables of facts.
+    """
     from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
     completer = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}[shell]

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.sanitize import escape_control, escape_line, escape_workflow_commands, redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import Console
-    from rich.status import Status
-
+    from provision.commands.lock import LockResult
+    from provision.commands.shared.load import LoadedSpec
     from provision.diagnostics import Diagnostic
     from provision.effects.system import System
     from provision.source import Source
 
+_POSITION = re.compile(r"([^:\n]+):(\d+):(\d+): ")
 _MAX_REASON_LINES = 40
 """Longest reason that is shown whole, in lines. Our choice."""
 
@@ -46,6 +43,11 @@ def supports_color(stream: object = None) -> bool:
 def width() -> int:
     """Return the terminal's width in cells; 100 without a terminal."""
     return get_terminal_size((100, 25)).columns
+
+
+def text_width(stream: TextIO) -> int:
+    """Return the width at which running text wraps: the terminal's; none in files and pipes."""
+    return width() if stream.isatty() else sys.maxsize
 
 
 def print_result(text: str) -> None:
@@ -91,8 +93,13 @@ def escape_for_log(text: str) -> str:
 
 
 def print_note(text: str) -> None:
-    """Write a remark to standard error."""
-    print_stderr(escape_control(text) + "\n")
+    """Write a remark to standard error, wrapped between words on a terminal."""
+    text = escape_control(text)
+    if sys.stderr.isatty():
+        from provision.views.formatting import wrap
+
+        text = "\n".join(wrap(text, width()))
+    print_stderr(text + "\n")
     sys.stderr.flush()
 
 
@@ -108,6 +115,27 @@ def print_findings(diagnostics: Sequence[Diagnostic], source: Source) -> None:
     from provision.views.diagnostics import text
 
     print_stderr(text.render_findings(diagnostics, source, supports_color(sys.stderr), width()))
+
+
+def print_lock_findings(lock: LockResult, loaded: LoadedSpec) -> None:
+    """Write the findings on a spec and its lock; those of a lock that was there are known."""
+    if lock.fresh:
+        print_findings(lock.warnings, loaded.source)
+    else:
+        print_known_findings(lock.warnings, loaded)
+
+
+def print_known_findings(diagnostics: Sequence[Diagnostic], loaded: LoadedSpec) -> None:
+    """Write findings that another command has shown: notes are only counted."""
+    from provision.diagnostics import Severity
+    from provision.views.formatting import pluralize
+
+    notes = [finding for finding in diagnostics if finding.severity is Severity.INFO]
+    print_findings([finding for finding in diagnostics if finding not in notes], loaded.source)
+    if notes:
+        # `lint` does not show what the rules find in the locked versions.
+        verb = "lint" if all(note in loaded.diagnostics for note in notes) else "lock"
+        print_note(f"{pluralize(len(notes), 'note')} (see `{loaded.command(verb)}`)")
 
 
 def print_error(error: ProvisionError) -> None:
@@ -135,22 +163,48 @@ def print_errors(failed: Mapping[str, ProvisionError], kind: str = "target") -> 
         print_error(error)
 
 
-def errors_to_json(
+def failures_to_json(
     failed: Mapping[str, ProvisionError], kind: str = "target"
-) -> list[dict[str, Any]]:
-    """Return the errors of single targets (or projects) as data, with the findings of the spec."""
-    documents = []
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the errors of single targets (or projects, as `kind` names them) as data.
+
+    `failed` has an item for each target; `errors` has the form that the errors of all commands
+    have, and is left out if there is none.
+    """
+    documents, errors = [], []
     for name, error in failed.items():
         document = {kind: name, **error_to_json(error), "exit_code": error.exit_code}
         if findings := error_findings(error):
             document["diagnostics"] = findings["diagnostics"]
         documents.append(document)
-    return documents
+        errors += [{kind: name, **each} for each in list_errors(error)]
+    return {"failed": documents, "errors": errors} if failed else {"failed": []}
 
 
-def error_to_json(error: ProvisionError) -> dict[str, str]:
-    """Return an error as data."""
-    return {"what": redact(error.what), "why": redact(error.why), "help": redact(error.hint)}
+def list_errors(error: ProvisionError) -> list[dict[str, Any]]:
+    """Return an error as a list of data: the findings that it consists of, else itself."""
+    findings = error_findings(error).get("diagnostics", ())
+    return [
+        {
+            "what": finding["message"],
+            "why": finding["why"],
+            "help": finding["help"],
+            "id": finding["id"],
+            "file": finding["file"],
+            **{key: finding["range"]["start"][key] for key in ("line", "column")},
+        }
+        for finding in findings
+        if finding["severity"] == "error"
+    ] or [error_to_json(error)]
+
+
+def error_to_json(error: ProvisionError) -> dict[str, Any]:
+    """Return an error as data, with the position in a file that its message begins with."""
+    document = {"what": redact(error.what), "why": redact(error.why), "help": redact(error.hint)}
+    if position := _POSITION.match(document["what"]):
+        numbers = {"line": int(position[2]), "column": int(position[3])}
+        return {**document, "file": position[1], **numbers}
+    return document
 
 
 def error_findings(error: ProvisionError) -> dict[str, Any]:
@@ -205,76 +259,13 @@ def confirm(question: str, *, yes: bool, doing: str) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Refused(
-            f"{doing} changes things, and there is no terminal to ask on",
-            hint="say --yes to go ahead",
+            f"{doing} needs a confirmation, and there is no terminal",
+            hint="add --yes to continue without confirmation",
         )
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Refused("declined: nothing was changed")
-
-
-class Progress:
-    """Shows the steps of a command as plain lines."""
-
-    def __call__(self, text: str) -> None:
-        """Show the step that begins."""
-        print_note(text)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave the terminal to a question."""
-        yield
-
-
-class SpinnerProgress(Progress):
-    """Shows the current step next to a spinner, and a line with its time when it is done."""
-
-    def __init__(self, terminal: Console, spinner: Status) -> None:
-        self._terminal = terminal
-        self._spinner = spinner
-        self._step: tuple[str, float] | None = None
-
-    def __call__(self, text: str) -> None:
-        """Finish the step before, and show the step that begins."""
-        from rich.markup import escape
-
-        self.finish_step()
-        markup = escape(escape_control(text))
-        self._step = (markup, time.monotonic())
-        self._spinner.update(markup)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave the terminal to a question."""
-        self.finish_step()
-        self._spinner.stop()
-        yield
-        self._spinner.start()
-
-    def finish_step(self) -> None:
-        """Write the current step with the time that it took."""
-        if self._step is None:
-            return
-        markup, start = self._step
-        self._step = None
-        seconds = time.monotonic() - start
-        self._terminal.print(f"[green]done[/] {markup} [dim]{seconds:.1f} s[/]", soft_wrap=True)
-
-
-@contextmanager
-def progress() -> Iterator[Progress]:
-    """Yield what shows each step: a spinner on a terminal, plain lines elsewhere."""
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        yield Progress()
-        return
-    from rich.console import Console
-
-    terminal = Console(stderr=True, highlight=False)
-    with terminal.status("reading the spec") as spinner:
-        steps = SpinnerProgress(terminal, spinner)
-        yield steps
-        steps.finish_step()
 
 
 def _last_lines(paragraph: str) -> list[str]:
@@ -284,7 +275,7 @@ def _last_lines(paragraph: str) -> list[str]:
         return lines
     path = write_temporary_file("provision-uv-", paragraph + "\n")
     return [
-        f"... {len(lines) - _MAX_REASON_LINES} lines come before these; all of it: {path}",
+        f"... {len(lines) - _MAX_REASON_LINES} earlier lines are in {path}",
         *lines[-_MAX_REASON_LINES:],
     ]
 

@@ -1,4 +1,4 @@
-"""`provision destroy`: removes what apply made."""
+"""`provision destroy`: removes what apply created."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from provision.cli.app import (
 )
 
 if TYPE_CHECKING:
-    from provision.commands.shared.multi_target import ErrorsByTarget
+    from provision.commands.shared.target_plans import ErrorsByTarget
     from provision.effects.system import System
     from provision.plan import Action
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 @SPEC
 @TARGETS
 @ALL_TARGETS
-@click.option("--force", is_flag=True, help="Also remove environments in which programs run.")
+@click.option(
+    "--force", is_flag=True, help="Also remove environments in which programs are running."
+)
 @SANDBOX
 @FAULTS
 @LOCK_TIMEOUT
@@ -50,7 +52,7 @@ def destroy(
     yes: bool,
     output_format: str,
 ) -> int:
-    """Remove exactly what apply made."""
+    """Remove everything that apply created, and nothing else."""
     from provision.cli import console, session
     from provision.commands import destroy as command
     from provision.views.plan import render_actions
@@ -58,8 +60,9 @@ def destroy(
     def confirm(actions: tuple[Action, ...]) -> None:
         if output_format == "text" or not yes:
             color = console.supports_color(sys.stderr)
-            console.print_stderr(render_actions(actions, color))
-        console.confirm("Remove it?", yes=yes, doing="destroy")
+            width = console.text_width(sys.stderr)
+            console.print_stderr(render_actions(actions, color, width))
+        console.confirm("Remove these resources?", yes=yes, doing="destroy")
 
     failed: ErrorsByTarget = {}
     with session.open_system(spec, sandbox=sandbox, faults=faults) as system:
@@ -78,13 +81,13 @@ def destroy(
     console.print_errors(failed)
     if output_format == "json":
         titles = [action.title for action in removed]
-        console.print_document(removed=titles, failed=console.errors_to_json(failed))
+        console.print_document(removed=titles, **console.failures_to_json(failed))
     elif removed or failed:
         console.print_result(f"removed: {len(removed)}")
     else:
-        console.print_result("nothing to remove: nothing of this spec was made here")
+        console.print_result("nothing to remove: this spec has no resources here")
         if not sandbox and _has_sandbox_resources(spec, system):
-            console.print_note("what was made in the sandbox is removed with --sandbox")
+            console.print_note("to remove the resources in the sandbox, add --sandbox")
     return max((error.exit_code for error in failed.values()), default=0)
 
 

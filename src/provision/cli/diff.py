@@ -1,8 +1,9 @@
-"""`provision diff`: the differences between two verifications."""
+"""`provision diff`: the differences between two environments."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -13,6 +14,7 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
 
 @click.command(
     epilog=examples(
+        "provision diff laptop.json colab.json --error trace.txt",
         "provision diff colab.json workbench.json --html diff.html",
         "provision diff colab workbench --spec specs/hf-trainer.yaml",
     )
@@ -22,47 +24,73 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
 @click.option(
     "--spec",
     type=FILE,
-    help="The spec whose targets A and B are, where they are no files.",
+    help="Look up the targets A and B in this spec; default: provision.yaml.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Every difference, those of the surroundings too."
+    "--error",
+    type=FILE,
+    metavar="FILE",
+    help="Show first what can cause the error in this file, or in standard input for -.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show all differences, also those in the surroundings.",
 )
 @click.option(
     "--html",
     type=FILE,
     metavar="FILE",
-    help="Write the comparison as one HTML page.",
+    help="Write the comparison to an HTML file.",
 )
 @output_format_option("text", "json", "markdown", "html")
 def diff(
-    a: str, b: str, *, spec: Path | None, everything: bool, html: Path | None, output_format: str
+    a: str,
+    b: str,
+    *,
+    spec: Path | None,
+    error: Path | None,
+    everything: bool,
+    html: Path | None,
+    output_format: str,
 ) -> int:
-    """Say what differs between two verifications, and which difference matters.
+    """Compare two environments and show first the difference that matters.
 
-    A and B are report.json files, or targets with stored reports. Exit 1 when an identity
-    reading or a check's status differs, or
-    a report was changed after the probe wrote it.
+    A and B are files that `provision capture` or `provision env --output-format json` printed,
+    report.json files, or targets with stored reports. Exit 1 if something that matters differs, or
+    if a report was changed after the probe wrote it.
     """
+    from provision.cli.why import read_error_text
     from provision.commands import diff as command
-    from provision.views.diff import report_html, report_text
+    from provision.verification.diff.model import ReportComparison
+    from provision.views.diff import (
+        report_html,
+        report_text,
+        snapshot_html,
+        snapshot_text,
+    )
 
+    system = RealSystem()
     # Two files need no spec: the spec of this folder may have nothing to do with them.
-    are_files = a.endswith(".json") and b.endswith(".json")
+    are_files = command.is_file(a, system) and command.is_file(b, system)
     if spec is None and Path(DEFAULT_SPEC).exists() and not are_files:
         spec = Path(DEFAULT_SPEC)
-    system = RealSystem()
-    comparison = command.diff(a, b, spec, system, console.print_note)
+    text = read_error_text(str(error), system) if error is not None else None
+    comparison = command.diff(a, b, spec, system, console.print_note, text)
+    view: ModuleType = report_text
+    page: ModuleType = report_html
+    if not isinstance(comparison, ReportComparison):
+        view, page = snapshot_text, snapshot_html
     if html is not None:
-        console.write_output_file(html, report_html.render_page(comparison), system)
+        console.write_output_file(html, page.render_page(comparison), system)
     elif output_format == "html":
-        console.print_result(report_html.render_page(comparison))
+        console.print_result(page.render_page(comparison))
     elif output_format == "json":
-        console.print_json(report_text.to_json(comparison))
+        console.print_json(view.to_json(comparison))
     elif output_format == "markdown":
-        console.print_result(report_text.render_markdown(comparison))
+        console.print_result(view.render_markdown(comparison))
     else:
-        text = report_text.render_text(
-            comparison, console.supports_color(), console.width(), everything
-        )
-        console.print_result(text)
+        color, width = console.supports_color(), console.width()
+        console.print_result(view.render_text(comparison, color, width, everything))
     return 0 if comparison.is_same else 1

@@ -1,4 +1,4 @@
-"""`provision env`: what this machine is, for a terminal, a program or a bug report."""
+"""`provision env`: describes this machine for a terminal, a program or a bug report."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from provision.cli.app import FILE, OUTPUT_FORMAT_WITH_MARKDOWN, examples
     "--python",
     type=FILE,
     metavar="PATH",
-    help="Look from this interpreter; default: the first python3 on the PATH.",
+    help="Use this interpreter; default: the first python3 on the PATH.",
 )
 @click.option(
     "--torch",
     is_flag=True,
-    help="Import torch there, in a process of its own, and tell what it sees.",
+    help="Also import torch in a subprocess, and show what it detects.",
 )
 @OUTPUT_FORMAT_WITH_MARKDOWN
 def env(*, python: Path | None, torch: bool, output_format: str) -> int:
-    """Say what this machine is: no spec is needed, nothing is changed."""
+    """Describe this machine. Needs no spec and changes nothing."""
     from provision.adapters.zipapp_runner import run_zipapp
     from provision.agent.probe import machine_info_view as view
     from provision.cli import console

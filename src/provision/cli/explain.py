@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from provision.cli.app import examples, output_format_option
+from provision.cli.app import OUTPUT_FORMAT_WITH_MARKDOWN, completed_by, examples
 
 
 @click.command(
@@ -13,10 +13,10 @@ from provision.cli.app import examples, output_format_option
         "provision explain trainer-needs-accelerate --output-format markdown",
     )
 )
-@click.argument("rule", metavar="RULE")
-@output_format_option("text", "json", "markdown", text="How the page is written.")
+@click.argument("rule", metavar="RULE", shell_complete=completed_by("rules"))
+@OUTPUT_FORMAT_WITH_MARKDOWN
 def explain(rule: str, *, output_format: str) -> int:
-    """Say what a finding means, by its id or its name."""
+    """Explain a finding by its id or name."""
     from provision.cli import console
     from provision.commands.explain import find_page
     from provision.views import rule_page

@@ -1,4 +1,4 @@
-"""`provision export`: a lock, or the start of its training, as a document of another tool."""
+"""`provision export`: a lock, or its launch configuration, in the format of another tool."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from provision.cli.app import OFFLINE, OUT, OUTPUT_FORMAT, SPEC, examples
+from provision.cli.app import OFFLINE, OUT, OUTPUT_FORMAT, SPEC, examples, target_option
 
 FORMATS = (
     "pylock",
@@ -34,11 +34,11 @@ FORMATS = (
     type=click.Choice(FORMATS),
     metavar="FORMAT",
     required=True,
-    help=f"What it is written as: {', '.join(FORMATS)}.",
+    help=f"Export to this format: {', '.join(FORMATS)}.",
 )
-@click.option("--target", "-t", metavar="NAME", help="Target of the spec: a document is for one.")
+@target_option("Select the target to export.")
 @OUT
-@click.option("--force", is_flag=True, help="Replace a file that no export made.")
+@click.option("--force", is_flag=True, help="Overwrite a file that no export wrote.")
 @OFFLINE
 @OUTPUT_FORMAT
 def export(
@@ -51,9 +51,10 @@ def export(
     offline: bool,
     output_format: str,
 ) -> int:
-    """Write the lock, or how its training is started, in a format of another tool."""
+    """Export the lock, or its launch configuration, in the format of another tool."""
     from provision.adapters import RealSystem
     from provision.cli import console
+    from provision.cli.progress import show_progress
     from provision.commands import export as command
     from provision.commands.shared.load import load_spec
     from provision.effects.local import WriteFile
@@ -63,13 +64,13 @@ def export(
     if out is not None:
         command.check_output_path(out, chosen, system, force=force)
     loaded = load_spec(spec, system)
-    with console.progress() as progress:
+    with show_progress() as progress:
         exported = command.export(loaded, chosen, target, system, progress)
         if out is not None:
             system.perform(WriteFile(out, exported.text), progress)
     if exported.unconfirmed:
         console.print_note(
-            "warning: the lock holds hashes that no index has confirmed, of "
+            "warning: the lock contains hashes that no index has confirmed, for "
             f"{', '.join(exported.unconfirmed)}"
         )
     if output_format == "json":

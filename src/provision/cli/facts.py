@@ -1,4 +1,4 @@
-"""`provision facts`: tables of knowledge, their sources, and their age."""
+"""`provision facts`: the tables of facts, their sources, and their age."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.app import OUTPUT_FORMAT, examples
+from provision.cli.app import OUTPUT_FORMAT, CommandGroup, completed_by, examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,24 +16,14 @@ if TYPE_CHECKING:
     from provision.facts.consequences import ExplainedRow
 
 
-class FactsGroup(click.Group):
-    """A group that explains itself to readers who name a fact in place of a command."""
+class FactsGroup(CommandGroup):
+    """A group that points to `facts why` if a fact is named instead of a command."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command; for another word, name the command that shows what is known of it."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            message = error.format_message()
-            if args[0].startswith("-") or "Did you mean" in message:
-                raise
-            raise click.UsageError(
-                f"{message} All that is known of a thing is shown by: provision facts why "
-                f"{shlex.quote(args[0])}",
-                ctx,
-            ) from None
+    def suggest(self, name: str) -> str:
+        """Return the hint for an unknown command."""
+        return super().suggest(name) or (
+            f"To look up a fact, run: provision facts why {shlex.quote(name)}"
+        )
 
 
 @click.group(
@@ -45,14 +35,14 @@ class FactsGroup(click.Group):
     ),
 )
 def facts() -> None:
-    """Show what is known of GPUs, CUDA, torch, packages, images and prices."""
+    """Show the facts about GPUs, CUDA, torch, packages, images and prices."""
 
 
 @facts.command("list")
-@click.argument("table", required=False)
+@click.argument("table", required=False, shell_complete=completed_by("fact tables"))
 @OUTPUT_FORMAT
 def list_(table: str | None, *, output_format: str) -> int:
-    """List the tables, or the keys of one TABLE."""
+    """List the tables, or the keys of TABLE."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import facts as command
@@ -70,11 +60,11 @@ def list_(table: str | None, *, output_format: str) -> int:
 
 
 @facts.command()
-@click.argument("table")
-@click.argument("key")
+@click.argument("table", shell_complete=completed_by("fact tables"))
+@click.argument("key", shell_complete=completed_by("fact keys"))
 @OUTPUT_FORMAT
 def show(table: str, key: str, *, output_format: str) -> int:
-    """Show the rows of TABLE that KEY means.
+    """Show the rows of TABLE that match KEY.
 
     The first parts of a key are enough.
     """
@@ -86,12 +76,12 @@ def show(table: str, key: str, *, output_format: str) -> int:
 
 
 @facts.command()
-@click.argument("key")
+@click.argument("key", shell_complete=completed_by("fact keys"))
 @OUTPUT_FORMAT
 def why(key: str, *, output_format: str) -> int:
-    """Show all that is known of KEY, and what follows.
+    """Show every fact about KEY, and its consequences.
 
-    As in torch:2.11.0:cu128, gpu:L4 or cuda:12.8.
+    Examples of KEY: torch:2.11.0:cu128, gpu:L4, cuda:12.8.
     """
     from provision.adapters import RealSystem
     from provision.commands import facts as command
@@ -106,6 +96,7 @@ def _print_rows(
     """Print rows, or the nearest keys of an unknown one; return the exit code."""
     from provision.cli import console
     from provision.commands.facts import UnknownFact
+    from provision.errors import CheckFailed
     from provision.views.facts import rows_to_json
 
     if not isinstance(rows, UnknownFact):
@@ -114,9 +105,13 @@ def _print_rows(
         else:
             console.print_rendered(render, rows)
         return 0
+    near = f"; similar keys: {', '.join(rows.nearest)}" if rows.nearest else ""
+    error = CheckFailed(
+        f"there are no facts about {rows.query}{near}",
+        hint="list the tables with `provision facts list`",
+    )
+    console.print_error(error)
     if output_format == "json":
-        console.print_document(asked=rows.query, rows=[], nearest=rows.nearest)
-    near = f"; the nearest: {', '.join(rows.nearest)}" if rows.nearest else ""
-    console.print_note(f"the facts know nothing of {rows.query}{near}")
-    console.print_note("see what they know with `provision facts list`")
-    return 1
+        errors = console.list_errors(error)
+        console.print_document(asked=rows.query, rows=[], nearest=rows.nearest, errors=errors)
+    return error.exit_code

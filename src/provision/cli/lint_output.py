@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from provision.cli import console
 from provision.commands.lint import LintResult
+from provision.commands.shared.load import CheckedDocument
 from provision.diagnostics import Diagnostic, RouteLocation
 from provision.errors import ProvisionError
 from provision.sanitize import escape_line, redact
-from provision.source import Source
 from provision.views.diagnostics.secret_filter import may_contain_secret
 
-_Findings = tuple[tuple[Diagnostic, ...], Source]
-"""The findings of one document, and its text."""
+if TYPE_CHECKING:
+    from provision.views.diagnostics.source_location import SpecSource
+
+    _Findings = tuple[tuple[Diagnostic, ...], SpecSource]
+    """The findings of one document, and its text."""
 
 
 def print_findings(
     result: LintResult, output_format: str, environment: Mapping[str, str], exit_code: int
 ) -> None:
     """Write the findings; `environment` names the summary file of a step of a GitHub workflow."""
-    documents = [(document.diagnostics, document.source) for document in result.documents]
+    in_files = output_format in ("sarif", "github")
+    documents = _findings_by_document(result, in_files=in_files)
     unread = [(str(path), error) for path, error in result.failed_files]
     if output_format == "json":
         from provision.views.diagnostics import json as data
@@ -59,6 +64,17 @@ def print_changes_and_errors(result: LintResult, output_format: str, *, dry: boo
             console.print_error(error)
 
 
+def _findings_by_document(result: LintResult, *, in_files: bool) -> list[_Findings]:
+    """Return the findings of each document; of a notebook in its cells, or in its file."""
+    documents: list[_Findings] = []
+    for document in result.documents:
+        if in_files and not isinstance(document, CheckedDocument):
+            documents.append(document.source.findings_in_file(document.diagnostics))
+        else:
+            documents.append((document.diagnostics, document.source))
+    return documents
+
+
 def _print_frames(documents: list[_Findings]) -> None:
     from provision.views.diagnostics import text
 
@@ -94,6 +110,8 @@ def _secrets(result: LintResult) -> tuple[str, ...]:
     """Return the texts that findings about secrets point at, and literals where secrets belong."""
     secrets: list[str] = []
     for document in result.documents:
+        if not isinstance(document, CheckedDocument):
+            continue  # `redact` hides what the rule about secrets in cells recognizes
         secrets += document.source.literal_secrets()
         for diagnostic in document.diagnostics:
             where = diagnostic.where

@@ -1,4 +1,4 @@
-"""`provision lock`: one set of versions for all targets, and the checks of a lock."""
+"""`provision lock`: locks one set of versions for all targets, and checks a lock."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ _UPGRADE_ALL = "*"
 @click.option(
     "--check",
     is_flag=True,
-    help="Only say whether the lock holds: no network. Exit 1 when it does not. It asks the "
-    "lock; lint asks the spec.",
+    help="Check that the lock is up to date, without network access. Exit 1 if it is not.",
 )
 @click.option(
     "--verify",
     is_flag=True,
-    help="Ask the indexes whether they list each file of the lock with its hash. Exit 1 when "
-    "one differs.",
+    help="Check that the indexes list each file of the lock with its hash. Exit 1 if one differs.",
 )
 @click.option(
     "--upgrade",
@@ -48,20 +46,19 @@ _UPGRADE_ALL = "*"
     flag_value=_UPGRADE_ALL,
     multiple=True,
     metavar="[PACKAGE]",
-    help="Choose every version anew, or that of one package and what must move with it; may be "
-    "given several times.",
+    help="Upgrade all packages, or PACKAGE and what must change with it; repeatable.",
 )
 @click.option(
     "--diff",
     "old",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="OLD",
-    help="Only say what differs from another lock (- reads it from standard input), and what "
-    "follows: no network. Exit 0 also when something differs.",
+    help="Show the changes since another lock (- for standard input) and their consequences, "
+    "without network access. Exits 0 even if there are changes.",
 )
 @OFFLINE
 @output_format_option(
-    "text", "json", "markdown", text="How the result is written; markdown with --diff."
+    "text", "json", "markdown", text="Set the output format; markdown needs --diff."
 )
 def lock(
     spec: Path | None,
@@ -73,7 +70,7 @@ def lock(
     offline: bool,
     output_format: str,
 ) -> int:
-    """Choose one set of versions, with a hash for every file."""
+    """Lock one set of versions, with a hash for every file."""
     modes = {
         "--check": check,
         "--verify": verify,
@@ -82,13 +79,13 @@ def lock(
     }
     chosen = [option for option, is_chosen in modes.items() if is_chosen]
     if len(chosen) > 1:
-        raise click.UsageError(f"{chosen[0]} and {chosen[1]} are asked one at a time")
+        raise click.UsageError(f"{chosen[0]} and {chosen[1]} cannot be combined")
     if verify and offline:
         raise click.UsageError(
-            "--verify asks indexes, so --offline does not go with it; --check needs no network"
+            "--verify needs the network, so it cannot be combined with --offline; --check does not"
         )
     if output_format == "markdown" and old is None:
-        raise click.UsageError("--output-format markdown is for --diff")
+        raise click.UsageError("--output-format markdown needs --diff")
     spec, upgrade = _parse_upgrade(spec, upgrades)
     path = spec_or_default(spec)
     if old is not None:
@@ -116,30 +113,30 @@ def _parse_upgrade(
         specs.append(spec)
     if len(specs) > 1:
         raise click.UsageError(
-            f"two specs are named, {specs[0]} and {specs[1]}; a package is named as in "
-            "--upgrade torch"
+            f"two specs are named, {specs[0]} and {specs[1]}; name a package as in --upgrade torch"
         )
     if "" in packages:
-        raise click.UsageError("--upgrade= names no package; --upgrade alone means all of them")
+        raise click.UsageError("--upgrade= needs a package; --upgrade alone upgrades all of them")
     if packages and len(packages) < len(set(values)):
         raise click.UsageError(
-            "--upgrade alone means every package, and does not stand beside --upgrade "
-            + min(packages)
+            f"--upgrade alone upgrades all packages and cannot be combined with --upgrade "
+            f"{min(packages)}"
         )
     return next(iter(specs), None), packages or bool(values)
 
 
 def _lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, output_format: str) -> int:
-    """Make or renew the lock of a spec; `upgrade` chooses versions anew."""
+    """Make or renew the lock of a spec; `upgrade` chooses new versions."""
     from provision.adapters import RealSystem
     from provision.cli import console
+    from provision.cli.progress import show_progress
     from provision.commands.lock import ensure_lock, write_lock
     from provision.commands.shared.load import load_spec
     from provision.views import lock as view
 
     system = RealSystem(offline=offline)
     loaded = load_spec(path, system)
-    with console.progress() as progress:
+    with show_progress() as progress:
         locked = ensure_lock(loaded, system, progress, upgrade=upgrade, repair=True)
         if locked.fresh:
             write_lock(locked, system, progress)
@@ -166,7 +163,7 @@ def _lock(path: Path, *, upgrade: bool | frozenset[str], offline: bool, output_f
 
 
 def _check(path: Path, output_format: str) -> int:
-    """Print what changed in the spec since its lock was made; exit 1 when something did."""
+    """Print what changed in the spec since its lock was made; exit 1 if anything did."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands.lock_check import list_lock_differences
@@ -176,11 +173,11 @@ def _check(path: Path, output_format: str) -> int:
     if output_format == "json":
         console.print_document(lock=str(lock), holds=not differences, moved=differences)
     elif differences:
-        lines = [f"{lock} does not hold; since it was made these moved:"]
+        lines = [f"{lock} is stale; changes since it was made:"]
         lines += [f"  {difference}" for difference in differences]
         console.print_text("\n".join(lines))
     else:
-        console.print_text(f"{lock} holds")
+        console.print_text(f"{lock} is up to date")
     return 1 if differences else 0
 
 
@@ -188,10 +185,11 @@ def _verify(path: Path, output_format: str) -> int:
     """Compare a lock with the indexes; exit 1 for a difference, 3 for what cannot be compared."""
     from provision.adapters import RealSystem
     from provision.cli import console
+    from provision.cli.progress import show_progress
     from provision.commands.lock_verify import verify_lock
     from provision.views import lock_verification as view
 
-    with console.progress() as progress:
+    with show_progress() as progress:
         result = verify_lock(path, RealSystem(), progress)
     published, lock = result.published, str(result.lock)
     if output_format == "json":
@@ -216,14 +214,14 @@ def _diff(path: Path, old: Path, output_format: str) -> int:
     system = RealSystem()
     loaded = load_spec(path, system)
     if str(old) == "-":
-        hint = "pipe the older lock into it, or name a file"
+        hint = "pipe the older lock into the command, or name a file"
         content = console.read_standard_input(MAX_LOCK_BYTES, hint=hint)
         name, before = read_old_lock(None, content, system)
     else:
         name, before = read_old_lock(old, b"", system)
     after = read_new_lock(loaded, system)
     if changes := list_changed_inputs(loaded.spec, after):
-        lines = [f"note: {loaded.lock_path} is stale; since it was made these moved:"]
+        lines = [f"note: {loaded.lock_path} is stale; changes since it was made:"]
         lines += [f"  {change}" for change in changes]
         console.print_note("\n".join(lines))
     review = review_lock_changes(loaded, before, after, name)

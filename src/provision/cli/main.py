@@ -61,16 +61,29 @@ class ErrorOutput:
         return self.report(2, {"what": what, "help": hint})
 
     def report(
-        self, code: int, error: Mapping[str, str], findings: Mapping[str, Any] | None = None
+        self,
+        code: int,
+        error: Mapping[str, Any],
+        errors: Sequence[Mapping[str, Any]] = (),
+        findings: Mapping[str, Any] | None = None,
     ) -> int:
-        """Write an error that people have read for programs, if they want it; return the code."""
+        """Write an error that people have read for programs, if they want it; return the code.
+
+        `errors` lists the single errors if `error` sums them up; `error` is kept for programs that
+        read the form of earlier versions.
+        """
         code = self.exit_code_for(code)
         if not self.as_json:
             return code
-        document = {"why": "", "help": "", **error, "exit_code": code}
+        error = {"what": "", "why": "", "help": "", **error}
+        document = {
+            "version": 1,
+            **(findings or {}),
+            "errors": errors or [error],
+            "error": {**error, "exit_code": code},
+        }
         try:
-            text = json.dumps({"version": 1, **(findings or {}), "error": document}, indent=1)
-            sys.stdout.write(text + "\n")
+            sys.stdout.write(json.dumps(document, indent=1) + "\n")
             sys.stdout.flush()
         except OSError:
             _discard_output(sys.stdout)
@@ -128,7 +141,7 @@ def _invoke(arguments: list[str], stdout: TextIO) -> int:
         return done.exit_code
     except click.ClickException as error:
         error.show()
-        return output.report(2, {"what": error.format_message()})
+        return output.report(2, {"what": error.format_message(), "help": _usage_hint(error)})
     except (KeyboardInterrupt, click.Abort) as interrupt:
         _print_interrupt("interrupted", arguments, interrupt)
         return _INTERRUPTED
@@ -160,9 +173,29 @@ def _run_command(arguments: list[str]) -> int:
     try:
         code = app.main(arguments, prog_name="provision", standalone_mode=False)
         sys.stdout.flush()
+    except click.NoSuchOption as error:
+        raise _with_suggestion(error) from None
     finally:
         end_on_signals()
     return code if isinstance(code, int) else 0
+
+
+def _usage_hint(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"see `{context.command_path} --help`" if context is not None else ""
+
+
+def _with_suggestion(error: click.NoSuchOption) -> click.UsageError:
+    """Return an error with the option that the mistyped one may stand for."""
+    from provision.spelling import did_you_mean
+
+    parameters = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
+    names = [name for option in parameters for name in (*option.opts, *option.secondary_opts)]
+    options = [name for name in names if name.startswith("--")]
+    suggestion = did_you_mean(error.option_name, options)
+    return click.UsageError(
+        f"No such option '{error.option_name}'. {suggestion}".rstrip(), error.ctx
+    )
 
 
 def _is_full_output(error: Exception) -> TypeGuard[OSError]:
@@ -193,7 +226,7 @@ def _print_interrupt(word: str, arguments: Sequence[str], interrupt: BaseExcepti
     """Write how a command ended, how to resume it, and its notes about what still runs."""
     message = word
     if arguments and arguments[0] in _RESUMABLE:
-        message += ": what was done is recorded; run the command again to go on"
+        message += ": completed steps are recorded; run the command again to continue"
     # click raises another error for Ctrl-C.
     for cause in (interrupt, interrupt.__cause__):
         message += "".join(f"\n{note}" for note in getattr(cause, "__notes__", ()))
@@ -227,12 +260,15 @@ def _handle_error(error: Exception, output: ErrorOutput) -> int:
     if isinstance(error, ProvisionError):
         console.print_error(error)
         return output.report(
-            error.exit_code, console.error_to_json(error), console.error_findings(error)
+            error.exit_code,
+            console.error_to_json(error),
+            console.list_errors(error),
+            console.error_findings(error),
         )
     if isinstance(error, FileNotFoundError) and _is_working_folder_removed():
         return output.fail(
-            "the folder that you are in was removed",
-            "go to a folder that exists (cd), and run the command again",
+            "the current folder was removed",
+            "change to a folder that exists, and run the command again",
         )
     if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
         return output.fail(f"{error.filename}: {os.strerror(error.errno)}")
@@ -252,10 +288,10 @@ def _resource_shortage(error: BaseException) -> tuple[str, str] | None:
     if errno.ENOMEM in numbers or any(isinstance(cause, MemoryError) for cause in causes):
         return (
             "there is not enough memory for this command",
-            "end other programs, or allow more (ulimit -v, the memory limit of the container)",
+            "close other programs, or raise the limit (ulimit -v, or that of the container)",
         )
     if numbers & {errno.EMFILE, errno.ENFILE}:
-        return "this process may not open as many files as it needs", "allow more: ulimit -n 1024"
+        return "this process may not open enough files", "raise the limit: ulimit -n 1024"
     return None
 
 

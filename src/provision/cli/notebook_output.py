@@ -1,9 +1,8 @@
-"""Notebooks that were rendered, and what their reports say about the facts."""
+"""Output about rendered notebooks, and comparisons of their reports with the facts."""
 
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from provision.cli.console import print_row, print_text, print_view, supports_co
 
 if TYPE_CHECKING:
     from provision.commands.shared.load import LoadedSpec
+    from provision.targets import TargetContext
     from provision.targets.capabilities import FactsComparison
 
 
@@ -20,23 +20,20 @@ def notebook_path(loaded: LoadedSpec, file: str) -> Path:
 
 
 def print_pending_notebook(
-    loaded: LoadedSpec, name: str, file: str, reason: str, link: str | None
+    loaded: LoadedSpec, context: TargetContext, file: str, reason: str, link: str | None
 ) -> None:
     """Write what a person does next with a notebook that has no verdict yet."""
-    target = loaded.spec.targets[name]
+    target = loaded.spec.targets[context.target]
     version, gpu = getattr(target, "runtime", "latest"), target.gpu or loaded.spec.gpu
     path = os.path.relpath(notebook_path(loaded, file))
     accelerator = "CPU" if gpu.is_none else str(gpu)
-    spec = shlex.quote(str(loaded.path))
-    if len(loaded.spec.targets) > 1:
-        spec += f" --target {name}"
-    print_text(f"\n{loaded.stem}/{name}: rendered, not verified: {reason}")
+    print_text(f"\n{context.address}: rendered, not verified: {reason}")
     print_row("open", link or f"{path} in Colab (File > Upload notebook)")
     print_row("choose", f"Runtime > Change runtime type: version {version}, {accelerator}")
-    print_row("run", "Runtime > Run all; its last cell offers report.json")
-    print_row("then", f"provision report add report.json --spec {spec}")
+    print_row("run", "Runtime > Run all; the last cell offers report.json for download")
+    print_row("then", context.command("report add report.json --spec"))
     if link:
-        print_row("", "(the link opens what is pushed: push the notebook first)")
+        print_row("", "(the link opens the pushed version: push the notebook first)")
 
 
 def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> None:
@@ -44,11 +41,11 @@ def print_facts_comparison(comparison: FactsComparison, loaded: LoadedSpec) -> N
     from provision.views.diagnostics import text
 
     if comparison.differences:
-        print_text(f"\nmoved since the catalogue of {comparison.as_of}:")
+        print_text(f"\nchanged since the facts of {comparison.as_of}:")
     for difference in comparison.differences:
         print_text(f"  {difference.line}")
     if comparison.findings:
-        print_text("\nThe rules, asked again of what was observed:")
+        print_text("\nFindings on the observed values:")
         print_view(
             text.render_findings(comparison.findings, loaded.source, supports_color(), width())
         )

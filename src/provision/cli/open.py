@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from provision.targets.capabilities import InstanceAccess
 
 
-@click.command("open", epilog=examples("provision open", "provision open specs/workbench-l4.yaml"))
+@click.command(epilog=examples("provision open", "provision open specs/workbench-l4.yaml"))
 @SPEC
 @TARGETS
 @SANDBOX
 @OUTPUT_FORMAT
-def open_(spec: Path, targets: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
-    """Show the address of an instance's JupyterLab, and how to get a shell."""
+def open(spec: Path, targets: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:  # noqa: A001
+    """Show the address of an instance's JupyterLab and the command for a shell."""
     from provision.cli import console
     from provision.cli.session import open_session
     from provision.commands.attach import select_instance_targets
@@ -47,7 +47,7 @@ def _print_access(access: InstanceAccess, loaded: LoadedSpec) -> None:
     from provision.cli.console import print_row
 
     sandbox = loaded.sandbox_sources is not None
-    note = ", SANDBOX: there is nothing to open" if sandbox else ""
+    note = ", SANDBOX: nothing to open" if sandbox else ""
     print_row("instance", f"{access.instance}, {access.state}{note}")
     if access.state != "ACTIVE":
         print_row("start it", loaded.command("apply", access.target))

@@ -1,4 +1,4 @@
-"""`provision orphans`: labelled instances that no state records."""
+"""`provision orphans`: labelled instances that no local state tracks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from provision.cli.app import FILE, OUTPUT_FORMAT, SANDBOX, examples, spec_or_de
 @SANDBOX
 @OUTPUT_FORMAT
 def orphans(specs: tuple[Path, ...], *, sandbox: bool, output_format: str) -> int:
-    """List instances that provision made and no state here records. Exit 1 if there are some."""
+    """List instances with provision's labels that no local state tracks. Exit 1 if any exist."""
     from provision.cli import console, session
     from provision.commands.orphans import list_orphans
 
@@ -28,23 +28,25 @@ def orphans(specs: tuple[Path, ...], *, sandbox: bool, output_format: str) -> in
     label = delete = ""
     if sandbox:
         label = "SANDBOX: "
-        delete = f"rm -r {shlex.quote(loaded[0].sandbox_folder)}   (all of this sandbox)"
+        delete = f"rm -r {shlex.quote(loaded[0].sandbox_folder)}   (removes the whole sandbox)"
     if output_format == "json":
         rows = [
             {**dataclasses.asdict(orphan), "delete": delete or orphan.delete}
             for orphan in result.orphans
         ]
-        failed = console.errors_to_json(result.failed, kind="project")
-        console.print_document(sandbox=sandbox, orphans=rows, failed=failed)
+        failures = console.failures_to_json(result.failed, kind="project")
+        console.print_document(sandbox=sandbox, orphans=rows, **failures)
         return result.exit_code
     for orphan in result.orphans:
-        created = orphan.created or "at a time not told"
+        created = orphan.created or "at an unknown time"
         console.print_text(
-            f"{label}{orphan.name}\n  {orphan.state}, made {created}, for "
+            f"{label}{orphan.name}\n  {orphan.state}, created {created}, for "
             f"{orphan.spec}/{orphan.target}\n  {delete or orphan.delete}"
         )
     if not result.orphans and result.failed:
-        console.print_text(f"{label}no orphans in the projects that answered")
+        console.print_text(f"{label}no orphans in the projects that could be searched")
     elif not result.orphans:
-        console.print_text(f"{label}no orphans: every instance with our labels is in a state here")
+        console.print_text(
+            f"{label}no orphans: a local state tracks every instance with provision's labels"
+        )
     return result.exit_code

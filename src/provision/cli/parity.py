@@ -1,4 +1,4 @@
-"""`provision parity`: what is proven equal across the targets of a spec."""
+"""`provision parity`: shows what is proven equal across the targets of a spec."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from provision.cli.app import (
 @SANDBOX
 @OUTPUT_FORMAT_WITH_MARKDOWN
 def parity(spec: Path, *, sandbox: bool, output_format: str) -> int:
-    """Say what is proven equal across all targets, and how to prove the rest.
+    """Show what is proven equal across all targets, and how to prove the rest.
 
-    Exit 1 with a proven difference, 3 while something is not yet proven.
+    Exit 1 if a difference is proven, 3 if something is not proven yet.
     """
     from provision.cli import console
     from provision.cli.session import import_dropped_reports, open_session

@@ -1,9 +1,10 @@
-"""`provision plan`: what apply would do."""
+"""`provision plan`: shows what apply would do."""
 
 from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,10 +39,10 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=FILE,
-    help="Save the plan; `apply --plan` refuses it when something moved since.",
+    help="Save the plan; `apply --plan` refuses it if something has changed since.",
 )
 @click.option(
-    "--detailed-exitcode", is_flag=True, help="Exit 0 for no changes, 2 for changes, 1 for errors."
+    "--detailed-exitcode", is_flag=True, help="Exit 0 without changes, 2 with changes, 1 on errors."
 )
 @LOCKED
 @ADOPT
@@ -64,6 +65,7 @@ def plan(
 ) -> int:
     """Show what apply would do, and why. Changes nothing."""
     from provision.cli import console
+    from provision.cli.progress import show_progress
     from provision.cli.session import open_session
     from provision.commands import plan as command
     from provision.commands.shared.target_plans import select_targets
@@ -71,11 +73,11 @@ def plan(
     session = open_session(spec, sandbox=sandbox, faults=faults, offline=offline, apart=out is None)
     with session as (loaded, system):
         names = select_targets(loaded, targets, everything=True)
-        with console.progress() as progress:
+        with show_progress() as progress:
             result = command.plan(loaded, names, system, progress, frozen=locked, adopt=adopt)
             if out is not None and result.failed:
                 raise next(iter(result.failed.values()))
-        console.print_findings(result.locked.warnings, loaded.source)
+        console.print_lock_findings(result.locked, loaded)
         if out is not None:
             _save(loaded, result, out, system)
     _print_plan(loaded, result, output_format)
@@ -93,14 +95,14 @@ def _save(loaded: LoadedSpec, result: PlanResult, out: Path, system: RealSystem)
 
     if result.locked.fresh:
         raise Refused(
-            "a plan can be saved only when the lock holds",
+            "a plan can be saved only if the lock is up to date",
             why=result.locked.reason,
             hint=f"run `{loaded.command('lock')}` first",
         )
     fingerprint = json.dumps(result.target_plans.plan.fingerprint(), indent=1)
     system.perform(WriteFile(out, fingerprint + "\n", 0o600), console.print_note)
     console.print_note(
-        f"saved {out}; carry it out with `{loaded.command('apply')} --plan {shlex.quote(str(out))}`"
+        f"saved {out}; apply it with `{loaded.command('apply')} --plan {shlex.quote(str(out))}`"
     )
 
 
@@ -110,8 +112,9 @@ def _print_plan(loaded: LoadedSpec, result: PlanResult, output_format: str) -> N
 
     proposed, line = result.target_plans.plan, result.locked.change
     if output_format == "json":
-        failed = console.errors_to_json(result.failed)
-        console.print_json({**view.to_json(proposed, line), "failed": failed})
+        failures = console.failures_to_json(result.failed)
+        console.print_json({**view.to_json(proposed, line), **failures})
         return
     stopped = {f"{loaded.stem}/{name}": error.what for name, error in result.failed.items()}
-    console.print_result(view.render_text(proposed, line, console.supports_color(), stopped))
+    width = console.text_width(sys.stdout)
+    console.print_result(view.render_text(proposed, line, console.supports_color(), width, stopped))

@@ -1,4 +1,4 @@
-"""`provision probe`: the probe as files for a machine that provision cannot reach."""
+"""`provision probe`: exports the probe for a machine that provision cannot reach."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from pathlib import Path
 
 import click
 
-from provision.cli.app import FILE, OUTPUT_FORMAT, examples, spec_or_default
+from provision.cli.app import (
+    FILE,
+    OUTPUT_FORMAT,
+    CommandGroup,
+    examples,
+    spec_or_default,
+    target_option,
+)
 
 
 @click.group(
+    cls=CommandGroup,
     epilog=examples(
         "provision probe export carry/",
         "provision probe export carry/ --spec specs/hf-trainer.yaml --target workbench",
-    )
+    ),
 )
 def probe() -> None:
-    """Take the verification to a machine that provision cannot reach."""
+    """Export the verification for a machine that provision cannot reach."""
 
 
 @probe.command()
@@ -27,12 +35,12 @@ def probe() -> None:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="The spec that the machine is held against; default: provision.yaml.",
+    help="Check the machine against this spec; default: provision.yaml.",
 )
-@click.option("--target", "-t", metavar="NAME", help="Target of the spec: a probe is for one.")
+@target_option("Check the machine against this target.")
 @OUTPUT_FORMAT
 def export(folder: Path, *, spec: Path | None, target: str | None, output_format: str) -> int:
-    """Write the probe, its expectations and how to run it into FOLDER."""
+    """Write the probe, its expectations and instructions to FOLDER."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import probe as command
@@ -54,7 +62,7 @@ def export(folder: Path, *, spec: Path | None, target: str | None, output_format
         return 0
     files, address = ", ".join(command.EXPORTED_FILES), exported.context.address
     console.print_row("wrote", f"{files} in {os.path.relpath(folder)}, for {address}")
-    console.print_row("there", f"cd {shlex.quote(folder.name)} && {exported.run}")
-    console.print_row("", "(PYTHON: the environment's own, 3.10 or newer)")
-    console.print_row("here", exported.import_command)
+    console.print_row("run there", f"cd {shlex.quote(folder.name)} && {exported.run}")
+    console.print_row("", "(PYTHON: the interpreter of the environment, 3.10 or newer)")
+    console.print_row("import here", exported.import_command)
     return 0

@@ -1,4 +1,4 @@
-"""`provision render`: the files of notebook targets, and what a person does with them."""
+"""`provision render`: writes the files of notebook targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from provision.commands.render import RenderedTarget
     from provision.commands.shared.load import LoadedSpec
 
-_PENDING_REASON = "what proves the environment is the notebook, on its runtime"
+_PENDING_REASON = "the notebook verifies the environment when it runs"
 
 
 @click.command(
@@ -35,19 +35,19 @@ _PENDING_REASON = "what proves the environment is the notebook, on its runtime"
 @click.option(
     "--check",
     is_flag=True,
-    help="Only say whether the files are what spec and lock make; exit 1 when they are not.",
+    help="Check that the files match the spec and the lock; write nothing. Exit 1 if they do not.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write them there instead of beside the spec.",
+    help="Write the files to FOLDER instead of next to the spec.",
 )
 @click.option(
     "--payload-url",
     default="",
     metavar="URL",
-    help="Write what the cell carries into NAME.payload, and have the cell fetch it from here.",
+    help="Write the payload to NAME.payload, and let the cell download it from URL.",
 )
 @LOCK_TIMEOUT
 @OUTPUT_FORMAT
@@ -69,7 +69,7 @@ def render(
 
     system = RealSystem()
     loaded = load_spec(spec, system)
-    console.print_findings(loaded.diagnostics, loaded.source)
+    console.print_known_findings(loaded.diagnostics, loaded)
     options = command.RenderOptions(check, out, payload_url, lock_timeout)
     rendered = command.render(loaded, targets, options, system, console.print_note)
     differ = check and any(target.differing for target in rendered)
@@ -108,17 +108,17 @@ def _document(target: RenderedTarget) -> dict[str, Any]:
 
 
 def _print_check(rendered: tuple[RenderedTarget, ...], write: str) -> None:
-    """Write which files differ from what spec and lock make, and the command that writes them."""
+    """Write which files do not match the spec and the lock, and the command that updates them."""
     from provision.cli.console import print_text
     from provision.sanitize import escape_line
 
     for target in rendered:
         for name in target.rendering.file_names:
             file = escape_line(os.path.relpath(target.folder / name))
-            verb = "differs from" if name in target.differing else "is"
-            print_text(f"{file} {verb} what spec and lock make")
+            verb = "does not match" if name in target.differing else "matches"
+            print_text(f"{file} {verb} the spec and the lock")
     if differing := sum(len(target.differing) for target in rendered):
-        print_text(f"write {'it' if differing == 1 else 'them'} with: {write}")
+        print_text(f"update {'it' if differing == 1 else 'them'} with: {write}")
 
 
 def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
@@ -135,20 +135,19 @@ def _print_rendered(loaded: LoadedSpec, target: RenderedTarget) -> None:
         if name in target.differing:
             print_text(f"wrote {file}")
         else:
-            print_text(f"{file} is what spec and lock make already")
+            print_text(f"{file} is up to date")
     for cell in rendering.edited_copies:
         print_text(f"{files[content.notebook_name]}: {describe_edited_copy(cell)}")
     if content.url:
         print_text(
-            f"put {files[content.payload_name]} at {escape_line(content.url)}: "
-            f"the cell fetches it there (sha256 {content.sha256})"
+            f"upload {files[content.payload_name]} to {escape_line(content.url)}: "
+            f"the cell downloads it from there (sha256 {content.sha256})"
         )
     if target.folder == context.folder.parent:
         file = content.notebook_name
-        print_pending_notebook(loaded, context.target, file, _PENDING_REASON, rendering.link)
+        print_pending_notebook(loaded, context, file, _PENDING_REASON, rendering.link)
         return
     print_text(
         f"\n{context.address}: rendered, not verified: {_PENDING_REASON}\n"
-        "what is written elsewhere than beside its spec is not recorded, and its report "
-        "cannot be added"
+        "files outside the folder of the spec are not recorded, so their report cannot be added"
     )

@@ -12,6 +12,7 @@ from provision.cli.app import (
     SPEC,
     TARGETS,
     VERBOSE,
+    CommandGroup,
     examples,
 )
 from provision.cli.report_add import add
@@ -19,22 +20,24 @@ from provision.cli.report_repro import repro
 from provision.cli.report_run import run
 
 
-class DefaultSubcommandGroup(click.Group):
+class DefaultSubcommandGroup(CommandGroup):
     """A group whose default command is `show`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `show` before arguments that name no command and ask for no help."""
-        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+        """Put `show` before arguments that begin with neither a command nor --help.
+
+        A word that is neither an option nor a path is taken for a mistyped command.
+        """
+        first = args[0] if args else ""
+        is_word = first.replace("-", "").isalpha() and not first.startswith("-")
+        is_command = first in self.commands or (is_word and not Path(first).exists())
+        if not is_command and first not in ("-h", "--help"):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the pieces of the usage line."""
-        usage = (
-            "[show] [OPTIONS] [SPEC] | run [OPTIONS] [SPEC] | add [OPTIONS] FILE | repro "
-            "[OPTIONS] REPORT CHECK"
-        )
-        return [usage]
+        return ["[OPTIONS] [SPEC] | COMMAND [ARGS]..."]
 
 
 @click.group(
@@ -48,16 +51,16 @@ class DefaultSubcommandGroup(click.Group):
     ),
 )
 def report() -> None:
-    """Show a verification's report, or file one from elsewhere.
+    """Show the report of a verification, or import one from another machine.
 
-    SPEC may be a report.json.
+    Without COMMAND, `provision report` shows the last report. SPEC may be a report.json.
     """
 
 
 @report.command()
 @SPEC
 @TARGETS
-@click.option("--html", type=FILE, help="Write the report as one HTML page.")
+@click.option("--html", type=FILE, help="Write the report to an HTML file.")
 @VERBOSE
 @OUTPUT_FORMAT_WITH_JUNIT
 def show(
@@ -68,7 +71,7 @@ def show(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Show the last verification's report, or a report.json."""
+    """Show the report of the last verification, or a report.json."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.report_output import print_report
@@ -81,13 +84,13 @@ def show(
         if tampering := find_tampering(stored.report):
             console.print_note(
                 f"warning: {stored.path} proves nothing: {tampering}; run `provision verify` "
-                "for one that does"
+                "for a new report"
             )
     displayed = [stored.report.displayed for stored in reports]
     if html is not None:
         from provision.views.report.html import render_report
 
-        single_report(reports, "a page holds one report")
+        single_report(reports, "an HTML page contains one report")
         title = displayed[0].spec_name or "report"
         console.write_output_file(html, render_report(displayed[0], title), system)
     elif output_format == "junit":

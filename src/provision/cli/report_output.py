@@ -10,8 +10,8 @@ from provision.cli import console
 from provision.verification import Report
 
 if TYPE_CHECKING:
-    from provision.commands.shared.multi_target import ErrorsByTarget
     from provision.commands.shared.report_store import VerificationResult
+    from provision.commands.shared.target_plans import ErrorsByTarget
 
 
 def print_report(report: Report, path: Path, *, verbose: bool) -> None:
@@ -49,12 +49,12 @@ def print_verifications(
     verbose: bool,
 ) -> int:
     """Write the results of several targets; return the exit code of the worst."""
-    from provision.commands.shared.multi_target import worst_exit_code
+    from provision.commands.shared.target_plans import worst_exit_code
 
     console.print_errors(failed)
     if output_format == "json":
         summaries = [report_summary(result.report, result.json_path) for result in results]
-        console.print_document(results=summaries, failed=console.errors_to_json(failed))
+        console.print_document(results=summaries, **console.failures_to_json(failed))
     elif output_format == "junit":
         from provision.views.report.junit import render_junit
 

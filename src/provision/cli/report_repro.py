@@ -1,4 +1,4 @@
-"""`provision report repro`: a failed check as a program that needs no provision."""
+"""`provision report repro`: a failed check as a standalone program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.app import FILE, OUT, OUTPUT_FORMAT, TARGETS, examples
+from provision.cli.app import FILE, OUT, OUTPUT_FORMAT, TARGETS, completed_by, examples
 
 if TYPE_CHECKING:
     from provision.adapters import RealSystem
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("report", type=FILE)
-@click.argument("check")
+@click.argument("check", shell_complete=completed_by("checks"))
 @TARGETS
 @click.option(
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Spec that the report.json answers, for what the report leaves out.",
+    help="Take values that the report.json omits from its spec.",
 )
 @OUT
 @OUTPUT_FORMAT
@@ -39,10 +39,10 @@ def repro(
     out: Path | None,
     output_format: str,
 ) -> int:
-    """Write a failed check as a program that needs no provision.
+    """Write a standalone program that reproduces a failed check.
 
-    REPORT is a report.json, or a spec. The program ends with 1 while the fault is there, with 0
-    when it is fixed, and with 2 if that is unknown.
+    REPORT is a report.json, or a spec. The program exits with 1 if the fault is present, 0 if it
+    is fixed, and 2 if that is unknown.
     """
     from provision.adapters import RealSystem
     from provision.cli import console
@@ -72,10 +72,11 @@ def _build_program(
     is_report = path.suffix == ".json"
     if spec is not None and not is_report:
         raise UsageError(
-            "REPORT is a spec already", hint="name a report.json with --spec, or the spec alone"
+            "--spec cannot be combined with a spec as REPORT",
+            hint="name a report.json with --spec, or the spec alone",
         )
     reports = read_stored_reports(path, targets if spec is None else (), system)
-    report, report_path = single_report(reports, "a program is for one report")
+    report, report_path = single_report(reports, "a program reproduces one report")
     if spec is not None:
         loaded = load_spec(spec, system)
         target = select_target(loaded, targets[0] if targets else None)

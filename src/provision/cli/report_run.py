@@ -1,4 +1,4 @@
-"""`provision report run`: the record of a run."""
+"""`provision report run`: shows the record of a run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from provision.cli.app import FILE, OUTPUT_FORMAT, SPEC, TARGET, examples
 @click.option(
     "--html",
     type=FILE,
-    help="Write the record as one HTML page, with its chart.",
+    help="Write the record with its chart to an HTML file.",
 )
 @OUTPUT_FORMAT
 def run(spec: Path, *, target: str | None, html: Path | None, output_format: str) -> int:
-    """Show what the last `provision run` took.
+    """Show the resources that the last `provision run` used.
 
-    SPEC may be a record of a run.
+    SPEC may be the record of a run.
     """
     from provision.adapters import RealSystem
     from provision.cli import console

@@ -1,4 +1,4 @@
-"""`provision run`: a program in the environment of a target."""
+"""`provision run`: runs a program in the environment of a target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PassthroughCommand(click.Command):
                 raise
             line = shlex.join([*own[:specs], "--", *program])
             raise click.UsageError(
-                f"{error.format_message().rstrip('.')}; a program stands after --, as in: "
+                f"{error.format_message().rstrip('.')}; write the program after --: "
                 f"provision run {line}",
                 ctx,
             ) from None
@@ -56,13 +56,13 @@ class PassthroughCommand(click.Command):
     "--monitor/--no-monitor",
     default=True,
     show_default=True,
-    help="Record what the program takes: RAM, shared memory, GPU.",
+    help="Record how much RAM, shared memory and GPU the program uses.",
 )
 @click.pass_obj
 def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool) -> int:
     """Run a program in the environment, with its variables, paths and secrets.
 
-    At its end it prints what the program took; `provision report run` draws it.
+    At the end, prints the peak memory; `provision report run` shows the details.
     """
     from provision.adapters import RealSystem
     from provision.adapters.monitored_process import exit_with_signal
@@ -73,7 +73,7 @@ def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool)
 
     if not argv:
         raise click.UsageError(
-            "no program is named; write it after --, as in: provision run -- python train.py"
+            "no program is named; write it after --, for example: provision run -- python train.py"
         )
     system = RealSystem()
     loaded = load_spec(spec, system)
@@ -87,7 +87,10 @@ def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool)
 
 
 def print_run_summary(record: Path, show_command: str, system: System) -> None:
-    """Write the resources that a run took to standard error, which may be closed by now."""
+    """Write the resources that a run used to standard error, which may be closed by now.
+
+    One line, after another one if the program ended abnormally.
+    """
     from provision.cli import console
     from provision.commands.shared.run_records import read_run_record
     from provision.errors import ProvisionError
@@ -97,20 +100,24 @@ def print_run_summary(record: Path, show_command: str, system: System) -> None:
         if not system.exists(record):
             console.print_note(
                 "provision: this run was not recorded "
-                f"({_missing_record_reason(record, system)}; --no-monitor asks for none)"
+                f"({_missing_record_reason(record, system)}; --no-monitor turns recording off)"
             )
             return
         try:
-            lines = run_record_text.render_ending(read_run_record(record, system))
+            *abnormal_end, peaks = run_record_text.render_ending(read_run_record(record, system))
+            lines = [*abnormal_end, f"{peaks} (details: {show_command})"]
         except ProvisionError as error:
             lines = [error.what]
-        for line in (*lines, f"record: {os.path.relpath(record)} (drawn by: {show_command})"):
+        for line in lines:
             console.print_note(f"provision: {line}")
 
 
 def _missing_record_reason(record: Path, system: System) -> str:
+    folder = os.path.relpath(record.parent)
     if not system.platform().startswith("linux"):
-        return "only Linux tells what a program takes"
+        return "runs are recorded on Linux only"
+    if not system.exists(record.parent):
+        return f"{folder} does not exist"
     if not system.is_writable(record.parent):
-        return f"the folder {os.path.relpath(record.parent)} cannot be written to"
-    return "what looks at it ended without a record: the disk may be full"
+        return f"{folder} is not writable"
+    return "the monitor ended before it wrote a record"

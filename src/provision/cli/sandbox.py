@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.app import FILE, OUTPUT_FORMAT, examples, output_format_option
+from provision.cli.app import FILE, OUTPUT_FORMAT, CommandGroup, examples, output_format_option
 
 if TYPE_CHECKING:
     from provision.sandbox.serve import Sandbox
 
 
 @click.group(
+    cls=CommandGroup,
     epilog=examples(
         "provision sandbox up",
         "provision sandbox up --fault stockout:us-central1-a --fault busy:2",
         "provision sandbox faults",
-    )
+    ),
 )
 def sandbox() -> None:
-    """Try it without an account: Google's services as a look-alike on this machine."""
+    """Emulate Google's services on this machine, without an account."""
 
 
 @sandbox.command()
@@ -32,35 +33,35 @@ def sandbox() -> None:
     type=FILE,
     default=Path(".provision/sandbox"),
     show_default=True,
-    help="Where its store is kept.",
+    help="Keep the emulator's data in this folder.",
 )
 @click.option(
     "--fault",
     "faults",
     multiple=True,
     metavar="NAME[:ARGUMENT]",
-    help="Something to go wrong; may be given several times.",
+    help="Simulate a failure (provision sandbox faults); repeatable.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port of the REST services; 0 for a free one.",
+    help="Serve REST on this port; default: 0, any free port.",
 )
 @click.option(
     "--grpc-port",
     type=click.IntRange(0, 65535),
     default=0,
-    help="Port of the gRPC service; 0 for a free one.",
+    help="Serve gRPC on this port; default: 0, any free port.",
 )
 @click.option(
     "--delay",
     type=click.FloatRange(0),
     default=0.0,
     metavar="SECONDS",
-    help="How long an operation takes, and an instance until it is ACTIVE.",
+    help="Delay each operation and the start of each instance; default: 0.",
 )
-@output_format_option("text", "json", text="How the endpoints are written; json: one line.")
+@output_format_option("text", "json", text="Set the format of the endpoints; json is one line.")
 def up(
     *,
     folder: Path,
@@ -70,7 +71,7 @@ def up(
     delay: float,
     output_format: str,
 ) -> int:
-    """Run it until Ctrl-C, and print where it listens."""
+    """Run the emulator until Ctrl-C, and print its endpoints."""
     from provision.cli import console
     from provision.cli.session import silence_grpc
 
@@ -88,12 +89,12 @@ def up(
     ) as running:
         _print_endpoints(running, folder, output_format)
         console.print_note(
-            f"SANDBOX: nothing here is real; its store lies in {folder}. Ctrl-C ends it."
+            f"SANDBOX: nothing here is real; its data is in {folder}. Press Ctrl-C to stop."
         )
         try:
             Event().wait()
         except KeyboardInterrupt:
-            console.print_note("the sandbox has ended; its store stays")
+            console.print_note("the sandbox has stopped; its data is kept")
     return 0
 
 
@@ -104,9 +105,9 @@ def _print_endpoints(running: Sandbox, folder: Path, output_format: str) -> None
 
     if running.store is None:
         raise ExternalError(
-            f"{folder}: a sandbox runs there already",
+            f"a sandbox is already running in {folder}",
             why=f"{running.holder}\n{json.dumps(running.endpoints)}",
-            hint="use that one, or name another --folder",
+            hint="use that sandbox, or choose another --folder",
         )
     variables = client_variables(running.endpoints)
     if output_format == "json":
@@ -121,7 +122,7 @@ def _print_endpoints(running: Sandbox, folder: Path, output_format: str) -> None
 @sandbox.command()
 @OUTPUT_FORMAT
 def faults(*, output_format: str) -> int:
-    """List what can be made to go wrong."""
+    """List the failures that --fault can simulate."""
     from provision.cli import console
     from provision.sandbox.faults import FAULT_KINDS
 

@@ -1,4 +1,4 @@
-"""`provision schema`: the JSON Schema of specs or of reports."""
+"""`provision schema`: prints the JSON Schema of specs or of reports."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from provision.cli.app import examples
 )
 @click.argument("of", type=click.Choice(["spec", "report"]), default="spec")
 def schema(of: str) -> int:
-    """Print the JSON Schema of the spec language, or of a report.
+    """Print the JSON Schema of specs or of reports.
 
-    That of the language (draft 7) is for editors, that of a report (draft 2020-12) for programs
-    that read one.
+    The schema of specs (draft 7) is for editors, the schema of reports (draft 2020-12) for programs
+    that read reports.
     """
     from provision.cli import console
     from provision.commands.schema import report_schema_text, schema_text

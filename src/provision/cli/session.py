@@ -1,4 +1,4 @@
-"""The system and the spec that a command works with: real, or Google Cloud as a sandbox here."""
+"""The system and the spec of a command: real, or with an emulated Google Cloud."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, assert_never
 
 from provision.adapters import RealSystem
 from provision.cli import console
-from provision.commands.shared.load import LoadedSpec, command_line, load_spec, sandbox_folder
+from provision.commands.shared.load import LoadedSpec, load_spec, sandbox_folder
 from provision.commands.shared.report_inbox import InboxResult, process_inbox
 from provision.effects.system import System
 from provision.errors import ProvisionError, StateError, UsageError
+from provision.spelling import format_command
 
 if TYPE_CHECKING:
     from provision.adapters.google.instance_commands import InstanceCommand
 
 _WRONG_GPU_FAULT = "wrong-gpu"
-SANDBOX_BANNER = (
-    "SANDBOX: nothing here is real, and nothing costs money; its store lies in .provision/sandbox/"
-)
+SANDBOX_BANNER = "SANDBOX: nothing here is real or costs money; its data is in .provision/sandbox/"
 _SANDBOX_NOTE = (
-    "SANDBOX: on Google Cloud the gcloud commands above would help; here, leave the --fault out"
+    "SANDBOX: the gcloud commands above are for Google Cloud; in the sandbox, leave --fault out"
 )
 
 
@@ -56,7 +55,7 @@ def open_system(
     """
     if not sandbox:
         if faults:
-            raise UsageError("--fault is for a sandbox", hint="say --sandbox too")
+            raise UsageError("--fault needs --sandbox", hint="add --sandbox")
         yield RealSystem(offline=offline)
         return
     silence_grpc()
@@ -72,7 +71,9 @@ def open_system(
     store = folder / "sandbox"
     with serve(store, faults, booter=NamespaceBooter(store)) as running:
         if running.holder:
-            console.print_note(f"SANDBOX: used as it runs already ({running.holder})")
+            console.print_note(
+                f"SANDBOX: using the sandbox that is already running ({running.holder})"
+            )
         with render_commands_with(lambda command: render_for_sandbox(command, path)):
             try:
                 yield RealSystem(offline=offline, endpoints=running.endpoints)
@@ -87,15 +88,15 @@ def render_for_sandbox(command: InstanceCommand, path: Path) -> str:
     folder = sandbox_folder(path)
     match command.verb:
         case "delete":
-            return command_line("destroy", path, sandbox=True)
+            return format_command("destroy", path, sandbox=True)
         case "describe":
-            return command_line("status", path, sandbox=True)
+            return format_command("status", path, sandbox=True)
         case "list":
-            return command_line("orphans", path, sandbox=True)
+            return format_command("orphans", path, sandbox=True)
         case "diagnose":
-            return f"its disk lies below {folder}/machines/"
+            return f"its disk is in {folder}/machines/"
         case "read-console":
-            return f"it lies in {folder}/serial/"
+            return f"it is in {folder}/serial/"
         case _:
             assert_never(command.verb)
 
@@ -126,9 +127,9 @@ def load_session_spec(
         and all(declared.for_target(name).gpu.is_none for name in declared.targets)
     ):
         raise UsageError(
-            f"--fault {_WRONG_GPU_FAULT}: there is no GPU to put another in the place of",
-            why="the spec says gpu: none",
-            hint="name a card, or another fault",
+            f"--fault {_WRONG_GPU_FAULT} needs a GPU that it can replace",
+            why="the spec declares gpu: none",
+            hint="declare a GPU, or choose another fault",
         )
     return substitute
 
@@ -136,22 +137,20 @@ def load_session_spec(
 def import_dropped_reports(
     loaded: LoadedSpec, system: System, *, lock_timeout: float = 0
 ) -> InboxResult:
-    """Import the reports in the folders of a spec's targets, and print the outcome for each file.
+    """Import the reports in the inbox of each target, and print the outcome for each file.
 
-    A state that another provision locks is left alone.
+    Does nothing if another provision has locked the state.
     """
     try:
         result = process_inbox(loaded, system, console.print_note, lock_wait_s=lock_timeout)
     except StateError as error:
-        console.print_note(
-            f"what was dropped into the folder of reports is not looked at now: {error.what}"
-        )
+        console.print_note(f"reports in the inbox were not processed: {error.what}")
         return InboxResult()
     for report in result.imported:
-        console.print_note(f"filed the report that was dropped for {report.context.address}")
+        console.print_note(f"imported the report in the inbox of {report.context.address}")
     for path, reason in result.rejected:
         console.print_error(reason)
-        console.print_note(f"  it lies in {os.path.relpath(path)} now, and is not looked at again")
+        console.print_note(f"  moved to {os.path.relpath(path)}; it will not be processed again")
     return result
 
 

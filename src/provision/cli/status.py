@@ -1,4 +1,4 @@
-"""`provision status`: what exists, whether it is current, and its last verdict."""
+"""`provision status`: shows what exists, whether it is current, and its last verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @SANDBOX
 @OUTPUT_FORMAT
 def status(spec: Path, *, sandbox: bool, output_format: str) -> int:
-    """Say what exists, whether it is current, and its last verdict."""
+    """Show what exists, whether it is current, and its last verdict."""
     from provision.cli import console
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import status as command
@@ -47,7 +47,7 @@ def _print_as_json(result: SpecStatus) -> None:
         lock_moved=result.lock_differences,
         targets=[dataclasses.asdict(target) for target in result.targets],
         state_foreign=result.foreign_reason,
-        failed=console.errors_to_json(result.failed),
+        **console.failures_to_json(result.failed),
     )
 
 
@@ -55,13 +55,13 @@ def _print_as_text(result: SpecStatus, loaded: LoadedSpec) -> None:
     from provision.cli.console import print_row
 
     if result.lock_differences is None:
-        print_row("lock", f"none yet: {loaded.command('lock')}")
+        print_row("lock", f"missing; create it with {loaded.command('lock')}")
     elif result.lock_differences:
         print_row("lock", "stale: " + "; ".join(result.lock_differences))
     else:
-        print_row("lock", "holds")
+        print_row("lock", "up to date")
     if result.foreign_reason:
-        adopt = f"{loaded.command('adopt')} makes it this folder's"
+        adopt = f"bind it to this folder with {loaded.command('adopt')}"
         print_row("state", f"foreign: {result.foreign_reason}; {adopt}")
     for target in result.targets:
         print_row(target.target, f"{target.kind}, {target.condition}{_location(target)}")
@@ -84,5 +84,5 @@ def _verdict(target: TargetStatus, loaded: LoadedSpec) -> str:
         verdict = f"{target.verdict}{earlier} at {target.verified_at}"
     elif target.condition == "rendered":
         spec = shlex.quote(str(loaded.path))
-        verdict += f": run it, then provision report add FILE --spec {spec}"
+        verdict += f": run the notebook, then provision report add FILE --spec {spec}"
     return f"{verdict}, but {target.outdated}" if target.outdated else verdict

@@ -1,4 +1,4 @@
-"""`provision suggest`: versions that every rule accepts, near a spec or for a card."""
+"""`provision suggest`: finds versions that pass every rule, near a spec or for a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from pathlib import Path
 
 import click
 
-from provision.cli.app import OFFLINE, OPTIONAL_SPEC, OUTPUT_FORMAT, examples, spec_or_default
+from provision.cli.app import (
+    OFFLINE,
+    OPTIONAL_SPEC,
+    OUTPUT_FORMAT,
+    Decorator,
+    completed_by,
+    examples,
+    spec_or_default,
+)
+
+
+def _version_option(name: str, subject: str) -> Decorator:
+    return click.option(name, metavar="VERSION", help=f"With --gpu: require this {subject}.")
 
 
 @click.command(
@@ -17,35 +29,30 @@ from provision.cli.app import OFFLINE, OPTIONAL_SPEC, OUTPUT_FORMAT, examples, s
     )
 )
 @OPTIONAL_SPEC
-@click.option("--gpu", metavar="CARD", help="Without a spec: the card, as in L4, V100:2 or none.")
-@click.option("--torch", metavar="VERSION", help="Without a spec: a version of torch, as in 2.11.")
 @click.option(
-    "--transformers",
-    metavar="VERSION",
-    help="Without a spec: a version of transformers, as in 5.13.",
+    "--gpu",
+    metavar="CARD",
+    shell_complete=completed_by("gpus"),
+    help="Search for this GPU: L4, V100:2, none; needs no spec.",
 )
-@click.option(
-    "--python", metavar="VERSION", help="Without a spec: a version of Python, as in 3.12."
-)
-@click.option(
-    "--cuda",
-    metavar="VERSION",
-    help="Without a spec: the CUDA that torch is built for, as in 12.8.",
-)
+@_version_option("--torch", "torch, such as 2.11")
+@_version_option("--transformers", "transformers, such as 5.13")
+@_version_option("--python", "Python, such as 3.12")
+@_version_option("--cuda", "CUDA of torch, such as 12.8")
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]),
-    help="Without a spec: the number format of training.",
+    help="With --gpu: require support for this precision in training.",
 )
 @click.option(
     "--most",
     type=click.IntRange(1, 20),
     default=3,
     show_default=True,
-    help="How many combinations to look for.",
+    help="Show at most this many combinations.",
 )
 @click.option(
-    "--resolve", is_flag=True, help="Ask uv whether each can be resolved; needs the network."
+    "--resolve", is_flag=True, help="Check that uv can resolve each combination; needs the network."
 )
 @OFFLINE
 @OUTPUT_FORMAT
@@ -58,9 +65,10 @@ def suggest(
     output_format: str,
     **constraints: str | None,
 ) -> int:
-    """Find versions that every rule accepts, near a spec or for a card."""
+    """Find versions that pass every rule, near a spec or for a GPU."""
     from provision.adapters import RealSystem
     from provision.cli import console
+    from provision.cli.progress import show_progress
     from provision.commands.suggest import (
         EvidenceSources,
         suggest_for_options,
@@ -72,14 +80,17 @@ def suggest(
     named = {name: value for name, value in constraints.items() if value is not None}
     _check_constraints(named, spec)
     system = RealSystem(offline=offline)
-    with console.progress() as progress:
+    with show_progress() as progress:
         sources = EvidenceSources(load_facts(), system if resolve else None, progress, offline)
         if named:
             result = suggest_for_options(named, sources, most=most)
         else:
             result = suggest_for_spec(spec_or_default(spec), system, sources, most=most)
     if output_format == "json":
-        console.print_json(suggestions.to_json(result))
+        errors = [] if result.uv_error is None else console.list_errors(result.uv_error)
+        console.print_json(
+            {**suggestions.to_json(result), **({"errors": errors} if errors else {})}
+        )
     else:
         console.print_rendered(suggestions.render_text, result)
     if result.uv_error is not None:
@@ -91,10 +102,9 @@ def suggest(
 def _check_constraints(named: dict[str, str], spec: Path | None) -> None:
     if named and spec is not None:
         raise click.UsageError(
-            f"--{next(iter(named))} is for a search without a spec; change the spec "
-            "instead, or leave it out"
+            f"--{next(iter(named))} cannot be combined with a spec; edit the spec, or leave it out"
         )
     if named and "gpu" not in named:
         raise click.UsageError(
-            "a search without a spec needs --gpu, as in --gpu L4, or --gpu none for CPU"
+            "a search without a spec needs --gpu, for example --gpu L4, or --gpu none for CPU"
         )

@@ -1,4 +1,4 @@
-"""`provision verify`: the verification of an environment, once more."""
+"""`provision verify`: verifies an existing environment again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from provision.cli.app import (
     SPEC,
     TARGETS,
     VERBOSE,
+    completed_by,
     examples,
 )
 
 if TYPE_CHECKING:
-    from provision.commands.shared.multi_target import ErrorsByTarget
+    from provision.commands.shared.target_plans import ErrorsByTarget
 
 
 @click.command(
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 @TARGETS
 @ALL_TARGETS
 @click.option(
-    "--only", multiple=True, metavar="CHECK", help="Repeat one check; may be given several times."
+    "--only",
+    multiple=True,
+    metavar="CHECK",
+    shell_complete=completed_by("checks"),
+    help="Run only this check; repeatable.",
 )
 @SANDBOX
 @FAULTS
@@ -53,8 +58,8 @@ def verify(
     verbose: bool,
     output_format: str,
 ) -> int:
-    """Run the verification again in an environment that exists."""
-    from provision.cli import console
+    """Verify an existing environment again."""
+    from provision.cli.progress import show_progress
     from provision.cli.report_output import print_verifications
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import verify as command
@@ -72,7 +77,7 @@ def verify(
         ]
         remaining = tuple(name for name in names if name not in imported)
         if remaining:
-            with console.progress() as progress:
+            with show_progress() as progress:
                 results += command.verify(
                     loaded,
                     remaining,

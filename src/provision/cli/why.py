@@ -1,4 +1,4 @@
-"""`provision why`: the causes of an error, and which of them is true here."""
+"""`provision why`: explains an error, and shows which of its causes applies here."""
 
 from __future__ import annotations
 
@@ -26,42 +26,43 @@ if TYPE_CHECKING:
 @click.option(
     "--spec",
     type=FILE,
-    help="Hold the causes against this spec and its lock.",
+    help="Check the causes against this spec and its lock.",
 )
-@click.option("--report", type=FILE, help="Hold the causes against this report.json.")
+@click.option("--report", type=FILE, help="Check the causes against this report.json.")
 @click.option(
     "--fix",
     is_flag=True,
-    help="Change the spec so that the findings that explain it are gone; prints the change.",
+    help="Apply the fixes of the findings that explain the error, and print the change.",
 )
 @OUTPUT_FORMAT
 def why(
     trace: str, *, spec: Path | None, report: Path | None, fix: bool, output_format: str
 ) -> int:
-    """Say what an error means, and which of its causes is true here.
+    """Explain an error, and show which of its causes applies here.
 
-    TRACE is a file with the error's text, a notebook with its saved output, or - for standard
-    input. Exit 1 when nothing in it is known.
+    TRACE is a file with the text of the error, a notebook with its saved output, or - for standard
+    input. Exit 1 if it contains no known error.
     """
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import why as command
 
     if fix and spec is None:
-        raise click.UsageError("--fix changes a spec; name it with --spec")
+        raise click.UsageError("--fix needs a spec to change; name it with --spec")
     system = RealSystem()
-    text = _read_error_text(trace, system)
+    text = read_error_text(trace, system)
     result = command.why(text, spec, report, system, console.print_note, fix=fix)
     _print_causes(result, output_format)
     if fix and result.explanations and not result.changed:
         console.print_note(
-            f"nothing was changed: {spec} holds nothing for this error that an edit mends; "
-            f"`provision suggest {spec}` looks for versions near it"
+            f"nothing was changed: no fix in {spec} resolves this error; "
+            f"`provision suggest {spec}` finds other versions"
         )
     return 0 if result.is_explained else 1
 
 
-def _read_error_text(trace: str, system: RealSystem) -> str:
+def read_error_text(trace: str, system: RealSystem) -> str:
+    """Return the text of an error in a file or a notebook, or on standard input for "-"."""
     from provision.cli import console
     from provision.errors import ExternalError
     from provision.verification.error_lookup.error_text import MAX_INPUT_BYTES, extract_error_text
@@ -74,14 +75,14 @@ def _read_error_text(trace: str, system: RealSystem) -> str:
     except ExternalError as error:
         hint = (
             error.hint
-            or "name a file with the error's text, or pipe it in: python train.py 2>&1 | "
+            or "name a file with the text of the error, or pipe it in: python train.py 2>&1 | "
             "provision why -"
         )
         raise ExternalError(error.what, why=error.why, hint=hint) from error
     text, left_out = extract_error_text(content, name)
     if left_out:
         console.print_note(
-            f"this is long: {left_out} characters in its middle are not looked through"
+            f"the text is long: {left_out} characters in the middle were not searched"
         )
     return text
 

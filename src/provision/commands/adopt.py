@@ -13,7 +13,7 @@ from provision.errors import UsageError
 from provision.state import Ledger, build_kernel_name
 from provision.state_store import LocalStore
 
-_RECORD_DROPPED = "belongs to the other folder: its record is dropped"
+_RECORD_DROPPED = "belongs to the other folder: its record is removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def adopt(
     if not system.exists(state_file):
         raise UsageError(
             f"there is no {state_file}",
-            hint="a state is there once something was made; `provision apply` makes one",
+            hint="nothing has been created yet; `provision apply` writes the first state",
         )
     shown = _adoption(state_file, store.load_ledger(), system)
     if not shown.foreign_reason:
@@ -78,7 +78,7 @@ def adopt(
         state = ledger.state
         for resource in adoption.resources:
             if resource.becomes == _RECORD_DROPPED:
-                progress(f"{resource.where} stays; its record is dropped")
+                progress(f"{resource.where} is kept; its record is removed")
                 state = state.with_record(resource.address, resource.part, None)
         store.bind(state)
     return adoption
@@ -104,5 +104,5 @@ def _recorded_resource(
     elif paths := [folder / str(path) for path in record.get("paths", ())]:
         location = str(paths[0])
         exists = any(reader.exists(path) for path in paths)
-        becomes = "is here" if exists else "is not here: apply makes it anew"
+        becomes = "exists" if exists else "is missing: apply will recreate it"
     return RecordedResource(address, part, str(record.get("title", part)), location, becomes)

@@ -15,19 +15,17 @@ from provision.commands.shared.executor import (
     settle_planned_intents,
 )
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.multi_target import (
+from provision.commands.shared.report_store import store_evidence
+from provision.commands.shared.target_plans import (
     ErrorsByTarget,
+    TargetPlans,
+    check_saved_plan,
     collect_errors,
     leftover_notice,
     note_on_interrupt,
-    worst_exit_code,
-)
-from provision.commands.shared.report_store import store_evidence
-from provision.commands.shared.target_plans import (
-    TargetPlans,
-    check_saved_plan,
     plan_targets,
     refuse_unknown_kinds,
+    worst_exit_code,
 )
 from provision.effects.local import InstallPackages
 from provision.effects.system import ProgressCallback, System
@@ -236,7 +234,7 @@ def _verify_target(
     evidence = driver.verify(context, executor, verify_options)
     if isinstance(evidence, Pending):
         summary = driver.summarize(context, executor.state, executor.system, actions)
-        reason = planned.reason if planned.needed else "its report is gone"
+        reason = planned.reason if planned.needed else "its report is missing"
         return PendingTarget(context, summary, reason)
     summary = replace(summary, session=evidence.session)
     verified = store_evidence(driver, context, evidence, executor)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_lock
-from provision.commands.shared.multi_target import (
+from provision.commands.shared.report_store import VerificationResult, store_evidence
+from provision.commands.shared.target_plans import (
     ErrorsByTarget,
     collect_errors,
+    get_driver_and_context,
     leftover_notice,
+    missing_instance_error,
     note_on_interrupt,
+    select_targets,
 )
-from provision.commands.shared.report_store import VerificationResult, store_evidence
-from provision.commands.shared.target_plans import get_driver_and_context, select_targets
 from provision.effects.system import ProgressCallback, System
-from provision.errors import Refused
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import find_driver, get_driver
@@ -38,7 +39,7 @@ def attach(
         Refused: a target has nothing to wait for.
         ExternalError: no report came.
     """
-    hint = f"make the instance with `{loaded.command('apply')}`"
+    hint = f"create the instance with `{loaded.command('apply')}`"
     lock = require_lock(loaded, system, hint=hint)
     results = []
     with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
@@ -46,10 +47,7 @@ def attach(
         contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
         for name, context in contexts.items():
             if name not in attachable:
-                raise Refused(
-                    f"no instance is recorded for {context.address}",
-                    hint=f"make it with `{context.command('apply')}`",
-                )
+                raise missing_instance_error(context.address, context.command("apply"))
         with note_on_interrupt(lambda: leftover_notice(contexts.values(), executor.ledger)):
             for name, context in contexts.items():
                 with collect_errors(name, names, failed, progress):
@@ -72,10 +70,7 @@ def select_instance_targets(
         return select_targets(loaded, names, everything=False)
     recorded = _recorded_targets(loaded, LocalStore(loaded.folder, system).load_ledger().state)
     if not recorded:
-        raise Refused(
-            f"no instance is recorded for {loaded.stem}",
-            hint=f"make one with `{loaded.command('apply')}`",
-        )
+        raise missing_instance_error(loaded.stem, loaded.command("apply"))
     return recorded
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from provision.commands.shared.executor import Executor
 from provision.commands.shared.load import state_folder
-from provision.commands.shared.multi_target import ErrorsByTarget, collect_errors
+from provision.commands.shared.target_plans import ErrorsByTarget, collect_errors
 from provision.effects.local import RemoveTree
 from provision.effects.system import ProgressCallback, System
 from provision.errors import Refused, UsageError
 from provision.kinds import registry_in_use
 from provision.plan import Action
+from provision.spec import DEFAULT_TARGET, EARLIER_DEFAULT_TARGET
 from provision.state import REMOVAL_EFFECTS, Ledger
 from provision.state_store import LocalStore
 from provision.targets import get_recorded_driver, load_drivers
@@ -56,7 +57,7 @@ def destroy(
         if path.exists():
             return ()
         raise UsageError(
-            f"{path} does not exist, and nothing was made beside it", hint="check the name"
+            f"{path} does not exist, and nothing was created next to it", hint="check the file name"
         )
     shown = _removals(path, names, store.load_ledger(), folder, everything=everything)
     if not shown:
@@ -108,7 +109,7 @@ def _remove_state_folder(folder: Path, system: System, progress: ProgressCallbac
         if system.list_folder(folder / name) == ():
             system.perform(RemoveTree(folder / name), progress)
         elif system.exists(folder / name):
-            progress(f"{folder / name} stays: it holds what this state does not name")
+            progress(f"{folder / name} is kept: it contains files that this state does not list")
     if system.list_folder(folder) in ((), (".gitignore",)):
         system.perform(RemoveTree(folder), progress)
 
@@ -125,22 +126,24 @@ def _removals(
         stem, _, name = address.rpartition("/")
         if stem == path.stem:
             targets[name] = address
+    if names == (EARLIER_DEFAULT_TARGET,) and list(targets) == [DEFAULT_TARGET]:
+        names = (DEFAULT_TARGET,)
     for name in names:
         if name not in targets:
             raise UsageError(
-                f"nothing is recorded of target {name}",
+                f"nothing is recorded for target {name}",
                 hint=f"recorded: {', '.join(targets) or 'nothing'}",
             )
     if not targets and not path.exists():
         raise UsageError(
-            f"{path} does not exist, and nothing is recorded of it",
-            hint=f"recorded here: {', '.join(addresses) or 'nothing'}",
+            f"{path} does not exist, and nothing is recorded for it",
+            hint=f"recorded: {', '.join(addresses) or 'nothing'}",
         )
     if len(targets) > 1 and not names and not everything:
         raise UsageError(
             f"{path.stem} has several targets",
             why=", ".join(targets.values()),
-            hint="name them with --target, or take all with --all",
+            hint="select targets with --target, or all of them with --all",
         )
     return tuple(
         action
@@ -177,5 +180,5 @@ def _refuse_in_use(actions: tuple[Action, ...], system: System) -> None:
                 raise Refused(
                     f"{effect.path.name} is in use",
                     why="\n".join(programs),
-                    hint="end it first, or remove the environment under it with --force",
+                    hint="stop the program, or remove the environment anyway with --force",
                 )

@@ -1,8 +1,9 @@
-"""Compare two verifications: reports as files, or the stored ones of two targets."""
+"""Compare two environments: reports as files or of two targets, captures, or a mix of them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from provision.commands.shared.load import LoadedSpec, load_spec
 from provision.commands.shared.lock_file import read_lock_file
@@ -13,66 +14,118 @@ from provision.verification import Report
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.derived import NO_LOCKED_PACKAGES, read_locked_packages
 from provision.verification.diff.model import ReportComparison
-from provision.verification.report import find_tampering, read_report_file
+from provision.verification.diff.snapshot import parse_document, read_snapshot
+from provision.verification.diff.snapshot_model import SnapshotComparison
+from provision.verification.report import SCHEMA, find_tampering, read_report, read_report_bytes
+
+
+class _Side(NamedTuple):
+    """One side: its name as it was given, its file and content, and its report if it is one."""
+
+    given: str
+    path: Path
+    content: bytes
+    report: Report | None
 
 
 def diff(
-    first: str, second: str, spec: Path | None, reader: Reader, progress: ProgressCallback
-) -> ReportComparison:
-    """Return the comparison of two reports.
+    first: str,
+    second: str,
+    spec: Path | None,
+    reader: Reader,
+    progress: ProgressCallback,
+    error: str | None = None,
+) -> ReportComparison | SnapshotComparison:
+    """Return the comparison of two environments.
 
-    A report that was changed after the probe wrote it is compared with a warning, and is never
-    the same as another.
+    Two reports are compared with their checks; anything else, and everything next to an error, by
+    what was observed. A report that was changed after the probe wrote it is compared with a
+    warning, and is never the same as another.
 
     Args:
-        first: A report file that ends in .json, or a target of `spec`.
+        first: A file, or a target of `spec`.
         second: The same for the other side.
         spec: The spec whose lock contains the requirements of packages.
         reader: Reads the files.
         progress: Called with warnings.
+        error: The text of an error; what can cause it comes first.
 
     Raises:
-        UsageError: a side is neither a report nor a target.
+        UsageError: a side is neither a file nor a target, or both are the same file.
         Refused: a target has no report.
-        ExternalError: a report cannot be read.
+        ExternalError: a document cannot be read.
     """
     loaded = load_spec(spec, reader) if spec is not None else None
     a, b = _read_side(first, loaded, reader), _read_side(second, loaded, reader)
-    names = _name_side(first, a), _name_side(second, b)
+    names = _name_side(a), _name_side(b)
     if names[0] == names[1]:
         names = first, second
     tampered: dict[str, None] = {}
-    for name, report in zip(names, (a, b), strict=True):
-        if reason := find_tampering(report):
+    for name, side in zip(names, (a, b), strict=True):
+        if side.report is not None and (reason := find_tampering(side.report)):
             tampered[name] = None
-            progress(f"warning: {name} proves nothing: {reason}")
-    lock = read_lock_file(loaded.lock_path, reader) if loaded is not None else None
+            progress(f"warning: {name} cannot be trusted: {reason}")
+    if error is not None or a.report is None or b.report is None:
+        return _diff_snapshots(a, b, names, error)
+    lock = read_lock_file(loaded, reader) if loaded is not None else None
     packages = read_locked_packages(lock) if lock is not None else NO_LOCKED_PACKAGES
-    return compare_reports(a, b, names, packages)._replace(tampered=tuple(tampered))
+    comparison = compare_reports(a.report, b.report, names, packages)
+    return comparison._replace(tampered=tuple(tampered))
 
 
-def _name_side(side: str, report: Report) -> str:
-    if not side.endswith(".json"):
-        return side
-    path = Path(side)
-    return path.stem if path.name != "report.json" else report.subject.target or path.stem
+def is_file(side: str, reader: Reader) -> bool:
+    """Return whether a side is a file and not the name of a target."""
+    return side.endswith(".json") or ("." in side and reader.exists(Path(side)))
 
 
-def _read_side(side: str, loaded: LoadedSpec | None, reader: Reader) -> Report:
-    if side.endswith(".json"):
-        return read_report_file(Path(side), reader)
+def _diff_snapshots(
+    a: _Side, b: _Side, names: tuple[str, str], error: str | None
+) -> SnapshotComparison:
+    from provision.commands.shared.snapshot_diff import diff_snapshots
+
+    if a.path.resolve() == b.path.resolve():
+        raise UsageError(
+            f"{a.given} and {b.given} are the same file",
+            why="a file does not differ from itself",
+            hint="pass the capture of another machine, or of this one at another time",
+        )
+    snapshots = [
+        read_snapshot(side.content, str(side.path), name)
+        for side, name in zip((a, b), names, strict=True)
+    ]
+    return diff_snapshots(snapshots[0], snapshots[1], error)
+
+
+def _name_side(side: _Side) -> str:
+    name = side.path.stem
+    if not side.given.endswith(side.path.suffix):
+        return side.given
+    if side.report is not None and side.path.name == "report.json":
+        return side.report.subject.target or name
+    return name
+
+
+def _read_side(side: str, loaded: LoadedSpec | None, reader: Reader) -> _Side:
+    path = Path(side) if is_file(side, reader) else _target_report_path(side, loaded, reader)
+    content = read_report_bytes(path, reader)
+    is_report = parse_document(content, str(path))["schema"] == SCHEMA
+    return _Side(side, path, content, read_report(content, str(path)) if is_report else None)
+
+
+def _target_report_path(side: str, loaded: LoadedSpec | None, reader: Reader) -> Path:
     if loaded is None:
         raise UsageError(
-            f"{side} is no report",
-            why="a report is a file that ends in .json",
-            hint=f"name a target's spec: provision diff {side} ... --spec SPEC",
+            f"{side} is not a report",
+            why="the name of a report or a capture ends in .json",
+            hint=f"to compare targets, add their spec: provision diff {side} ... --spec SPEC",
         )
+    side = loaded.target_name(side)
     if side not in loaded.spec.targets:
         raise UsageError(
             f"the spec has no target {side}",
-            hint=f"its targets: {', '.join(loaded.spec.targets)}; or name a report.json",
+            hint=f"its targets: {', '.join(loaded.spec.targets)}; or use a report.json",
         )
     path = loaded.report_folder(side) / "report.json"
     if not reader.exists(path):
         raise missing_report(side, loaded, reader)
-    return read_report_file(path, reader)
+    return path

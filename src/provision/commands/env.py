@@ -53,11 +53,11 @@ def env(
         return read(Path(shutil.which(str(python), path=path) or python).absolute()), ""
     first = shutil.which("python3", path=path) or shutil.which("python", path=path)
     if first is None:
-        return read(own), "there is no Python on the PATH; provision's own was asked"
+        return read(own), "there is no Python on PATH; using the one that runs provision"
     try:
         return read(Path(first)), ""
     except ProvisionError as error:
-        remark = f"the Python on the PATH was not asked, but provision's own: {error.what}"
+        remark = f"using the Python that runs provision, not the one on PATH: {error.what}"
         return read(own), remark
 
 
@@ -83,6 +83,6 @@ def _read_machine_info(
         why = f"ended by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"
         if lines := (result.stderr or result.stdout).strip().splitlines():
             why += f": {lines[-1][:300]}"
-        hint = f"it has to be Python {_MINIMUM_PYTHON} or newer; name another with --python"
+        hint = f"use Python {_MINIMUM_PYTHON} or newer; select one with --python"
         raise ExternalError(f"{python} cannot run the probe", why=why, hint=hint)
     return {**document, "tool": {"name": "provision", "version": provision.__version__}}

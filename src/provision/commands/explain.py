@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from provision.errors import CheckFailed
-from provision.rules import Rule, load_registered_rules, render_rule_page
+from provision.rules import (
+    Rule,
+    load_notebook_rules,
+    load_registered_rules,
+    render_rule_page,
+)
 from provision.source import FINDING_KINDS, FindingKind
 from provision.spelling import nearest_words, normalize_word
 from provision.views.rule_page import RulePage
@@ -16,8 +21,8 @@ if TYPE_CHECKING:
     from provision.agent.probe.model import Check
 
 _BUG = (
-    "A rule failed while it looked at the spec. This is a fault in provision, not in the spec: "
-    "what the rule looks for was not checked, all others were."
+    "A rule failed while it checked the spec. This is a bug in provision, not in the spec: the "
+    "problem that this rule looks for was not checked. All other rules ran."
 )
 
 
@@ -33,17 +38,18 @@ def find_page(word: str) -> RulePage:
             return page
     if check := _check(word):
         hint = (
-            "`provision report -v` shows what it found and why; `provision verify --only "
-            f"{check.id}` asks it again"
+            "`provision report -v` shows its result and the reason; `provision verify --only "
+            f"{check.id}` runs it again"
         )
         raise CheckFailed(
-            f"{check.id} is no finding but a check of a verification: {check.title}", hint=hint
+            f"{check.id} is a check of `provision verify`, not a lint finding: {check.title}",
+            hint=hint,
         )
-    hint = "every finding begins with its id, as in: error[PKG001]"
+    hint = "each finding starts with its id, as in: error[PKG001]"
     names = [name for page in pages for name in (page.name, page.id)]
     if similar := nearest_words(word, names, most=3):
         hint = f"did you mean {' or '.join(filter(None, (', '.join(similar[:-1]), similar[-1])))}?"
-    raise CheckFailed(f"no finding is called {word[:64]}", hint=hint)
+    raise CheckFailed(f"there is no finding called {word[:64]}", hint=hint)
 
 
 def _check(word: str) -> Check | None:
@@ -56,14 +62,21 @@ def _check(word: str) -> Check | None:
 def all_pages() -> tuple[RulePage, ...]:
     """Return the pages of all rules, all findings about text and shape, and our own faults."""
     bug = FindingKind("BUG000", "rule-failed", _BUG)
-    return (*map(_rule_page, load_registered_rules()), *map(_finding_page, (*FINDING_KINDS, bug)))
+    return (
+        *map(_rule_page, load_registered_rules()),
+        *map(_rule_page, load_notebook_rules()),
+        *map(_finding_page, (*FINDING_KINDS, bug)),
+    )
 
 
-def _rule_page(rule: Rule) -> RulePage:
+def _rule_page(rule: Rule[Any]) -> RulePage:
     markdown = render_rule_page(rule)
     what = re.search(r"^## What it does\n\n(.+?)\n\n", markdown, re.MULTILINE | re.DOTALL)
     description = " ".join(what[1].split()) if what else rule.summary
-    bad, good = (tuple(example.spec for example in examples) for examples in (rule.bad, rule.good))
+    bad, good = (
+        tuple(example.notebook or example.spec for example in examples)
+        for examples in (rule.bad, rule.good)
+    )
     return RulePage(
         rule.id,
         rule.name,

@@ -94,15 +94,15 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
     """
     if form is ExportFormat.PYLOCK and not _PYLOCK.fullmatch(out.name):
         raise UsageError(
-            f"{out} is no name for a pylock file",
-            why="installers take pylock.toml and pylock.NAME.toml only (PEP 751)",
-            hint="rename it",
+            f"{out} is not a valid name for a pylock file",
+            why="installers accept only pylock.toml and pylock.NAME.toml (PEP 751)",
+            hint="rename the file",
         )
     if not reader.exists(out.parent):
         raise ExternalError(
             f"cannot write {out}",
             why=f"there is no folder {out.parent}",
-            hint="make it, or name a file elsewhere",
+            hint="create the folder, or choose another path",
         )
     if (
         reader.exists(out)
@@ -110,8 +110,8 @@ def check_output_path(out: Path, form: ExportFormat, reader: Reader, *, force: b
         and MADE_BY.encode() not in reader.read(out, _LIMIT)[:_HEAD]
     ):
         raise Refused(
-            f"{out} is there, and no export made it",
-            hint="name another file, or replace it with --force",
+            f"{out} exists and was not written by `provision export`",
+            hint="choose another file, or replace this one with --force",
         )
 
 
@@ -122,9 +122,9 @@ def _target_names(loaded: LoadedSpec, lock: Lock, target: str | None) -> tuple[s
     if len({lock.environments_of(name) for name in known}) == 1:
         return known
     raise UsageError(
-        "the spec has several targets, with environments of their own",
+        "the spec has several targets with different environments",
         why=list_targets(loaded),
-        hint=f"name one, as in: {loaded.command('export', known[0])}",
+        hint=f"select one, as in: {loaded.command('export', known[0])}",
     )
 
 
@@ -201,15 +201,15 @@ def _own_channels(part: TargetView, loaded: LoadedSpec) -> dict[str, str]:
 def _refuse_without_conda(part: TargetView, form: ExportFormat, loaded: LoadedSpec) -> None:
     if not part.conda:
         raise Refused(
-            f"{form} is for a target with manager: conda",
+            f"the format {form} needs a target with manager: conda",
             why="this target's Python does not come from conda",
-            hint="the other formats fit it",
+            hint="use another format",
         )
     if len(part.environments) > 1:
         platforms = ", ".join(environment.platform for environment in part.environments)
         fields = f"`extends: {loaded.path.name}` and `platforms: [{part.environments[0].platform}]`"
         raise Refused(
-            f"{form} is for one platform",
-            why=f"the builds of conda differ by platform, and {loaded.path} lists {platforms}",
-            hint=f"lock and export a spec beside it that says {fields}",
+            f"the format {form} covers one platform only",
+            why=f"conda builds differ by platform, and {loaded.path} lists {platforms}",
+            hint=f"write a second spec next to it with {fields}, then lock and export it",
         )

@@ -1,4 +1,4 @@
-"""Checks specs and applies safe fixes."""
+"""Checks specs and notebooks, and applies safe fixes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
+from provision.commands.shared.load import (
+    CheckedDocument,
+    check_file,
+    find_import_hint,
+    unified_diff,
+)
 from provision.diagnostics import Applicability, Severity
-from provision.errors import ExternalError, ProvisionError, SourceError
+from provision.errors import ExternalError, ProvisionError, SourceError, UsageError
 from provision.facts import Facts, load_facts
 from provision.sanitize import escape_line
 from provision.source import apply_fixes_together
+from provision.spelling import format_command
 
-if TYPE_CHECKING:  # checking specs needs no effects
+if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of notebooks
+    from provision.commands.lint_notebook import CheckedNotebook
     from provision.effects.system import ProgressCallback, System
 
 _ROUNDS = 5
@@ -27,7 +34,7 @@ class LintResult(NamedTuple):
     `changed` maps names to unified diffs.
     """
 
-    documents: tuple[CheckedDocument, ...]
+    documents: tuple[CheckedDocument | CheckedNotebook, ...]
     changed: dict[str, str]
     failed_files: tuple[tuple[Path, ProvisionError], ...] = ()
 
@@ -51,14 +58,60 @@ def lint(
     progress: ProgressCallback,
     *,
     fix: bool = False,
+    unsafe: bool = False,
     dry: bool = False,
     skip_foreign: bool = False,
+    notebook_spec: Path | None = None,
 ) -> LintResult:
-    """Check every spec in `paths`; with `fix`, apply the safe fixes first (`dry`: only show them).
+    """Check every file in `paths`; with `fix`, apply the safe fixes first (`dry`: only show them).
 
-    With `skip_foreign`, files of other tools are skipped with a note: those not called
-    provision*.yaml that do not name our apiVersion.
+    With `unsafe`, fixes that may change what the spec declares are applied too.
+    With `skip_foreign`, notebooks and files of other tools are skipped with a note: those not
+    called provision*.yaml that do not name our apiVersion.
+    Notebooks are checked with the spec at `notebook_spec` and with its lock, after the specs.
+
+    Raises:
+        UsageError: there is a spec for notebooks, but no notebook.
+        ProvisionError: the spec for notebooks has errors, or it or its lock cannot be read.
     """
+    notebooks = tuple(path for path in paths if path.suffix.lower() == ".ipynb")
+    if notebook_spec is not None and not notebooks:
+        raise UsageError(
+            "--spec is for notebooks, but there is no notebook on the command line",
+            hint=f"add one, or check the spec with `{format_command('lint', notebook_spec)}`",
+        )
+    applied = set[Applicability]()
+    if fix:
+        applied = {Applicability.SAFE, *([Applicability.UNSAFE] if unsafe else ())}
+    specs = tuple(path for path in paths if path not in notebooks)
+    if skip_foreign or not notebooks:
+        for path in notebooks:
+            progress(f"skipped {escape_line(str(path))}: a notebook, not a spec")
+        return _lint_specs(specs, system, progress, applied, dry=dry, skip_foreign=skip_foreign)
+    from provision.commands.lint_notebook import lint_notebooks
+
+    # First, so that nothing is changed if the spec for the notebooks has errors.
+    documents, changed, failed = lint_notebooks(
+        notebooks, notebook_spec, system, progress, applied, dry=dry
+    )
+    result = _lint_specs(specs, system, progress, applied, dry=dry, skip_foreign=False)
+    return LintResult(
+        (*result.documents, *documents),
+        {**result.changed, **changed},
+        (*result.failed_files, *failed),
+    )
+
+
+def _lint_specs(
+    paths: tuple[Path, ...],
+    system: System,
+    progress: ProgressCallback,
+    applied: set[Applicability],
+    *,
+    dry: bool,
+    skip_foreign: bool,
+) -> LintResult:
+    """Check every spec in `paths`; apply the fixes of the kinds in `applied`, or only show them."""
     facts = load_facts()
     changed: dict[str, str] = {}
     documents: list[CheckedDocument] = []
@@ -66,25 +119,33 @@ def lint(
     for path in paths:
         ours = not skip_foreign or _SPEC_FILE_NAME.fullmatch(path.name) is not None
         try:
+            if ours and system.exists(path) and (hint := find_import_hint(path)):
+                raise SourceError(
+                    f"{path} is not a spec",
+                    why="its name is that of another tool's file",
+                    hint=hint,
+                )
             checked = check_file(path, system, facts)
         except SourceError as error:
             if ours or not system.exists(path):
                 failed.append((path, error))
             else:
                 progress(
-                    f"skipped {escape_line(str(path))}: {error.what} ({error.why}), and it "
-                    "is not called provision*.yaml"
+                    f"skipped {escape_line(str(path))}: {error.what} ({error.why}), and its "
+                    "name does not match provision*.yaml"
                 )
             continue
         if not ours and not any(map(_declares_api_version, checked)):
             progress(
-                f"skipped {escape_line(str(path))}: no spec, for it has no `apiVersion: "
-                "provision/...` and is not called provision*.yaml"
+                f"skipped {escape_line(str(path))}: not a spec (it has no `apiVersion: "
+                "provision/...`, and its name does not match provision*.yaml)"
             )
             continue
         try:
-            if fix:
-                checked = _apply_fixes(path, checked, changed, system, progress, facts, dry=dry)
+            if applied:
+                checked = _apply_fixes(
+                    path, checked, changed, system, progress, facts, applied, dry=dry
+                )
         except (SourceError, ExternalError) as error:
             failed.append((path, error))
         documents += checked
@@ -98,14 +159,15 @@ def _apply_fixes(
     system: System,
     progress: ProgressCallback,
     facts: Facts,
+    applied: set[Applicability],
     *,
     dry: bool,
 ) -> tuple[CheckedDocument, ...]:
-    """Apply safe fixes until none is left and return the documents; `changed` gets the diffs."""
+    """Apply fixes until none is left and return the documents; `changed` gets the diffs."""
     from provision.effects.local import WriteFile
 
     for _ in range(_ROUNDS):
-        edits = _collect_edits(documents)
+        edits = _collect_edits(documents, applied)
         for name, (old, new) in edits.items():
             if not dry:
                 system.perform(WriteFile(Path(name).resolve(), new, mode=None), progress)
@@ -123,13 +185,15 @@ def _declares_api_version(document: CheckedDocument) -> bool:
     return str(document.source.data.get("apiVersion", "")).startswith("provision/")
 
 
-def _collect_edits(documents: tuple[CheckedDocument, ...]) -> dict[str, tuple[str, str]]:
-    """Return the old and new text of every file that the safe fixes change."""
+def _collect_edits(
+    documents: tuple[CheckedDocument, ...], applied: set[Applicability]
+) -> dict[str, tuple[str, str]]:
+    """Return the old and new text of every file that the fixes change."""
     fixes, before = [], {}
     for document in documents:
         before.update(document.source.files)
         for diagnostic in document.diagnostics:
             fix = diagnostic.fix
-            if fix is not None and fix.applicability is Applicability.SAFE:
+            if fix is not None and fix.applicability in applied:
                 fixes.append((document.source, fix))
     return {name: (before[name], text) for name, text in apply_fixes_together(fixes).items()}

@@ -10,6 +10,7 @@ from provision.commands.lock_upgrade import canonical_upgrade_names, remove_pack
 from provision.commands.shared.load import LoadedSpec, SpecHasErrors, check_resolved
 from provision.commands.shared.lock_file import (
     flawed_lock_error,
+    missing_lock_error,
     read_lock_file,
     read_lock_text,
 )
@@ -19,7 +20,7 @@ from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import CondaUnsatisfiable, LockError, Refused, Unsatisfiable
 from provision.lock import Lock, LockedPackage, compute_text_digest, dumps, with_digest
 from provision.lock.inputs import list_changed_inputs
-from provision.lock.integrity import find_contradictions
+from provision.lock.integrity import find_lock_flaws
 from provision.lock.resolve import resolve_spec
 from provision.lock.salvage import (
     RepairSummary,
@@ -72,8 +73,8 @@ class LockResult:
             return ""
         more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
         return (
-            "warning: not confirmed by an index or another source, taken from this "
-            f"machine's files: {', '.join(names[:_MAX_NAMES])}{more}"
+            "warning: no index or other source has confirmed the hashes of these packages from "
+            f"this machine's files: {', '.join(names[:_MAX_NAMES])}{more}"
         )
 
 
@@ -87,9 +88,7 @@ def check_lock(loaded: LoadedSpec, reader: Reader) -> tuple[str, ...]:
     _refuse_unlockable(loaded)
     lock, changes = _read_checked_lock(loaded, reader)
     if lock is None:
-        raise LockError(
-            f"there is no {loaded.lock_path}", hint=f"make it with `{loaded.command('lock')}`"
-        )
+        raise missing_lock_error(loaded)
     return changes
 
 
@@ -130,10 +129,10 @@ def ensure_lock(
         names = canonical_upgrade_names(upgrade, loaded, old)
     if old is not None and not changes and not names:
         warnings = _check_lock_rules(loaded, old)
-        return LockResult(old, loaded.lock_path, False, "the lock holds", warnings)
-    reason = "asked for" if upgrade is True else _lock_reason(names, existing)
+        return LockResult(old, loaded.lock_path, False, "the lock is up to date", warnings)
+    reason = "upgrade requested" if upgrade is True else _lock_reason(names, existing)
     if frozen:
-        problem = f"{loaded.lock_path} does not hold: {reason}"
+        problem = f"{loaded.lock_path} is out of date: {reason}"
         if old is None:
             problem = f"there is no {loaded.lock_path}"
         raise LockError(problem, hint=f"run `{loaded.command('lock')}` and commit the lock")
@@ -178,11 +177,11 @@ def _read_checked_lock(loaded: LoadedSpec, reader: Reader) -> tuple[Lock | None,
         LockError: it is damaged or contradicts itself, or it is current and disagrees with the
             spec.
     """
-    lock = read_lock_file(loaded.lock_path, reader)
+    lock = read_lock_file(loaded, reader)
     if lock is None:
         return None, ()
     if changes := list_changed_inputs(loaded.spec, lock):
-        flaws = find_contradictions(lock)
+        flaws = find_lock_flaws(lock)
     else:
         flaws = find_disagreements(lock, loaded.spec, loaded.facts)
     if flaws:
@@ -198,9 +197,9 @@ def write_lock(locked: LockResult, system: System, progress: ProgressCallback) -
 def _lock_reason(names: frozenset[str], existing: _ExistingLock) -> str:
     if existing.lock is None:
         return "there is no lock yet"
-    reasons = [f"asked for: {', '.join(sorted(names))}"] if names else []
+    reasons = [f"upgrade requested: {', '.join(sorted(names))}"] if names else []
     if existing.changes:
-        label = "the spec moved: " if existing.salvaged is None else ""
+        label = "the spec changed: " if existing.salvaged is None else ""
         reasons.append(label + "; ".join(existing.changes))
     return "; ".join(reasons)
 
@@ -208,7 +207,7 @@ def _lock_reason(names: frozenset[str], existing: _ExistingLock) -> str:
 def _refuse_unlockable(loaded: LoadedSpec) -> None:
     for refusal in find_unlockable(loaded.spec):
         position = loaded.position(*refusal.route)
-        raise Refused(f"{position}: this cannot be locked", why=refusal.why)
+        raise Refused(f"{position}: the spec cannot be locked", why=refusal.why)
 
 
 def _with_hints(
@@ -259,7 +258,7 @@ def _check_lock_rules(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
     )
     if any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics):
         raise SpecHasErrors(
-            loaded.source, diagnostics, "the resolved set has errors; nothing was written"
+            loaded.source, diagnostics, "the resolved packages have errors; nothing was written"
         )
     fresh = [item for item in diagnostics if (item.id, item.where) not in known]
     return (*loaded.diagnostics, *fresh)

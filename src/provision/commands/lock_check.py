@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision import source
-from provision.commands.shared.load import LoadedSpec, check_spec_name, load_spec, lock_path
-from provision.commands.shared.lock_file import read_lock_file
+from provision.commands.shared.load import (
+    LoadedSpec,
+    check_spec_name,
+    load_spec,
+    lock_path,
+    with_recorded_target,
+)
+from provision.commands.shared.lock_file import read_lock_text
 from provision.diagnostics import Severity
 from provision.errors import ProvisionError
 from provision.facts import load_facts
-from provision.lock import compute_text_digest
+from provision.lock import compute_text_digest, loads
 
 if TYPE_CHECKING:
     from provision.effects.system import Reader
@@ -37,19 +43,15 @@ def _load_if_text_unchanged(path: Path, reader: Reader) -> LoadedSpec | None:
     try:
         check_spec_name(path, reader)
         first, *others = source.read_spec_file(path, reader)
-        lock = read_lock_file(lock_path(path), reader)
+        text = read_lock_text(lock_path(path), reader)
+        lock = loads(text, str(path))
     except ProvisionError:
         return None  # load_spec raises it
-    if (
-        lock is None
-        or others
-        or first.data is None
-        or lock.text_digest != compute_text_digest(first.data)
-    ):
+    if others or first.data is None or lock.text_digest != compute_text_digest(first.data):
         return None
     spec, problems = source.validate_source(first)
     if spec is None or any(
         finding.severity is Severity.ERROR for finding in (*first.diagnostics, *problems)
     ):
         return None
-    return LoadedSpec(path, first, spec, load_facts(), ())
+    return with_recorded_target(LoadedSpec(path, first, spec, load_facts(), ()), reader)

@@ -8,22 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec, check_resolved
-from provision.commands.shared.lock_file import MAX_LOCK_BYTES, read_lock_file
+from provision.commands.shared.lock_file import (
+    MAX_LOCK_BYTES,
+    missing_lock_error,
+    read_lock_file,
+)
 from provision.diagnostics import Diagnostic, Severity
 from provision.effects.system import Reader
-from provision.errors import ExternalError, LockError, UsageError
+from provision.errors import LockError, ProvisionError, UsageError
 from provision.facts import torch_upgrade
 from provision.facts.torch_upgrade import Implication, TorchVariant
 from provision.facts.versions import parse_version
 from provision.lock import Lock, LockedEnvironment, loads
 from provision.lock.diff import Consequence, LockReview, diff_locks
+from provision.lock.inputs import name_default_target
 from provision.rules import LintContext
 
 _FLAVOUR = re.compile(r"cpu|cu\d{3,4}")
 _NUMBERS = re.compile(r"\d+(\.\d+)*(\+\w+)?")
 _RANKS = list(Severity)
 _OLD_LOCK_HINT = (
-    "give a lock that this version can read, as in: git show main:SPEC.lock | provision lock "
+    "pass a lock that this version can read, as in: git show main:SPEC.lock | provision lock "
     "SPEC.yaml --diff -"
 )
 
@@ -39,31 +44,22 @@ def read_old_lock(path: Path | None, piped: bytes, reader: Reader) -> tuple[str,
     name = str(path) if path is not None else "the lock on standard input"
     try:
         content = reader.read(path, MAX_LOCK_BYTES) if path is not None else piped
-    except ExternalError as error:
-        raise ExternalError(error.what, why=error.why, hint=_OLD_LOCK_HINT) from None
-    if len(content) > MAX_LOCK_BYTES:
-        raise LockError(f"{name} is longer than {MAX_LOCK_BYTES} bytes", hint=_OLD_LOCK_HINT)
-    if path is None and not content.strip():
-        raise UsageError(
-            "standard input is empty",
-            why="--diff - reads the older lock from it",
-            hint=_OLD_LOCK_HINT,
-        )
-    try:
-        lock = loads(content.decode("utf-8", "replace"), name)
-    except LockError as error:
-        raise LockError(error.what, why=error.why, hint=_OLD_LOCK_HINT) from None
-    return name, lock
+        if len(content) > MAX_LOCK_BYTES:
+            raise LockError(f"{name} is larger than {MAX_LOCK_BYTES >> 20} MiB")
+        if path is None and not content.strip():
+            why = "--diff - reads the older lock from it"
+            raise UsageError("standard input is empty", why=why)
+        return name, loads(content.decode("utf-8", "replace"), name)
+    except ProvisionError as error:
+        error.hint = _OLD_LOCK_HINT
+        raise
 
 
 def read_new_lock(loaded: LoadedSpec, reader: Reader) -> Lock:
     """Return the lock next to the spec; raises LockError if it is missing or damaged."""
-    lock = read_lock_file(loaded.lock_path, reader)
+    lock = read_lock_file(loaded, reader)
     if lock is None:
-        raise LockError(
-            f"there is no {loaded.lock_path} to compare with",
-            hint=f"make it with `{loaded.command('lock')}`",
-        )
+        raise missing_lock_error(loaded)
     return lock
 
 
@@ -72,6 +68,7 @@ def review_lock_changes(loaded: LoadedSpec, old: Lock, new: Lock, name: str) -> 
 
     The rules run on both sets of versions with the current spec.
     """
+    old = name_default_target(old, loaded.spec)
     before, after = _check_locked_set(loaded, old), _check_locked_set(loaded, new)
     context = LintContext(loaded.spec, loaded.source, loaded.facts)
     return LockReview(

@@ -44,16 +44,16 @@ def _canonical_name(name: str, known: set[str]) -> str:
         canonical = str(canonicalize_name(name, validate=True))
     except InvalidName:
         raise UsageError(
-            f"--upgrade {name} names no package",
-            why="a name alone is taken; which versions may be chosen is said in the spec",
+            f"--upgrade {name}: not the name of a package",
+            why="--upgrade takes names without versions; the spec sets the allowed versions",
         ) from None
     if canonical not in known:
-        hint = "name a package of the spec or of its lock; --upgrade alone means all"
+        hint = "use a package of the spec or its lock; --upgrade without a name upgrades all"
         if near := nearest_words(canonical, sorted(known), most=1):
             hint = f"did you mean {near[0]}?"
         raise UsageError(
             f"--upgrade {name}: no such package",
-            why="neither the spec nor its lock holds it",
+            why="neither the spec nor its lock contains it",
             hint=hint,
         )
     return canonical

@@ -10,7 +10,7 @@ from provision.commands.lock import check_lock
 from provision.commands.shared.load import load_spec
 from provision.commands.shared.lock_file import require_lock
 from provision.effects.packages import PackageSources
-from provision.effects.system import ProgressCallback, Reader
+from provision.effects.system import Notice, ProgressCallback, Reader
 from provision.errors import LockError
 from provision.lock.index_comparison import (
     IndexComparison,
@@ -39,17 +39,17 @@ def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockV
     loaded = load_spec(path, reader)
     if changes := check_lock(loaded, reader):
         raise LockError(
-            f"{loaded.lock_path} does not hold",
+            f"{loaded.lock_path} is out of date",
             why="\n".join(changes),
-            hint="`provision lock` renews it; then verify it",
+            hint="update it with `provision lock`, then verify it",
         )
     lock = require_lock(loaded, reader)
     sources = reader.find_package_sources(named_indexes(lock), lock.python)
     for note in sources.notes:
-        progress(note)
+        progress(Notice(note))
     requests = listing_requests(lock, sources)
     conda = f", and conda channels for {len(lock.conda)}" if lock.conda else ""
-    progress(f"asking the indexes for {len(requests)} packages{conda}")
+    progress(f"querying the indexes for {len(requests)} packages{conda}")
     channel_hashes: Mapping[tuple[str, str, str], str] = {}
     if channels := conda_channels(lock):
         records = tuple(package.record for package in lock.conda)

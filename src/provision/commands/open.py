@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import refuse_unknown_kinds
+from provision.commands.shared.target_plans import missing_instance_error, refuse_unknown_kinds
 from provision.effects.system import System
-from provision.errors import Refused
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import find_driver
@@ -30,7 +29,4 @@ def _describe_target(loaded: LoadedSpec, name: str, state: State, system: System
     driver = find_driver(loaded.spec, name)
     if driver is not None and isinstance(driver, Openable):
         return driver.describe_access(address, state, loaded.path, system)
-    raise Refused(
-        f"no instance is recorded for {address}",
-        hint=f"make it with `{loaded.command('apply', name)}`",
-    )
+    raise missing_instance_error(address, loaded.command("apply", name))

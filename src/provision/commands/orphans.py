@@ -33,8 +33,8 @@ def list_orphans(specs: Iterable[LoadedSpec], system: System) -> OrphanList:
                 listings.append(listing)
     if not listings:
         raise UsageError(
-            f"no project was asked: none of these specs has a target of kind {' or '.join(kinds)}",
-            hint="name the specs whose instances may be left",
+            f"no project to search: none of these specs has a target of kind {' or '.join(kinds)}",
+            hint="list the specs whose instances may still exist",
         )
     failed = {place: error for listing in listings for place, error in listing.failed.items()}
     return OrphanList(tuple(orphan for listing in listings for orphan in listing.orphans), failed)

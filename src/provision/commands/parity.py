@@ -54,13 +54,13 @@ def _assess_target(
     missing = ParityTarget(name, kind, ReportStanding.MISSING)
     driver = find_driver(loaded.spec, name)
     if driver is None:
-        return replace(missing, why="targets of this kind cannot be made by this version")
+        return replace(missing, why="this version cannot create targets of this kind")
     platform = driver.platform or reader.platform()
     environment = lock.environment(name, platform)
     if environment is None:
         return replace(
             missing,
-            why=f"the lock holds nothing for it on {platform}",
+            why=f"the lock has no environment for it on {platform}",
             prove=f"run `provision parity` on one of {', '.join(loaded.spec.platforms)}",
         )
     context = get_driver_and_context(loaded, lock, name, reader)[1]
@@ -130,7 +130,7 @@ def _with_report(context: TargetContext, report: Report, *, carried: bool) -> Pa
     standing = _STANDINGS.get(report.verdict, ReportStanding.UNVERIFIED)
     if standing is ReportStanding.SIMULATED and context.sandbox_sources is None:
         simulated = ", ".join(report.subject.simulated)
-        return _without_report(context, standing, f"not real there: {simulated}")
+        return _without_report(context, standing, f"simulated: {simulated}")
     return replace(
         _without_report(context, standing, ""),
         report=report,
@@ -154,12 +154,12 @@ def _stale_reason(report: Report, context: TargetContext) -> str:
         get_driver(context).get_interpreter(context).prefix,
     )
     if report.environment_digest != expectations["lock"]["environment_digest"]:
-        return "its report is of another lock"
+        return "its report is for another lock"
     if report.document["spec"].get("digest") != expectations["spec"]["digest"]:
-        return "its report is of another spec"
+        return "its report is for another spec"
     tool = report.document.get("tool")
     if not isinstance(tool, Mapping) or tool.get("probe_sha256") != probe_digest():
-        return "another version of the probe judged it"
+        return "its report is from another version of the probe"
     return ""
 
 
@@ -168,7 +168,7 @@ def _proof_hint(loaded: LoadedSpec, context: TargetContext, target: ParityTarget
         case ReportStanding.VERIFIED:
             return ""
         case ReportStanding.FAILED | ReportStanding.UNVERIFIED if not target.carried:
-            return f"{context.command('report')} says why; then {context.command('verify')}"
+            return f"see {context.command('report')}, then {context.command('verify')}"
         case ReportStanding.SIMULATED if context.sandbox_sources is not None:
             return ""
         case ReportStanding.DAMAGED:

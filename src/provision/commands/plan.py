@@ -6,8 +6,13 @@ from dataclasses import dataclass
 
 from provision.commands.lock import LockResult, ensure_lock
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
-from provision.commands.shared.target_plans import TargetPlans, plan_targets, refuse_unknown_kinds
+from provision.commands.shared.target_plans import (
+    ErrorsByTarget,
+    TargetPlans,
+    plan_targets,
+    refuse_unknown_kinds,
+    worst_exit_code,
+)
 from provision.effects.system import ProgressCallback, System
 from provision.state_store import LocalStore
 

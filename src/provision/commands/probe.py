@@ -67,17 +67,17 @@ def check_output_folder(folder: Path, reader: Reader) -> None:
         raise UsageError(
             f"{folder} is a file",
             why="the probe is exported into a folder",
-            hint="name a folder that is not there yet",
+            hint="choose a folder that does not exist yet",
         )
     names, readme = reader.list_folder(folder), folder / "README.txt"
     foreign = [name for name in names if name not in (*EXPORTED_FILES, _REPORT)]
     is_export = reader.exists(readme) and _README_MARKER.encode() in reader.read(readme, _LIMIT)
     if foreign or (names and not is_export):
-        why = f"it holds {', '.join((foreign or list(names))[:5])}, which no export wrote"
+        why = f"it contains other files: {', '.join((foreign or list(names))[:5])}"
         raise Refused(
             f"{folder} is not empty",
             why=why,
-            hint="name an empty folder, or one that is not there yet",
+            hint="choose an empty folder, or one that does not exist yet",
         )
 
 
@@ -92,18 +92,19 @@ def _readme(exported: ProbeExport) -> str:
     declared = f"the spec {context.spec.name}, target {context.target}, declares"
     return f"""{_README_MARKER}.
 
-It says whether an environment is the one that {declared}, and whether training works in it.
-Carry the folder to that machine. In the folder, with the environment's own Python in the place \
+It checks whether an environment is the one that {declared}, and whether training works in it.
+Copy the folder to that machine. In the folder, run this with the environment's own Python instead \
 of PYTHON (3.10 or newer; no network is needed):
 
     {exported.run}
 
-It ends with 0 verified, 1 failed, 2 no verdict, 3 unverified, and writes {_REPORT}. \
-What the spec sets under `env`, `secrets` and `paths` has to be there.
-Bring {_REPORT} home as it is, and take it where the spec lies:
+It exits with 0 if verified, 1 if failed, 2 without a verdict and 3 if unverified, and writes \
+{_REPORT}. The variables and folders that the spec sets under `env`, `secrets` and `paths` have to \
+exist.
+Copy {_REPORT} back without changing it, and import it in the folder of the spec:
 
     {exported.import_command}
     provision diff OTHER.json {_REPORT}        # compare it with another report
 
-What this machine is, with nothing declared:   PYTHON probe.pyz env
+Describe this machine, without any expectations:   PYTHON probe.pyz env
 """

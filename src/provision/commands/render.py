@@ -79,8 +79,8 @@ def render(
     """
     if options.payload_url and not _URL.fullmatch(options.payload_url):
         raise UsageError(
-            f"{options.payload_url} is no address for a payload",
-            hint="name an https address, as in https://example.com/NAME.payload",
+            f"{options.payload_url} is not a valid URL for the payload",
+            hint="use an https URL, as in https://example.com/NAME.payload",
         )
     targets = _select_targets(loaded, names)
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
@@ -113,7 +113,7 @@ def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ..
         problem = f"the spec has no target {name}"
         if name in targets:
             problem = f"target {name} is of kind {targets[name].kind}, which has no notebook"
-        raise UsageError(problem, why=f"its targets: {kinds}", hint="name a target of kind colab")
+        raise UsageError(problem, why=f"its targets: {kinds}", hint="select a target of kind colab")
     if not rendered:
         raise UsageError(
             "the spec has no target of kind colab",

@@ -51,7 +51,7 @@ def build_stored_check_program(
     If the spec was changed since, the report alone has to be enough.
     """
     try:
-        answered = (loaded, report.subject.target)
+        answered = (loaded, loaded.target_name(report.subject.target))
         return build_check_program(report, path, check_id, answered, reader)
     except ProvisionError as changed:
         try:
@@ -90,8 +90,8 @@ def _expectations_from_lock(
     context = get_locked_context(loaded, target, reader)
     if context.environment.digest != report.environment_digest:
         raise Refused(
-            f"the report is not of {context.address} as it is locked now",
-            why="its environment_digest is another one",
-            hint="verify again, or name the spec, the target and the lock of that time",
+            f"the report is not for the current lock of {context.address}",
+            why="its environment_digest differs from the lock's",
+            hint="verify again, or use the spec and the lock that the report was made with",
         )
     return build_probe_expectations(context)

@@ -44,11 +44,11 @@ def run(
         Refused: programs run elsewhere, the environment is not complete, or a secret is not set.
     """
     apply = loaded.command("apply")
-    lock = require_lock(loaded, system, hint=f"make the environment with `{apply}`")
+    lock = require_lock(loaded, system, hint=f"create the environment with `{apply}`")
     if changes := list_changed_inputs(loaded.spec, lock):
         progress(
-            f"the spec moved since the environment was made ({'; '.join(changes)}); "
-            f"`{apply}` brings it up to date"
+            f"the spec has changed since the environment was created ({'; '.join(changes)}); "
+            f"update it with `{apply}`"
         )
     driver, context = get_driver_and_context(loaded, lock, target, system)
     if not isinstance(driver, RunsPrograms):

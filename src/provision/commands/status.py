@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import read_lock
-from provision.commands.shared.multi_target import ErrorsByTarget, worst_exit_code
-from provision.commands.shared.target_plans import get_driver_and_context
+from provision.commands.shared.target_plans import (
+    ErrorsByTarget,
+    get_driver_and_context,
+    worst_exit_code,
+)
 from provision.effects.system import Reader
 from provision.errors import ProvisionError
 from provision.lock import Lock

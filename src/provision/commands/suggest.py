@@ -15,6 +15,7 @@ from packaging.version import Version
 from provision import source
 from provision.commands.shared.load import SpecHasErrors, check_single_document
 from provision.commands.shared.resolution_hints import resolve_and_check
+from provision.commands.shared.spec_text_check import read_text_as_file
 from provision.diagnostics import Severity
 from provision.effects.system import ProgressCallback, System
 from provision.errors import ExternalError, LockError, ProvisionError, UsageError
@@ -69,7 +70,7 @@ def suggest_for_spec(
         finding.severity is Severity.ERROR and finding.id in _TEXT_FINDINGS
         for finding in document.diagnostics
     ):
-        raise SpecHasErrors(document.source, document.diagnostics, "the spec cannot be understood")
+        raise SpecHasErrors(document.source, document.diagnostics, "the spec has errors")
     reports = dict(_read_reports(path.resolve().parent, reader))
     result = find_suggestions(document.spec, sources.facts, most=most)
     return _assess(str(path), result, sources, reports, written=True)
@@ -90,19 +91,6 @@ def suggest_for_options(
     return _assess(name, result, sources, {}, written=False)
 
 
-class _CommandLineSource:
-    """A reader of one file: the spec that the options of a command line make."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def read(self, _path: Path, _limit: int) -> bytes:
-        return self._text.encode()
-
-    def exists(self, _path: Path) -> bool:
-        return False
-
-
 def _spec_of_options(values: Mapping[str, str], facts: Facts) -> Spec:
     packages = [_requirement("torch", values.get("torch", ""))]
     if "transformers" in values:
@@ -118,7 +106,8 @@ def _spec_of_options(values: Mapping[str, str], facts: Facts) -> Spec:
         document["training"] = {"precision": values["precision"]}
     if values["gpu"] == "mps":
         document["platforms"] = ["macos-arm64"]
-    (read,) = source.read_spec_file(Path("words.yaml"), _CommandLineSource(json.dumps(document)))  # type: ignore[arg-type]
+    reader = read_text_as_file(json.dumps(document))
+    (read,) = source.read_spec_file(Path("words.yaml"), reader)
     spec, problems = source.validate_source(read)
     if spec is None:
         first = (*read.diagnostics, *problems)[0]
@@ -137,8 +126,8 @@ def _requirement(name: str, version: str) -> str:
     if parse_version(version) is None:
         option = name.partition("[")[0]
         raise UsageError(
-            f"--{option} {version} is no version",
-            hint=f"write it as in --{option} 2.11, 2.11.0 or '>=2.9,<2.12'",
+            f"--{option} {version} is not a version",
+            hint=f"use a form such as --{option} 2.11, 2.11.0 or '>=2.9,<2.12'",
         )
     if version.count(".") > 1:
         return f"{name}=={version}"
@@ -160,7 +149,7 @@ def _assess(
             status, note = _find_evidence(suggestion, sources, reports, report_once)
         except ExternalError as error:
             uv_error = error
-            status, note = SuggestionStatus.RULES, "uv could not be asked"
+            status, note = SuggestionStatus.RULES, "uv could not resolve it"
         assessed.append(AssessedSuggestion(suggestion, status, note))
     return SuggestionResult(
         name, written, tuple(assessed), result.in_the_way, result.tried, uv_error
@@ -180,14 +169,14 @@ def _find_evidence(
         return SuggestionStatus.RULES, ""
     reasons = [refusal.why for refusal in find_unlockable(suggestion.spec)]
     if reasons:
-        return SuggestionStatus.RULES, f"not asked of uv: {reasons[0]}"
+        return SuggestionStatus.RULES, f"not resolved with uv: {reasons[0]}"
     packages = ", ".join(package.requirement for package in suggestion.spec.packages)
     progress(f"resolving {packages}")
     try:
         lock, trouble = resolve_and_check(suggestion.spec, sources.facts, sources.system, progress)
     except LockError as error:
         if sources.offline:  # what is missing in the cache looks like what does not exist
-            return SuggestionStatus.RULES, "uv's cache alone does not tell"
+            return SuggestionStatus.RULES, "cannot be resolved from uv's cache alone"
         lines = (error.why or error.what).splitlines()[-_SHOWN_LINES:]
         return SuggestionStatus.REFUTED, "\n".join(lines)
     if trouble:

@@ -6,14 +6,14 @@ from provision.agent.probe.checks import CHECKS
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_current_lock
-from provision.commands.shared.multi_target import (
+from provision.commands.shared.report_store import VerificationResult, store_evidence
+from provision.commands.shared.target_plans import (
     ErrorsByTarget,
     collect_errors,
+    get_driver_and_context,
     leftover_notice,
     note_on_interrupt,
 )
-from provision.commands.shared.report_store import VerificationResult, store_evidence
-from provision.commands.shared.target_plans import get_driver_and_context
 from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
 from provision.spelling import nearest_words
@@ -39,7 +39,7 @@ def verify(
         Refused: a target is not complete, or verifies itself elsewhere.
     """
     _refuse_unknown_checks(only)
-    hint = f"make the environment with `{loaded.command('apply')}`"
+    hint = f"create the environment with `{loaded.command('apply')}`"
     lock = require_current_lock(loaded, system, product="environment", hint=hint)
     results: list[VerificationResult] = []
     with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:

@@ -89,7 +89,7 @@ def why(
         stored = read_report_file(report, system)
         environments.append(_reported_environment(stored))
         if reason := find_tampering(stored):
-            progress(f"warning: {report} proves nothing: {reason}")
+            progress(f"warning: {report} cannot be trusted: {reason}")
     if document is not None and spec is not None:
         findings, lock = _check_spec_and_lock(document, spec, system)
     if lock is not None:

@@ -10,10 +10,14 @@ from urllib.parse import unquote, urlsplit
 
 
 class PythonInstallation(NamedTuple):
-    """A CPython on this machine: full version such as "3.11.7" and absolute path."""
+    """A CPython on this machine: full version such as "3.11.7" and absolute path.
+
+    `is_found_by_uv` is False if uv finds it only by this path.
+    """
 
     version: str
     path: Path
+    is_found_by_uv: bool = True
 
     @property
     def minor(self) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
-    from provision.effects.local import Damage, LocalEffect, MonitorRequest
+    from provision.effects.local import Damage, LocalEffect, MachineResources, MonitorRequest
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -25,7 +25,54 @@ if TYPE_CHECKING:
     from provision.effects.service import ServiceEffect
 
 ProgressCallback = Callable[[str], None]
-"""Receives one line of progress."""
+"""Receives one line: a step that begins, a Notice, or during downloads a DownloadProgress."""
+
+
+class Notice(str):
+    """A line of progress that informs about something, and is not a step that takes time."""
+
+    __slots__ = ()
+
+
+class DownloadProgress(str):
+    """A line of progress with its numbers. Each event replaces the one before.
+
+    Args:
+        phase: the verb of the line, such as "downloading" or "installing".
+        packages_done: the packages that are complete.
+        packages_total: the packages of this phase as far as known, None if unknown.
+        bytes_done: the bytes of those packages, None if unknown.
+        bytes_total: the bytes of this phase as far as known, None if unknown.
+    """
+
+    phase: str
+    packages_done: int
+    packages_total: int | None
+    bytes_done: int | None
+    bytes_total: int | None
+
+    def __new__(
+        cls,
+        phase: str,
+        packages_done: int,
+        packages_total: int | None,
+        bytes_done: int | None,
+        bytes_total: int | None,
+    ) -> Self:
+        """Return the event; its text is the line for a log."""
+        total = "" if packages_total is None else f" of {packages_total}"
+        noun = "package" if packages_total == 1 else "packages"
+        text = f"{phase} {packages_done}{total} {noun}"
+        if bytes_done is not None:
+            unit, size = ("GB", 1e9) if (bytes_total or bytes_done) >= 1e9 else ("MB", 1e6)
+            total = f" of {bytes_total / size:.1f}" if bytes_total else ""
+            text += f", {bytes_done / size:.1f}{total} {unit}"
+        event = super().__new__(cls, text)
+        event.phase = phase
+        event.packages_done, event.packages_total = packages_done, packages_total
+        event.bytes_done, event.bytes_total = bytes_done, bytes_total
+        return event
+
 
 Effect: TypeAlias = "LocalEffect | ServiceEffect"
 
@@ -151,6 +198,9 @@ class Reader(Protocol):
 
     def missing_system_packages(self, names: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return the Debian packages that are not installed, None without dpkg."""
+
+    def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
+        """Return the resources of this machine, with the free disk at `folder`."""
 
     def cloud(self) -> CloudReader:
         """Return the reader of Google Cloud.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -19,6 +20,14 @@ from provision.facts.schema_torch import (
     TorchRelease,
 )
 from provision.facts.versions import parse_version, require_version
+
+CUDA_PACKAGES = re.compile(
+    r"^(nvidia-.+-cu\d+"
+    r"|nvidia-(cublas|cudnn|nccl|cuda|cufft|curand|cusolver|cusparse|nvjitlink|nvtx|cufile"
+    r"|cusparselt|nvshmem).*"
+    r"|cuda-(bindings|toolkit|pathfinder)|(pytorch-)?triton)$"
+)
+"""Names of the packages that belong to a CUDA build of torch."""
 
 
 class CodeForm(StrEnum):

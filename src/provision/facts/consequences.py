@@ -56,35 +56,35 @@ def _build_consequences(row: FactRow, facts: Facts) -> Iterator[str]:
             by_ptx.append(card.name)
     yield f"runs on {_listed(with_code)}"
     if by_ptx:
-        yield f"of these by PTX, compiled at the first start: {_listed(by_ptx)}"
+        yield f"of these, through PTX that is compiled at first start: {_listed(by_ptx)}"
     yield f"has no code for {_listed(without_code)}"
     yield from _toolkit_consequences(cuda_of(build.flavour), facts)
 
 
 def _card_consequences(card: Card, facts: Facts) -> Iterator[str]:
     features = facts.capabilities[card.cc].features
-    yield f"has {_listed([name for name in features if facts.has_feature(card, name)])} in hardware"
+    yield f"supports {_listed([name for name in features if facts.has_feature(card, name)])}"
     last = facts.last_driver_branch(card)
     if last is None:
-        yield "no driver branch in the facts drops it"
+        yield "no driver branch in the facts drops support for it"
     else:
         yield f"the last driver branch for {card.arch} is {last.branch}"
     platform = card.host or "linux-x86_64"
     for release in reversed(facts.torch):
         if builds := facts.builds_for_card(card, release.release, platform):
             flavours = _listed([build.flavour for build in builds])
-            lead = f"the newest torch with code for it ({platform})"
+            lead = f"the newest torch that runs on it ({platform})"
             yield f"{lead} is {release.release}, built for {flavours}"
             return
-    yield f"no torch build in the facts has code for it on {platform}"
+    yield f"no torch build in the facts runs on it on {platform}"
 
 
 def _toolkit_consequences(cuda: str, facts: Facts) -> Iterator[str]:
     linux, windows = facts.driver_floor(cuda), facts.driver_floor(cuda, windows=True)
     if linux and windows:
-        lead = f"programs made for CUDA {cuda} need driver"
-        yield f"{lead} {linux} or newer on Linux, {windows} on Windows"
+        lead = f"programs built with CUDA {cuda} need driver"
+        yield f"{lead} {linux} or newer on Linux, {windows} or newer on Windows"
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names) or "nothing"
+    return ", ".join(names) or "none"

@@ -1,11 +1,249 @@
-"""Fact tables: each is declared here once, by its name and the type of its rows."""
+"""Fact tables: compiled JSON files whose rows become typed rows with evidence at first use.
+
+A table is named as `provision facts` names it ("machines", "cuda.toolkits"), and declared once in
+`FactTables` with the type of its rows. The key of a mapping is the key that the table itself
+declares under `keys`.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from provision.facts import schema_packages, schema_platforms, schema_torch, schema_variables
-from provision.facts.compiled_tables import CompiledTables, Table, grouped, keyed, names, rows
+from provision.errors import ProvisionError
+from provision.facts.evidence import Evidence
+from provision.facts.schema_packages import (
+    BitsandbytesBinaries,
+    CapabilityFloor,
+    CudaOnlyUse,
+    CudaWheels,
+    ExclusivePackages,
+    FlashAttentionWheels,
+    KnownDependencies,
+    MemoryOverhead,
+    NumpyFloor,
+    OptimizerName,
+    OptimizerState,
+    PlatformWheels,
+    PrecisionCheck,
+    ReleaseRange,
+    ReplacedPackage,
+    SourceOnlyPackage,
+    StrategyFloor,
+    SubclassArgument,
+    Tracker,
+    TrainerCall,
+    TrainingArgument,
+    TransformersReleases,
+    TransformersUse,
+    UndeclaredRequirement,
+    WheelPythons,
+)
+from provision.facts.schema_platforms import (
+    ColabProperty,
+    ColabRuntime,
+    ColabShape,
+    DiskType,
+    GpuAttachment,
+    ImageChange,
+    ImageDriver,
+    ImageFamily,
+    MachineType,
+    MetadataKey,
+    OperatingSystem,
+    ProtectedPackage,
+    ReservedLabel,
+    WorkbenchLimit,
+)
+from provision.facts.schema_torch import (
+    Card,
+    ComputeCapability,
+    CudaToolkit,
+    CudnnSupport,
+    DriverBranch,
+    MpsPrecision,
+    PythonVersion,
+    TorchBuild,
+    TorchCompilePython,
+    TorchRelease,
+)
+from provision.facts.schema_variables import (
+    AllocatorOption,
+    FolderVariable,
+    VariableEffect,
+)
+
+SCHEMA_VERSION = 1
+EVIDENCE_FIELDS = Evidence._fields
+MALFORMED = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""Exceptions that a table of an unexpected form raises when its rows are built."""
+_Row = TypeVar("_Row")
+_Content = TypeVar("_Content")
+
+
+class CompiledTables:
+    """A file of compiled tables. Rows with equal evidence share one `Evidence` object."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            ProvisionError: the file is missing, damaged, or written for a later version.
+        """
+        self._path = path
+        self._content = read_compiled(path)
+        self._evidence: dict[tuple[str, str, str], Evidence] = {}
+
+    def build(self, function: Callable[[CompiledTables], _Content]) -> _Content:
+        """Return the result of a function that reads tables.
+
+        Raises:
+            ProvisionError: a table does not have the form that the function expects.
+        """
+        try:
+            return function(self)
+        except MALFORMED as error:
+            raise damaged_tables_error(self._path, error) from None
+
+    def value(self, name: str) -> Any:
+        """Return the value at a dotted name, such as "torch.family"."""
+        value: Any = self._content
+        for part in name.split("."):
+            value = value[part]
+        return value
+
+    def keyed_rows(
+        self, name: str, row_type: Callable[..., _Row]
+    ) -> tuple[tuple[tuple[str, ...], _Row], ...]:
+        """Return the rows of a table, each with the values of the key columns it declares."""
+        table, part = self._find(name)
+        columns = table["keys"][part]
+        return tuple(
+            (tuple(row[column] for column in columns), row_type(**self._row_values(row, table)))
+            for row in expand_rows(table, part)
+        )
+
+    def rows(self, name: str, row_type: Callable[..., _Row]) -> tuple[_Row, ...]:
+        """Return the rows of a table in the order of the file."""
+        table, part = self._find(name)
+        return tuple(row_type(**self._row_values(row, table)) for row in expand_rows(table, part))
+
+    def _find(self, name: str) -> tuple[dict[str, Any], str]:
+        """Return a table's content and the key of its rows; a file of one table has no names."""
+        stem, _, part = name.partition(".")
+        return (self._content[stem] if stem else self._content), part or "rows"
+
+    def _row_values(self, row: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row's fields with lists as tuples and with its own or the table's evidence."""
+        values: dict[str, Any] = {
+            key: tuple(value) if type(value) is list else value for key, value in row.items()
+        }
+        fields: tuple[str, str, str] = (
+            values.pop("source", table["source"]),
+            values.pop("as_of", table["as_of"]),
+            values.pop("confidence", table["confidence"]),
+        )
+        evidence = self._evidence.get(fields)
+        if evidence is None:
+            evidence = self._evidence[fields] = Evidence(*fields)
+        values["evidence"] = evidence
+        return values
+
+
+def read_compiled(path: Path) -> dict[str, Any]:
+    """Return the content of a compiled file.
+
+    Raises:
+        ProvisionError: the file is missing, not a JSON object, or written for a later version.
+    """
+    try:
+        tables = dict(json.loads(path.read_bytes()))
+        is_newer = tables["schema"] > SCHEMA_VERSION
+    except (OSError, *MALFORMED) as error:
+        raise damaged_tables_error(path, error) from None
+    if is_newer:
+        raise ProvisionError(
+            "the fact tables of this installation cannot be read",
+            why=f"{path.name} was written for a later version of provision",
+            hint="update provision, or reinstall it so that program and tables are of one version",
+        )
+    return tables
+
+
+def damaged_tables_error(path: Path, error: Exception) -> ProvisionError:
+    """Return the error for a compiled file that cannot be used."""
+    return ProvisionError(
+        "the fact tables of this installation cannot be read",
+        why=f"{path.name}: {type(error).__name__}",
+        hint="reinstall provision",
+    )
+
+
+def expand_rows(table: Mapping[str, Any], part: str = "rows") -> list[dict[str, Any]]:
+    """Return the rows of a table as mappings.
+
+    Rows are stored as mappings, or as lists under `columns`; the column `by` of the latter names
+    an entry of the table's `by`, which has the evidence that many rows share.
+    """
+    if "columns" not in table:
+        return list(table[part])
+    shared = table.get("by", {})
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table[part]]
+    for row in rows:
+        row.update(shared.get(row.pop("by", None), {}))
+    return rows
+
+
+class Table(Generic[_Content]):
+    """A table that is built at first use and then stored: most specs need few tables."""
+
+    def __init__(self, build: Callable[[CompiledTables], _Content]) -> None:
+        self._build = build
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, facts: Any, owner: type) -> _Content:
+        """Build the table and store it in the instance, which hides this descriptor.
+
+        Raises:
+            ProvisionError: the table is damaged.
+        """
+        content: _Content = facts.compiled.build(self._build)
+        facts.__dict__[self._name] = content
+        return content
+
+
+def rows(name: str, row_type: Callable[..., _Row]) -> Table[tuple[_Row, ...]]:
+    """Declare a table that is used in the order of its rows."""
+    return Table(lambda compiled: compiled.rows(name, row_type))
+
+
+def keyed(name: str, row_type: Callable[..., _Row]) -> Table[Mapping[str, _Row]]:
+    """Declare a table whose rows are looked up by their key; its parts are joined by colons."""
+    return Table(
+        lambda compiled: {":".join(key): row for key, row in compiled.keyed_rows(name, row_type)}
+    )
+
+
+def grouped(name: str, row_type: Callable[..., _Row]) -> Table[Mapping[str, tuple[_Row, ...]]]:
+    """Declare a table whose rows are looked up by the first part of their key."""
+
+    def build(compiled: CompiledTables) -> Mapping[str, tuple[_Row, ...]]:
+        groups: dict[str, list[_Row]] = {}
+        for key, row in compiled.keyed_rows(name, row_type):
+            groups.setdefault(key[0], []).append(row)
+        return {first: tuple(group) for first, group in groups.items()}
+
+    return Table(build)
+
+
+def names(name: str) -> Table[frozenset[str]]:
+    """Declare a set of names."""
+    return Table(lambda compiled: frozenset(compiled.value(name)))
 
 
 class FactTables:
@@ -17,65 +255,65 @@ class FactTables:
     compiled: CompiledTables
 
     # torch, CUDA and cards
-    torch = rows("torch", schema_torch.TorchRelease)
+    torch = rows("torch", TorchRelease)
     torch_family = names("torch.family")
     torch_hosts = names("torch.hosts")
     flavoured = names("torch.flavoured")
     """Packages with one build per CUDA flavour, which their version names (+cu128)."""
     index_pattern = Table(lambda compiled: str(compiled.value("torch.index")))
-    compile_pythons = keyed("torch.compile", schema_torch.TorchCompilePython)
+    compile_pythons = keyed("torch.compile", TorchCompilePython)
     """By Python; torch.compile works with every torch on a Python without a row."""
-    builds = keyed("builds", schema_torch.TorchBuild.from_columns)
+    builds = keyed("builds", TorchBuild.from_columns)
     """By "release:flavour:platform", such as "2.11.0:cu128:linux-x86_64"."""
-    toolkits = keyed("cuda.toolkits", schema_torch.CudaToolkit.from_columns)
-    drivers = rows("cuda.drivers", schema_torch.DriverBranch)
-    capabilities = keyed("cuda.capabilities", schema_torch.ComputeCapability)
-    cudnn = rows("cuda.cudnn", schema_torch.CudnnSupport)
-    cards = rows("gpus", schema_torch.Card)
-    mps = keyed("mps", schema_torch.MpsPrecision)
+    toolkits = keyed("cuda.toolkits", CudaToolkit.from_columns)
+    drivers = rows("cuda.drivers", DriverBranch)
+    capabilities = keyed("cuda.capabilities", ComputeCapability)
+    cudnn = rows("cuda.cudnn", CudnnSupport)
+    cards = rows("gpus", Card)
+    mps = keyed("mps", MpsPrecision)
     """By precision; Apple silicon does not have a precision without a row."""
-    pythons = rows("pythons", schema_torch.PythonVersion)
+    pythons = rows("pythons", PythonVersion)
 
     # machines, images and Colab
-    machines = keyed("machines", schema_platforms.MachineType)
-    attachments = rows("machines.attach", schema_platforms.GpuAttachment)
-    images = keyed("images", schema_platforms.ImageFamily)
-    image_drivers = rows("images.drivers", schema_platforms.ImageDriver)
-    image_changes = rows("images.changes", schema_platforms.ImageChange)
-    systems = keyed("images.systems", schema_platforms.OperatingSystem)
-    metadata_keys = rows("workbench.metadata", schema_platforms.MetadataKey)
-    reserved_labels = keyed("workbench.labels", schema_platforms.ReservedLabel)
-    disks = keyed("workbench.disks", schema_platforms.DiskType)
-    limits = keyed("workbench.limits", schema_platforms.WorkbenchLimit)
+    machines = keyed("machines", MachineType)
+    attachments = rows("machines.attach", GpuAttachment)
+    images = keyed("images", ImageFamily)
+    image_drivers = rows("images.drivers", ImageDriver)
+    image_changes = rows("images.changes", ImageChange)
+    systems = keyed("images.systems", OperatingSystem)
+    metadata_keys = rows("workbench.metadata", MetadataKey)
+    reserved_labels = keyed("workbench.labels", ReservedLabel)
+    disks = keyed("workbench.disks", DiskType)
+    limits = keyed("workbench.limits", WorkbenchLimit)
     """Limits of Workbench instances: "boot disk", "data disk", "largest disk", "shortest idle",
     "longest idle", "shm share".
     """
-    runtimes = keyed("colab.runtimes", schema_platforms.ColabRuntime)
-    shapes = rows("colab.shapes", schema_platforms.ColabShape)
-    conditions = keyed("colab.conditions", schema_platforms.ColabProperty)
+    runtimes = keyed("colab.runtimes", ColabRuntime)
+    shapes = rows("colab.shapes", ColabShape)
+    conditions = keyed("colab.conditions", ColabProperty)
     """Properties of every Colab machine: "host driver", "runtime lifetime" (months), "free GPU",
     "enterprise Pythons", "shm" (GiB), "nvcc", "gcc", "pip".
     """
-    protected = keyed("colab.protected", schema_platforms.ProtectedPackage)
+    protected = keyed("colab.protected", ProtectedPackage)
 
     # packages
-    runs = grouped("packages.runs", schema_packages.ReleaseRange)
-    wheel_pythons = grouped("wheel_pythons", schema_packages.WheelPythons)
-    cuda_wheels = grouped("extensions.cuda_wheels", schema_packages.CudaWheels)
-    flash_attention = rows("extensions.flash_attn", schema_packages.FlashAttentionWheels)
-    bitsandbytes = rows("extensions.bitsandbytes", schema_packages.BitsandbytesBinaries)
-    capability_floors = rows("extensions.capability_floors", schema_packages.CapabilityFloor)
-    cuda_only = rows("extensions.cuda_only", schema_packages.CudaOnlyUse)
-    source_only = keyed("extensions.sdist_only", schema_packages.SourceOnlyPackage)
-    numpy_floors = keyed("extensions.numpy2", schema_packages.NumpyFloor)
-    undeclared = rows("undeclared", schema_packages.UndeclaredRequirement)
-    platforms = keyed("extensions.platforms", schema_packages.PlatformWheels)
-    one_of = rows("extensions.one_of", schema_packages.ExclusivePackages)
-    bringers = keyed("extensions.brings", schema_packages.KnownDependencies)
+    runs = grouped("packages.runs", ReleaseRange)
+    wheel_pythons = grouped("wheel_pythons", WheelPythons)
+    cuda_wheels = grouped("extensions.cuda_wheels", CudaWheels)
+    flash_attention = rows("extensions.flash_attn", FlashAttentionWheels)
+    bitsandbytes = rows("extensions.bitsandbytes", BitsandbytesBinaries)
+    capability_floors = rows("extensions.capability_floors", CapabilityFloor)
+    cuda_only = rows("extensions.cuda_only", CudaOnlyUse)
+    source_only = keyed("extensions.sdist_only", SourceOnlyPackage)
+    numpy_floors = keyed("extensions.numpy2", NumpyFloor)
+    undeclared = rows("undeclared", UndeclaredRequirement)
+    platforms = keyed("extensions.platforms", PlatformWheels)
+    one_of = rows("extensions.one_of", ExclusivePackages)
+    bringers = keyed("extensions.brings", KnownDependencies)
     """By "package" or "package[extra]"."""
     popular = names("names.popular")
     seen = names("names.seen")
-    replaced = keyed("names.replaced", schema_packages.ReplacedPackage)
+    replaced = keyed("names.replaced", ReplacedPackage)
     wheels = Table(
         lambda compiled: {
             str(row["file"]): str(row["sha256"]) for row in compiled.value("wheels.rows")
@@ -84,26 +322,26 @@ class FactTables:
     """File name to sha256, each confirmed by a source other than the file's own index."""
 
     # training
-    transformers = rows("transformers", schema_packages.TransformersReleases)
-    trainer_calls = rows("transformers.trainer_calls", schema_packages.TrainerCall)
-    precision_checks = rows("transformers.precision_checks", schema_packages.PrecisionCheck)
+    transformers = rows("transformers", TransformersReleases)
+    trainer_calls = rows("transformers.trainer_calls", TrainerCall)
+    precision_checks = rows("transformers.precision_checks", PrecisionCheck)
     accelerate_extras = names("transformers.brings_accelerate.extras")
-    uses_transformers = keyed("extensions.uses_transformers", schema_packages.TransformersUse)
-    strategy_floors = rows("extensions.strategies", schema_packages.StrategyFloor)
-    trackers = keyed("extensions.trackers", schema_packages.Tracker)
-    arguments = keyed("training_arguments", schema_packages.TrainingArgument)
+    uses_transformers = keyed("extensions.uses_transformers", TransformersUse)
+    strategy_floors = rows("extensions.strategies", StrategyFloor)
+    trackers = keyed("extensions.trackers", Tracker)
+    arguments = keyed("training_arguments", TrainingArgument)
     """Arguments that a release of TrainingArguments takes or took."""
-    subclass_arguments = keyed("extensions.subclass", schema_packages.SubclassArgument)
-    optimizer_names = keyed("training_arguments.optimizers", schema_packages.OptimizerName)
+    subclass_arguments = keyed("extensions.subclass", SubclassArgument)
+    optimizer_names = keyed("training_arguments.optimizers", OptimizerName)
     arguments_read = Table(
         lambda compiled: tuple(map(str, compiled.value("training_arguments.read")))
     )
     """The transformers releases whose TrainingArguments were read, oldest first."""
-    optimizers = keyed("memory.optimizers", schema_packages.OptimizerState)
-    overhead = keyed("memory.overhead", schema_packages.MemoryOverhead)
-    variables = grouped("variables", schema_variables.VariableEffect)
-    folders = keyed("variables.folders", schema_variables.FolderVariable)
-    allocator_options = keyed("variables.allocator", schema_variables.AllocatorOption)
+    optimizers = keyed("memory.optimizers", OptimizerState)
+    overhead = keyed("memory.overhead", MemoryOverhead)
+    variables = grouped("variables", VariableEffect)
+    folders = keyed("variables.folders", FolderVariable)
+    allocator_options = keyed("variables.allocator", AllocatorOption)
 
     @cached_property
     def transformers_read(self) -> tuple[str, ...]:

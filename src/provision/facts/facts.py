@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from provision.facts.compatibility import CompatibilityFacts, cuda_of, flavour_of
-from provision.facts.compiled_tables import CompiledTables
+from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import VersionFloor
 from provision.facts.schema_platforms import GpuAttachment, ImageDriver, MachineType
 from provision.facts.schema_torch import Card

@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from provision.facts.compiled_tables import CompiledTables
-from provision.facts.schema_packages import Symptom
+from provision.facts.fact_tables import CompiledTables
+from provision.facts.schema_packages import CondaName, Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
 
 LAZY_TABLES_FOLDER = Path(__file__).with_name("on_demand")
@@ -31,6 +31,11 @@ def load_zones(folder: Path = LAZY_TABLES_FOLDER) -> tuple[CardZones, ...]:
 def load_symptoms(folder: Path = LAZY_TABLES_FOLDER) -> tuple[Symptom, ...]:
     """Return the patterns of error messages with their causes and fixes."""
     return _load_rows("symptoms", Symptom, folder)
+
+
+def load_conda_names(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, CondaName]:
+    """Return the packages of conda with another name on the package index, by their name."""
+    return {row.name: row for row in _load_rows("conda_names", CondaName, folder)}
 
 
 @lru_cache(maxsize=8)

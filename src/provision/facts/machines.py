@@ -75,8 +75,8 @@ def unavailability_reason(machine: MachineType, *, reserved: bool) -> str:
     if machine.only == "reservation":
         return "" if reserved else "with a reservation only"
     return {
-        "spot": "as Spot or Flex-start only, which Workbench does not have",
-        "vgpu": "as a share of a card that needs the vGPU driver",
+        "spot": "as Spot or Flex-start only, which Workbench does not support",
+        "vgpu": "as a share of a GPU that needs the vGPU driver",
     }.get(machine.only, "")
 
 

@@ -94,10 +94,10 @@ def estimate_memory(work: Workload, facts: FactTables) -> MemoryEstimate:
     if trained and state is None:
         unknown.append(f"gradients and state of optimizer {work.optimizer}")
     elif trained and paged:
-        unknown.append(f"the state of optimizer {work.optimizer}, which may lie in RAM")
+        unknown.append(f"the state of optimizer {work.optimizer}, which may be in RAM")
     if work.method == "inference" and work.strategy == "none" and work.devices > 1:
         assumed.append(
-            f"the model is spread over {work.devices} GPUs (device_map or tensor parallelism)"
+            f"the model is distributed over {work.devices} GPUs (device_map or tensor parallelism)"
         )
     weight_shards, state_shards = _shards(work)
     gradient_bytes = 4 if state else 0
@@ -210,7 +210,7 @@ def _trained(work: Workload, unknown: list[str], assumed: list[str]) -> int:
             if work.hidden_size is None or work.layers is None:
                 unknown.append("the adapter's parameters")
                 return 0
-            assumed.append("an adapter of rank 8 on query and value of each layer")
+            assumed.append("an adapter of rank 8 on the query and value matrices of each layer")
             return 2 * 2 * 8 * work.hidden_size * work.layers
         case _:
             assert_never(work.method)
@@ -262,7 +262,7 @@ def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
         or work.layers is None
     ):
         unknown.append(
-            "activations: batch_size, sequence_length, hidden_size or layers is not given"
+            "activations (batch_size, sequence_length, hidden_size or layers is not set)"
         )
         return 0
     tokens = work.batch_size * work.sequence_length
@@ -270,10 +270,10 @@ def _activations(work: Workload, unknown: list[str], assumed: list[str]) -> int:
     unit = tokens * work.hidden_size * width
     if work.method == "inference":
         return round(2 * 2 * unit * work.layers / _shards(work)[0])
-    assumed.append("attention that keeps no scores (sdpa or flash attention)")
+    assumed.append("attention that does not store scores (sdpa or flash attention)")
     logits = 0
     if work.vocabulary is None:
-        unknown.append("the logits: the size of the vocabulary is not given")
+        unknown.append("the logits (the size of the vocabulary is unknown)")
     else:
         logits = tokens * work.vocabulary * (4 + 2 * width)
     if work.checkpointing:

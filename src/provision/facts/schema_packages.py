@@ -8,6 +8,8 @@ from typing import NamedTuple
 from provision.facts.evidence import Evidence
 from provision.facts.versions import require_version
 
+Strings = tuple[str, ...]
+
 
 class ReleaseRange(NamedTuple):
     """The releases `first` to `last` of a package, which declare the same requirements.
@@ -54,9 +56,9 @@ class FlashAttentionWheels(NamedTuple):
     version: str
     torch_first: str
     torch_last: str
-    cuda_majors: tuple[str, ...]
+    cuda_majors: Strings
     evidence: Evidence
-    pythons: tuple[str, ...] = ()
+    pythons: Strings = ()
 
 
 class BitsandbytesBinaries(NamedTuple):
@@ -66,7 +68,7 @@ class BitsandbytesBinaries(NamedTuple):
     """
 
     version: str
-    cudas: tuple[str, ...]
+    cudas: Strings
     falls_back: bool
     evidence: Evidence
 
@@ -119,12 +121,12 @@ class SourceOnlyPackage(NamedTuple):
 
     package: str
     last: str
-    needs: tuple[str, ...]
+    needs: Strings
     evidence: Evidence
     note: str = ""
 
     @property
-    def packages(self) -> tuple[str, ...]:
+    def packages(self) -> Strings:
         """The Python packages that its build requires."""
         return tuple(name for name in self.needs if name != "nvcc")
 
@@ -156,9 +158,9 @@ class Symptom(NamedTuple):
     fix: str
     evidence: Evidence
     note: str = ""
-    rules: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
-    tells: tuple[str, ...] = ()
+    rules: Strings = ()
+    checks: Strings = ()
+    tells: Strings = ()
 
 
 class OptimizerState(NamedTuple):
@@ -220,7 +222,7 @@ class PlatformWheels(NamedTuple):
     """A package that has wheels for some platforms only."""
 
     package: str
-    platforms: tuple[str, ...]
+    platforms: Strings
     evidence: Evidence
 
 
@@ -228,7 +230,7 @@ class KnownDependencies(NamedTuple):
     """A package, or "package[extra]", and its dependencies."""
 
     package: str
-    brings: tuple[str, ...]
+    brings: Strings
     evidence: Evidence
 
 
@@ -244,7 +246,7 @@ class ExclusivePackages(NamedTuple):
     """Packages that install the same module, so that an environment can have only one of them."""
 
     module: str
-    packages: tuple[str, ...]
+    packages: Strings
     evidence: Evidence
 
 
@@ -267,7 +269,7 @@ class Tracker(NamedTuple):
     """A tracker of TrainingArguments(report_to=...), and the packages of which it requires one."""
 
     tracker: str
-    packages: tuple[str, ...]
+    packages: Strings
     evidence: Evidence
 
 
@@ -353,3 +355,16 @@ class ReplacedPackage(NamedTuple):
     what: str
     evidence: Evidence
     beside: Mapping[str, str] = {}
+
+
+class CondaName(NamedTuple):
+    """A package of conda whose name on the package index differs.
+
+    `index_name` is that name, "" for a package that is not a Python package. `sets` is the field of
+    a spec that the package stands for (cuda or gpu), "" for none.
+    """
+
+    name: str
+    index_name: str
+    evidence: Evidence
+    sets: str = ""

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Self
 
 from provision.facts.evidence import Evidence
 
+Strings = tuple[str, ...]
+
 
 class TorchRelease(NamedTuple):
     """A release of torch: its Pythons (major.minor) and the CUDA flavours of its builds.
@@ -22,13 +24,13 @@ class TorchRelease(NamedTuple):
     default: str
     builds: Mapping[str, str]
     python: str
-    pythons: tuple[str, ...]
+    pythons: Strings
     glibc: str
     triton: str
-    torchvision: tuple[str, ...]
+    torchvision: Strings
     evidence: Evidence
-    pythons_aarch64: tuple[str, ...] = ()
-    torchaudio: tuple[str, ...] = ()
+    pythons_aarch64: Strings = ()
+    torchaudio: Strings = ()
     default_aarch64: str = "cpu"
     glibc_aarch64: str = ""
     cudnn: str = ""
@@ -36,11 +38,11 @@ class TorchRelease(NamedTuple):
     cuda_runtime: str = ""
 
     @property
-    def flavours(self) -> tuple[str, ...]:
+    def flavours(self) -> Strings:
         """All build families, `cpu` first: the PyTorch index has a CPU build of every release."""
         return ("cpu", *self.builds)
 
-    def pythons_on(self, platform: str) -> tuple[str, ...]:
+    def pythons_on(self, platform: str) -> Strings:
         """Return the Pythons that have a wheel on a platform such as "linux-aarch64".
 
         macOS and Windows have those of Linux x86_64.
@@ -57,12 +59,6 @@ class TorchRelease(NamedTuple):
         defaults = {"linux-x86_64": self.default, "linux-aarch64": self.default_aarch64}
         return defaults.get(platform, "cpu")
 
-    def glibc_on(self, platform: str) -> str | None:
-        """Return the oldest C library ("2.28") for the wheels of a platform; None outside Linux."""
-        if platform == "linux-aarch64":
-            return self.glibc_aarch64 or self.glibc
-        return self.glibc if platform == "linux-x86_64" else None
-
 
 class TorchBuild(NamedTuple):
     """The capabilities that one CUDA build of torch has code for.
@@ -73,7 +69,7 @@ class TorchBuild(NamedTuple):
     release: str
     flavour: str
     platform: str
-    sm: tuple[str, ...]
+    sm: Strings
     evidence: Evidence
     ptx: str = ""
 
@@ -93,7 +89,7 @@ class CudaToolkit(NamedTuple):
     """
 
     cuda: str
-    capabilities: tuple[str, ...]
+    capabilities: Strings
     cc_min: str
     cc_max: str
     gcc_max: int
@@ -122,7 +118,7 @@ class DriverBranch(NamedTuple):
 
     branch: str
     cuda_max: str
-    drops_after: tuple[str, ...]
+    drops_after: Strings
     end_of_life: str | None
     evidence: Evidence
 
@@ -139,10 +135,10 @@ class ComputeCapability(NamedTuple):
     cc: str
     arch: str
     first_driver: str | None
-    features: tuple[str, ...]
+    features: Strings
     evidence: Evidence
-    code_not_on: tuple[str, ...] = ()
-    code_also_on: tuple[str, ...] = ()
+    code_not_on: Strings = ()
+    code_also_on: Strings = ()
     fp16_rate: float | None = None
 
 
@@ -170,7 +166,7 @@ class Card(NamedTuple):
     cc: str
     memory_gb: float
     arch: str
-    aliases: tuple[str, ...]
+    aliases: Strings
     evidence: Evidence
     bandwidth_gb_s: float | None = None
     tflops: Mapping[str, float] = {}
@@ -182,7 +178,7 @@ class Card(NamedTuple):
     status: str = ""
     host: str = ""
     unified: bool = False
-    lacks: tuple[str, ...] = ()
+    lacks: Strings = ()
 
 
 class TorchCompilePython(NamedTuple):

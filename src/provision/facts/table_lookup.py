@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.facts.compiled_tables import (
+from provision.facts.evidence import Evidence
+from provision.facts.fact_tables import (
     EVIDENCE_FIELDS,
     MALFORMED,
     damaged_tables_error,
     expand_rows,
     read_compiled,
 )
-from provision.facts.evidence import Evidence
 from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
 from provision.facts.versions import parse_version
 

@@ -73,7 +73,7 @@ def card_implications(
         yield Implication(
             ImplicationKind.UNKNOWN,
             Severity.UNKNOWN,
-            f"{lead}: the facts do not know what {new.name} was compiled for",
+            f"{lead}: the compiled code of {new.name} is unknown",
         )
     elif new_code is None:
         if old_code is not None or not old_is_known:
@@ -102,7 +102,7 @@ def driver_implications(
     is_raised = old_floor is None or require_version(new_floor) > require_version(old_floor)
     severity, status = Severity.WARNING if is_raised else Severity.INFO, ""
     if driver is not None:
-        status = f"; there it is {driver} ({source})"
+        status = f"; the target has {driver} ({source})"
         is_enough = is_driver_at_least(driver, new_floor)
         if is_enough:
             severity = Severity.INFO
@@ -112,8 +112,8 @@ def driver_implications(
     yield Implication(
         ImplicationKind.DRIVER,
         severity,
-        f"{describe_upgrade(old, new)}: the oldest driver is {new_floor}, "
-        f"{old_floor or 'none'} before{status}",
+        f"{describe_upgrade(old, new)}: the oldest supported driver is {new_floor} "
+        f"(before: {old_floor or 'none'}){status}",
     )
 
 
@@ -127,9 +127,9 @@ def torch_python_implications(
     before, after = old_release.pythons_on(old.platform), new_release.pythons_on(new.platform)
     changes = []
     if removed := [python for python in before if python not in after]:
-        changes.append(f"no wheels for Python {', '.join(removed)} any more")
+        changes.append(f"no longer has wheels for Python {', '.join(removed)}")
     if added := [python for python in after if python not in before]:
-        changes.append(f"wheels for Python {', '.join(added)}")
+        changes.append(f"adds wheels for Python {', '.join(added)}")
     if changes:
         text = f"{describe_upgrade(old, new)}: {', '.join(changes)}"
         yield Implication(ImplicationKind.PYTHONS, Severity.INFO, text)
@@ -153,12 +153,12 @@ def other_card_implications(
             for implication in card_implications(card, old, new, facts):
                 cards.setdefault(implication.kind, {})[card.name] = implication.severity
     for kind, change in (
-        (ImplicationKind.LOST, "no code any more for"),
-        (ImplicationKind.GAINED, "code now for"),
-        (ImplicationKind.PTX, "PTX only, where there was machine code, for"),
+        (ImplicationKind.LOST, "no longer has code for"),
+        (ImplicationKind.GAINED, "now has code for"),
+        (ImplicationKind.PTX, "has PTX instead of machine code for"),
     ):
         if kind in cards:
-            text = f"{describe_upgrade(old, new)} has {change} {', '.join(cards[kind])}"
+            text = f"{describe_upgrade(old, new)} {change} {', '.join(cards[kind])}"
             yield Implication(kind, Severity.INFO, text)
 
 
@@ -194,14 +194,14 @@ def _other_code(lead: str, old: DeviceCode, new: DeviceCode) -> Implication:
             return Implication(
                 ImplicationKind.PTX,
                 Severity.WARNING,
-                f"{lead} loses {_code_text(old)} and has {_code_text(new)}, which the "
+                f"{lead} loses {_code_text(old)} and gets {_code_text(new)}, which the "
                 "driver compiles when a program first starts",
             )
         case CodeForm.PTX, CodeForm.MACHINE:
-            text = f"{lead} gains {_code_text(new)}, and had {_code_text(old)} only"
+            text = f"{lead} gains {_code_text(new)}; before, it had only {_code_text(old)}"
             return Implication(ImplicationKind.MACHINE, Severity.INFO, text)
         case _:
-            text = f"{lead} runs {_code_text(new)}, {_code_text(old)} before"
+            text = f"{lead} runs {_code_text(new)} instead of {_code_text(old)}"
             return Implication(ImplicationKind.OTHER, Severity.INFO, text)
 
 

@@ -1,9 +1,8 @@
-"""The kinds of target: one declaration for each, and the registry that lists them."""
+"""The kinds of target: one declaration for each, and the list of them."""
 
 from contextvars import ContextVar
-from dataclasses import dataclass
 
-from provision.kinds.base import Gpu, Kind, MachineRequirements, TargetModel
+from provision.kinds.base import Gpu, Kind, MachineRequirements, Registry, TargetModel
 from provision.kinds.colab import Colab, ColabTarget
 from provision.kinds.colab_enterprise import ColabEnterprise, ColabEnterpriseTarget
 from provision.kinds.local import Local, LocalTarget
@@ -23,24 +22,6 @@ __all__ = [
     "WorkbenchTarget",
     "registry_in_use",
 ]
-
-
-@dataclass(frozen=True)
-class Registry:
-    """The kinds of target that a spec may name, in the order in which messages list them.
-
-    The first kind owns every recorded part that no other kind claims.
-    """
-
-    kinds: tuple[Kind, ...]
-
-    def find(self, name: object) -> Kind | None:
-        """Return the kind with a name, None if there is none."""
-        return next((kind for kind in self.kinds if kind.name == name), None)
-
-    def kind_of(self, target: TargetModel) -> Kind:
-        """Return the declaration of a target's kind."""
-        return next(kind for kind in self.kinds if kind.name == target.kind)
 
 
 REGISTRY = Registry((Local(), Colab(), ColabEnterprise(), Workbench()))

@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - the defaults of `Kind` ignore their arguments
-"""The declaration of a kind of target: its model, and what its machine provides and refuses."""
+"""Declarations of kinds of target: the model, what the machine provides and refuses."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from provision.diagnostics import Route, Severity
+from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
 from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifiers, StrictModel
@@ -17,7 +17,7 @@ from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifi
 SecretSource = Literal["secret", "env", "colab"]
 Resource = Literal["ram", "shm", "disk"]
 
-NOT_SUPPORTED_YET = "this version does not do that yet"
+NOT_SUPPORTED_YET = "not supported yet"
 LINUX = ("linux-x86_64",)
 MAX_GPUS = 16
 """Most GPUs of a machine: a2-megagpu-16g (Compute Engine documentation, GPU machine types)."""
@@ -27,11 +27,11 @@ class Gpu(ShorthandModel):
     """The accelerator: `L4`, `A100:2`, `none` for CPU, `mps` for Apple silicon or {type, count}."""
 
     type: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
-    """Name of the card, as in L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple
+    """Name of the GPU, such as L4, A100-80GB or RTX-4090; `none` for CPU; `mps` for Apple
     silicon.
     """
     count: int = Field(default=1, ge=0, le=MAX_GPUS)
-    """Number of cards in one machine."""
+    """Number of GPUs in one machine."""
 
     @model_validator(mode="before")
     @classmethod
@@ -41,7 +41,7 @@ class Gpu(ShorthandModel):
         name, colon, count = value.partition(":")
         if colon and not re.fullmatch(r"[1-9][0-9]?", count):
             raise PydanticCustomError(
-                "gpu_count", "after the colon stands the number of cards, as in A100-80GB:2"
+                "gpu_count", "expected the number of GPUs after the colon, as in A100-80GB:2"
             )
         return {"type": name, "count": int(count or 1)}
 
@@ -61,9 +61,9 @@ class MachineRequirements(StrictModel):
     ram: Size | None = None
     """Memory that the process may use (the smaller of the machine's and the container's)."""
     disk: Size | None = None
-    """Free disk where the environment and the declared paths lie."""
+    """Free disk space for the environment and the declared paths."""
     shm: Size | None = None
-    """Size of /dev/shm, which DataLoader workers share batches through."""
+    """Size of /dev/shm, through which DataLoader workers share batches."""
     vram: Size | None = None
     """Memory of one GPU."""
     driver: Specifiers | None = None
@@ -78,14 +78,14 @@ class TargetModel(StrictModel):
     if TYPE_CHECKING:
         kind: str  # each kind narrows it to its name
     gpu: Gpu | None = None
-    """In place of the spec's `gpu`."""
+    """Replaces the spec's `gpu`."""
     cuda: str | None = Field(default=None, pattern=r"^(auto|none|\d+\.\d+)$")
-    """In place of the spec's `cuda`."""
+    """Replaces the spec's `cuda`."""
     paths: dict[EnvironmentName, str] = {}
     """Merged over the spec's `paths`."""
     requires: MachineRequirements | None = None
-    """In place of the spec's `requires`, key by key; what only cards have is not required of a
-    target with gpu: none.
+    """Replaces the spec's `requires`, key by key; requirements for GPUs do not apply to a target
+    with gpu: none.
     """
 
 
@@ -133,7 +133,7 @@ class ProvidedSoftware(NamedTuple):
 
 
 class TargetFacts(NamedTuple):
-    """A target with all that the facts know of it, None for what they do not."""
+    """A target with its facts; None for an unknown fact."""
 
     name: str
     target: TargetModel
@@ -152,6 +152,10 @@ class TargetFacts(NamedTuple):
         """The route of the target."""
         return ("targets", self.name)
 
+    def route_to(self, *parts: str | int) -> Route:
+        """Return the route of a field of the target."""
+        return (*self.route, *parts)
+
 
 class Capacity(NamedTuple):
     """An amount of a resource in bytes, with its provider in words and its source.
@@ -163,10 +167,6 @@ class Capacity(NamedTuple):
     provider: str
     route: Route
     evidence: Evidence
-
-    def at_most(self, severity: Severity) -> Severity:
-        """Return a severity, capped by the confidence of the fact."""
-        return self.evidence.cap_severity(severity)
 
 
 class TargetFields(NamedTuple):
@@ -213,7 +213,7 @@ class Kind:
     """The model's own fields that decide packages; a change makes a lock stale."""
     secret_sources: ClassVar[frozenset[SecretSource]] = frozenset()
     reference_hint: ClassVar[str] = ""
-    """The edit that names a secret so that this kind can read it."""
+    """The edit after which this kind can read a secret."""
 
     has_runtimes: ClassVar[bool] = False
     """Its machines bring packages that an environment can extend."""
@@ -286,6 +286,25 @@ class Kind:
         for requirement in fields.card_requirements:
             yield Refusal(
                 ("requires", requirement),
-                f"gpu: {gpu} has no {requirement} that could be checked",
-                f"remove it ({requirement}: null where a profile brings it), or name the card",
+                f"requires.{requirement} does not apply to gpu: {gpu}",
+                f"remove it (set {requirement}: null if a profile sets it), or set gpu to an "
+                "NVIDIA GPU",
             )
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The kinds of target that a spec may name, in the order in which messages list them.
+
+    The first kind owns every recorded part that no other kind claims.
+    """
+
+    kinds: tuple[Kind, ...]
+
+    def find(self, name: object) -> Kind | None:
+        """Return the kind with a name, None if there is none."""
+        return next((kind for kind in self.kinds if kind.name == name), None)
+
+    def kind_of(self, target: TargetModel) -> Kind:
+        """Return the declaration of a target's kind."""
+        return next(kind for kind in self.kinds if kind.name == target.kind)

@@ -23,7 +23,9 @@ from provision.kinds.base import (
 )
 
 _STANDARD_GIB = 16
-"""RAM in GiB below which a machine is like the one whose /dev/shm was measured (12.7); ours."""
+"""RAM in GiB below which a machine resembles the one whose /dev/shm was measured (12.7 GiB). Our
+choice.
+"""
 
 
 class ColabTarget(TargetModel):
@@ -33,9 +35,9 @@ class ColabTarget(TargetModel):
     runtime: str = Field(default="latest", pattern=r"^(latest|\d{4}\.\d{2})$")
     """Version of the runtime, as in 2026.07."""
     via: Literal["browser", "colab-cli"] = "browser"
-    """Way in which the cell is run: by a person in a browser, or through Google's command line."""
+    """How the cell runs: by a person in a browser, or through Google's command line."""
     isolation: Literal["system", "venv"] = "system"
-    """On top of the runtime's packages (system), or in a separate environment (venv)."""
+    """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
     shape: Literal["standard", "high"] = "standard"
     """Machine shape; high has more RAM, on paid plans."""
 
@@ -49,7 +51,7 @@ class Colab(Kind):
     rules = ("provision.rules.colab",)
     lock_fields = ("runtime", "isolation")
     secret_sources = frozenset({"colab"})
-    reference_hint = "name it in Colab's own store: {colab: NAME}"
+    reference_hint = "store it in Colab's secrets: {colab: NAME}"
 
     has_runtimes = True
 
@@ -125,28 +127,29 @@ class Colab(Kind):
         if fields.cuda_toolkit is not None:
             yield Refusal(
                 ("cuda_toolkit",),
-                f"installing a CUDA toolkit on a runtime: {NOT_SUPPORTED_YET}",
-                "remove the field; a runtime with a GPU brings its own toolkit",
+                f"installing a CUDA toolkit on a runtime is {NOT_SUPPORTED_YET}",
+                "remove the field; a runtime with a GPU has its own toolkit",
             )
         for name in fields.index_folders:
             yield Refusal(
                 ("indexes", name),
-                f"the index {name} lies on this machine, out of the runtime's reach",
-                "name an index with an http address",
+                f"the index {name} is on this machine, which the runtime cannot reach",
+                "use an index with an http or https address",
             )
         for name, source in fields.secrets.items():
             if own.via == "colab-cli":
                 yield Refusal(
                     ("secrets", name),
-                    "Colab gives its secrets to a browser only, and via: colab-cli has none",
-                    "write via: browser, or leave it out",
+                    "Colab provides secrets to notebooks in a browser only, not with via: "
+                    "colab-cli",
+                    "set via: browser, or remove the secret",
                     rule="SEC004",
                 )
             elif source != "colab":
                 yield Refusal(
                     ("secrets", name),
-                    "a notebook takes secrets from Colab's own store only",
-                    f"write {{colab: {name}}}",
+                    "a notebook reads secrets from Colab only",
+                    f"use {{colab: {name}}}",
                     rule="SEC004",
                 )
 
@@ -154,8 +157,8 @@ class Colab(Kind):
 def find_shape(gpu: Gpu, shape: str, facts: Facts) -> ColabShape | None:
     """Return the machine with a card in a shape, None if Colab has none.
 
-    Some cards come in the high shape only: a spec that leaves `shape` out gets that one. A spec
-    with shape: high never gets another.
+    Some GPUs exist in the high shape only: a spec without `shape` gets that shape. A spec with
+    shape: high never gets another shape.
     """
     card = None if gpu.is_none else facts.card(gpu.type)
     if card is None and not gpu.is_none:
@@ -169,15 +172,15 @@ def _runtime_refusals(target: ColabTarget, route: Route, facts: Facts) -> Iterat
     if target.runtime not in facts.runtimes and target.isolation == "system":
         yield Refusal(
             (*route, "runtime"),
-            f"what Colab runtime {target.runtime} holds is not known",
-            f"write one of {', '.join(facts.runtimes)}, or isolation: venv",
+            f"the packages of Colab runtime {target.runtime} are unknown",
+            f"use one of {', '.join(facts.runtimes)}, or set isolation: venv",
             rule="IMG021",
         )
     if target.via == "colab-cli" and target.runtime != "latest":
         yield Refusal(
             (*route, "runtime"),
-            "via: colab-cli gets the newest runtime, whatever is asked for",
-            "write runtime: latest, or via: browser",
+            "via: colab-cli always starts the newest runtime",
+            "set runtime: latest, or via: browser",
             rule="IMG023",
         )
 
@@ -188,18 +191,18 @@ def _gpu_refusals(own: ColabTarget, target: TargetFacts, facts: Facts) -> Iterat
         if find_shape(gpu, "standard", facts) is not None:
             yield Refusal(
                 (*target.route, "shape"),
-                f"Colab has no machine of shape high with {gpu.type}",
-                "leave shape out, or name another card",
+                f"Colab has no machine with {gpu.type} in the high shape",
+                "remove shape, or use another GPU",
             )
         else:
             offered = ", ".join(dict.fromkeys(row.card for row in facts.shapes))
             yield Refusal(
-                route, f"Colab has no {gpu.type}", f"take one of {offered}", rule="IMG025"
+                route, f"Colab does not offer {gpu.type}", f"use one of {offered}", rule="IMG025"
             )
     if not gpu.is_none and gpu.count > 1:
         yield Refusal(
             route,
-            f"a Colab runtime has one GPU, and {gpu.count} are asked for",
-            f"write gpu: {gpu.type}",
+            f"a Colab runtime has one GPU, but {gpu.count} are requested",
+            f"set gpu: {gpu.type}",
             rule="IMG026",
         )

@@ -16,7 +16,7 @@ class ColabEnterpriseTarget(TargetModel):
     machine_type: str = "auto"
     """Machine type, or auto for the cheapest that fits."""
     isolation: Literal["system", "venv"] = "system"
-    """On top of the runtime's packages (system), or in a separate environment (venv)."""
+    """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
 
 
 class ColabEnterprise(Kind):

@@ -19,20 +19,20 @@ class LocalTarget(TargetModel):
 
     kind: Literal["local"]
     manager: Literal["uv", "conda"] = "uv"
-    """Program that makes the environment."""
+    """Program that creates the environment."""
     kernel: bool = False
     """Register a Jupyter kernel for the environment (ipykernel must be among the packages)."""
 
 
 class Local(Kind):
-    """Environments of this machine, whose hardware and software the facts cannot know."""
+    """Environments of this machine, whose hardware and software are not in the facts."""
 
     name = "local"
     model = LocalTarget
     driver = "provision.targets.local.driver:LocalDriver"
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
-    reference_hint = "name a variable of this machine: {env: NAME}"
+    reference_hint = "use a variable of this machine: {env: NAME}"
 
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the declared platforms."""
@@ -60,14 +60,14 @@ class Local(Kind):
         if fields.cuda_toolkit is not None:
             yield Refusal(
                 ("cuda_toolkit",),
-                f"installing a CUDA toolkit on a local machine: {NOT_SUPPORTED_YET}",
+                f"installing a CUDA toolkit on a local machine is {NOT_SUPPORTED_YET}",
                 "install nvcc yourself and remove the field",
             )
         for name, source in fields.secrets.items():
             if source != "env":
                 yield Refusal(
                     ("secrets", name),
-                    "a local environment takes secrets from the caller's variables only",
-                    f"write {{env: {name}}}",
+                    "a local environment reads secrets from environment variables only",
+                    f"use {{env: {name}}}",
                     rule="SEC004",
                 )

@@ -49,27 +49,28 @@ class Disk(StrictModel):
         "hyperdisk-ml",
         "hyperdisk-throughput",
     ] = "balanced"
-    """Kind of Persistent Disk, or of Hyperdisk."""
+    """Type of Persistent Disk or Hyperdisk."""
     kms_key: str | None = Field(
         default=None,
         examples=["projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key"],
     )
-    """Key of Cloud KMS that encrypts it; default: a key that Google manages."""
+    """Cloud KMS key that encrypts the disk; default: a Google-managed key."""
 
 
 class Access(StrictModel):
     """People who may open JupyterLab on an instance."""
 
     mode: Literal["service-account", "single-user"] = "service-account"
-    """All who may act as the service account, or one person."""
+    """Everybody who may act as the service account, or a single user."""
     owner: str | None = Field(default=None, examples=["me@example.com"])
-    """Mail address of the person; with single-user only."""
+    """Email address of the single user."""
 
     @model_validator(mode="after")
     def _owner_of_one(self) -> "Access":
         if (self.owner is not None) != (self.mode == "single-user"):
             raise PydanticCustomError(
-                "access_owner", "mode: single-user names its owner, and no other mode has one"
+                "access_owner",
+                "owner is required with mode: single-user, and not allowed otherwise",
             )
         return self
 
@@ -78,11 +79,11 @@ class Shielded(StrictModel):
     """Protections of Shielded VM."""
 
     secure_boot: bool = False
-    """Start signed software only; with a GPU, the image must carry a signed driver."""
+    """Start signed software only; with a GPU, the image needs a signed driver."""
     vtpm: bool = True
-    """A virtual trusted platform module."""
+    """Virtual trusted platform module."""
     integrity_monitoring: bool = True
-    """Watch what was started against a baseline."""
+    """Compare the boot sequence with a baseline."""
 
 
 class WorkbenchTarget(TargetModel):
@@ -92,55 +93,53 @@ class WorkbenchTarget(TargetModel):
     project: str
     """Google Cloud project."""
     zones: list[str] = Field(min_length=1)
-    """Zones in the order in which they are tried."""
+    """Zones, in the order in which they are tried."""
     machine_type: str = "auto"
     """Machine type, or auto for the cheapest that fits."""
     image: str | None = None
-    """Exact name of the image; a family is resolved at plan and recorded."""
+    """Exact name of an image, or its family: plan resolves a family and records the image."""
     gpu_driver: bool = True
     """Let Google Cloud install the NVIDIA driver on an instance with a GPU."""
     reservation: str | None = None
-    """Reservation that the machine is taken from; projects/PROJECT/reservations/NAME when it is
-    shared.
-    """
+    """Reservation to use; projects/PROJECT/reservations/NAME for a shared one."""
     boot_disk: Disk = Disk.model_construct()
-    """Disk of the operating system."""
+    """Boot disk, with the operating system."""
     data_disk: Disk = Disk.model_construct()
-    """Disk of /home/jupyter: environments, data and checkpoints."""
+    """Data disk, mounted at /home/jupyter: environments, data and checkpoints."""
     network: str | None = None
-    """VPC network; default: that of the project called default."""
+    """VPC network; default: the project's network named default."""
     subnet: str | None = None
     """Subnet in the region of the zones."""
     public_ip: bool = False
-    """Give the instance an address on the internet."""
+    """Give the instance a public IP address."""
     nat: bool = False
     """The subnet reaches the internet through Cloud NAT."""
     mirrors: dict[Identifier, IndexUrl] = {}
-    """Package indexes that can be reached without internet: pypi, pytorch, or a key under
-    `indexes`, to an address.
+    """Addresses of package indexes that are reachable without internet access, by name: pypi,
+    pytorch, or a key under `indexes`.
     """
     service_account: str | None = None
-    """Mail address of the service account that the instance runs as."""
+    """Email address of the service account that the instance runs as."""
     access: Access = Access.model_construct()
-    """People who may open JupyterLab."""
+    """Users who may open JupyterLab."""
     managed_euc: bool = False
-    """Run with the credentials of the person who uses it (managed end user credentials)."""
+    """Run with the credentials of the user (managed end user credentials)."""
     shielded: Shielded = Shielded.model_construct()
-    """Shielded VM."""
+    """Shielded VM features."""
     labels: dict[str, EnvironmentValue] = {}
     """Labels of the instance."""
     tags: list[str] = []
     """Network tags, for firewall rules and routes."""
     metadata: dict[str, EnvironmentValue] = {}
-    """Further metadata of the instance."""
+    """Additional metadata of the instance."""
     bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
     """Folder in Cloud Storage for the startup script and the report."""
     idle_shutdown: Duration | None = None
-    """Stop the instance after this long without use."""
+    """Stop the instance after this time without use."""
     max_lifetime: Duration | None = None
-    """Stop the instance after this long in any case."""
+    """Stop the instance after this time in any case."""
     on_failure: Literal["stop", "keep", "delete"] = "stop"
-    """Treatment of an instance that could not be verified."""
+    """Action for an instance that could not be verified."""
 
 
 class Workbench(Kind):
@@ -152,7 +151,9 @@ class Workbench(Kind):
     rules = ("provision.rules.workbench", "provision.rules.cost", "provision.rules.network")
     lock_fields = ("image",)
     secret_sources = frozenset({"secret"})
-    reference_hint = "name it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
+    reference_hint = (
+        "store it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
+    )
 
     def provides(
         self, target: WorkbenchTarget, route: Route, facts: Facts, *, gpu: bool
@@ -210,23 +211,23 @@ class Workbench(Kind):
             )
             yield Refusal(
                 target.gpu_settings.gpu_route,
-                f"Workbench has no {gpu.type}",
-                f"take one of {', '.join(offered)}, or gpu: none",
+                f"Workbench does not offer {gpu.type}",
+                f"use one of {', '.join(offered)}, or set gpu: none",
                 rule="GCP004",
             )
         if own.bucket is None:
             yield Refusal(
                 (*route, "bucket"),
-                "the program and the report travel through a bucket, and none is named",
-                "make one (gcloud storage buckets create gs://NAME "
-                f"--location={region_of(own.zones[0])}) and write bucket: gs://NAME/provision",
+                "bucket is not set, but the instance needs one for its startup script and report",
+                "create one (gcloud storage buckets create gs://NAME "
+                f"--location={region_of(own.zones[0])}) and set bucket: gs://NAME/provision",
                 rule="GCP021",
             )
         if own.subnet is not None and len({region_of(zone) for zone in own.zones}) > 1:
             yield Refusal(
                 (*route, "zones"),
-                "a subnet lies in one region, and the zones in several",
-                "name zones of one region",
+                "a subnet belongs to one region, but the zones are in several",
+                "use zones of one region",
                 rule="GCP008",
             )
 
@@ -251,30 +252,30 @@ def _unsupported_fields(
     if fields.cuda_toolkit is not None:
         yield Refusal(
             ("cuda_toolkit",),
-            f"installing a CUDA toolkit on an instance: {NOT_SUPPORTED_YET}",
-            "remove the field; the image brings its own toolkit",
+            f"installing a CUDA toolkit on an instance is {NOT_SUPPORTED_YET}",
+            "remove the field; the image has its own toolkit",
             rule="GCP024",
         )
     if target.managed_euc:
         yield Refusal(
             (*route, "managed_euc"),
-            "with managed credentials the service may drop the program that makes the "
-            "environment without a word",
-            "leave it out",
+            "with managed end user credentials, the service may silently drop the startup script "
+            "that creates the environment",
+            "remove managed_euc",
             rule="GCP012",
         )
     if target.image is not None and ("/" in target.image or ":" in target.image):
         yield Refusal(
             (*route, "image"),
-            f"container images: {NOT_SUPPORTED_YET}",
-            "name an image of a virtual machine, as in workbench-instances-2603",
+            f"container images are {NOT_SUPPORTED_YET}",
+            "use an image of a virtual machine, such as workbench-instances-2603",
             rule="GCP024",
         )
     for name, source in fields.secrets.items():
         if source != "secret":
             yield Refusal(
                 ("secrets", name),
-                "an instance fetches secrets from Secret Manager only",
-                "write {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                "an instance reads secrets from Secret Manager only",
+                "use {secret: projects/PROJECT/secrets/NAME/versions/1}",
                 rule="GCP023",
             )

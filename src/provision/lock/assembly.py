@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from packaging.version import Version
 
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import cuda_of
+from provision.facts.compatibility import CUDA_PACKAGES
 from provision.facts.versions import parse_version
 from provision.kinds.base import TargetFacts
 from provision.lock.flavours import flavour_on
@@ -26,14 +26,6 @@ from provision.lock.uv_project import ResolvedPackages, ResolveRequest, lock_pla
 from provision.lock.wheels import LINUX_PLATFORMS, oldest_glibc, with_platform_files
 from provision.target_facts import collect_target_facts
 
-CUDA_PACKAGES = re.compile(
-    r"^(nvidia-.+-cu\d+"
-    r"|nvidia-(cublas|cudnn|nccl|cuda|cufft|curand|cusolver|cusparse|nvjitlink|nvtx|cufile"
-    r"|cusparselt|nvshmem).*"
-    r"|cuda-(bindings|toolkit|pathfinder)|(pytorch-)?triton)$"
-)
-"""Names of the packages that belong to a CUDA build of torch."""
-
 
 class ExtraConstraints(NamedTuple):
     """Constraints to resolve again with, and the conflict that needs them, in words.
@@ -47,10 +39,10 @@ class ExtraConstraints(NamedTuple):
 
     def to_error(self, why: str) -> Unsatisfiable:
         """Return the error for constraints that uv cannot satisfy; `why` is its message."""
-        lines = ["each by itself gets:", *self.lines]
+        lines = ["without more constraints, uv chooses:", *self.lines]
         if why:
             lines.append(why)
-        hint = "loosen the bounds of these packages, or put the targets into specs of their own"
+        hint = "relax the bounds of these packages, or move the targets to separate specs"
         return Unsatisfiable(self.problem, why="\n".join(lines), hint=hint)
 
 
@@ -68,11 +60,11 @@ def unify_versions(resolved: ResolvedPackages) -> ExtraConstraints | None:
     for name, by_version in sorted(versions.items()):
         if len(by_version) > 1:
             constraints[name] = f"=={min(by_version, key=Version)}"
-            uses = (f"{version} in {' and '.join(keys)}" for version, keys in by_version.items())
+            uses = (f"{version} for {' and '.join(keys)}" for version, keys in by_version.items())
             lines.append(f"{name}: {', '.join(uses)}")
     if not constraints:
         return None
-    problem = f"no one version of {', '.join(constraints)} serves every target and platform"
+    problem = f"no single version of {', '.join(constraints)} fits every target and platform"
     return ExtraConstraints(constraints, problem, tuple(lines))
 
 
@@ -100,7 +92,7 @@ def limit_to_glibc(resolved: ResolvedPackages, request: ResolveRequest) -> Extra
                     )
     if not constraints:
         return None
-    problem = f"no version of {', '.join(constraints)} has a wheel that runs at every target"
+    problem = f"no version of {', '.join(constraints)} has a wheel that runs on every target"
     return ExtraConstraints(constraints, problem, tuple(dict.fromkeys(lines)))
 
 
@@ -145,7 +137,7 @@ def _target_choice(
         resolved.environment_keys[flavour_on(choice.flavour, platform), platform]
         for platform in lock_platforms(request.spec, target.name)
     )
-    reason = choice.reason if resolved.has_torch else "no torch among the packages"
+    reason = choice.reason if resolved.has_torch else "torch is not among the packages"
     preinstalled = target.kind.preinstalled(target)
     if preinstalled is None or target.runtime is None:
         return TargetChoice(keys, reason)
@@ -206,9 +198,8 @@ def _refuse_other_builds(
             if is_for_cuda:
                 raise LockError(
                     f"a CPU spec would install {name} {package.version}, which is for CUDA",
-                    why=f"brought in by {' <- '.join(chain)}",
-                    hint="drop the package that needs it, or set `gpu:` and `cuda:` to what the "
-                    "work needs",
+                    why=f"required by {' <- '.join(chain)}",
+                    hint="remove the package that requires it, or set `gpu:` and `cuda:` for a GPU",
                 )
         flavour = local
         if is_torch and local is None:  # a build of the public index has no label
@@ -217,10 +208,10 @@ def _refuse_other_builds(
         is_labelled = name in request.facts.flavoured and local is not None
         if (is_torch or is_labelled) and environment.flavour != flavour:
             raise LockError(
-                f"index {package.index} gave {name} {package.version}, and "
-                f"{environment.flavour} was asked for",
-                why="the local label of a version (+cu128) names the CUDA that it was built for",
-                hint=f"let the index {package.index} serve builds of {environment.flavour}",
+                f"index {package.index} returned {name} {package.version} instead of a build for "
+                f"{environment.flavour}",
+                why="the local label of a version (+cu128) names the CUDA version it was built for",
+                hint=f"make the index {package.index} serve builds for {environment.flavour}",
             )
 
 

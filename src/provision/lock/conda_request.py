@@ -173,17 +173,16 @@ def explain_unsatisfiable(
         for name, version in request.virtual_packages
         if name not in ("__unix", "__linux", "__win", "__archspec")
     )
-    without_cuda = "" if environment.cuda else "; no __cuda, as no card or no CUDA is asked for"
+    without_cuda = "" if environment.cuda else "; no __cuda, because no GPU or no CUDA is requested"
     lines = [error.why] if error.why else []
     lines.append(f"this target has {properties or 'no virtual package'}{without_cuda}")
     lines += [
-        f"{name} is held to the version that all targets share; conda alone would take {version}"
+        f"{name} must have the version of all targets; conda alone would choose {version}"
         for name, version in conda_versions.items()
     ]
     if request.constraints and environment.cuda:
         lines.append(
-            f"cuda-version is held to {environment.cuda}, the CUDA that this target's wheels are "
-            "built for"
+            f"cuda-version must be {environment.cuda}, the CUDA version of this target's wheels"
         )
     return CondaUnsatisfiable(error.what, why="\n".join(lines), hint=hint or error.hint)
 
@@ -210,17 +209,16 @@ def _hint_for(error: Unsatisfiable, environment: CondaEnvironment) -> str:
     text = f"{error.what}\n{error.why}"
     if "__cuda" in text and environment.cuda is None:
         return (
-            "the package is built for CUDA: name the card in `gpu:` and its CUDA in `cuda:`, "
-            "or take a package without CUDA"
+            "the package is built for CUDA: set `gpu:` and `cuda:`, or use a package without CUDA"
         )
     if "__cuda" in text or "cuda-version" in text or " build cuda" in text:
         return (
-            "set `cuda:` to the version that the package is built for, or drop its version; "
-            f"now it is {environment.cuda or 'none'}"
+            "set `cuda:` to the version that the package is built for, or remove the package's "
+            f"version; the current CUDA is {environment.cuda or 'none'}"
         )
     if "__glibc" in text:
         return (
-            "take an older version of the package: it needs a newer C library than this "
-            "environment is planned for"
+            "use an older version of the package: it needs a newer C library than this "
+            "environment assumes"
         )
-    return "" if error.hint else "loosen the versions of these packages in `conda_packages`"
+    return "" if error.hint else "relax the versions of these packages in `conda_packages`"

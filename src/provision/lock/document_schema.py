@@ -90,11 +90,11 @@ def _schema_errors_of_parts(
     forms = {name.removesuffix("?"): kind for name, kind in form.items()}
     for name, item in value.items():
         if name not in forms and "*" not in forms:
-            yield f"{dot}{name}: provision does not write such a part"
+            yield f"{dot}{name}: unknown key"
         else:
             yield from _schema_errors(item, forms.get(name, forms.get("*")), f"{dot}{name}")
     yield from (
-        f"{dot}{name}: is missing"
+        f"{dot}{name}: missing"
         for name in form
         if name != "*" and not name.endswith("?") and name not in value
     )

@@ -18,7 +18,7 @@ from provision.lock.model import LockedFile, LockedPackage
 from provision.lock.target_view import TargetView, to_index
 from provision.sanitize import redact
 
-_OTHER_FORMATS_HINT = "the formats requirements, cyclonedx and pyproject need no addresses"
+_OTHER_FORMATS_HINT = "the formats requirements, cyclonedx and pyproject need no URLs"
 _MAX_SHOWN = 5
 
 
@@ -49,7 +49,7 @@ def resolve_file_urls(
         ) from error
     except LockError as error:
         raise LockError(
-            "an index no longer has all that is locked", why=error.why, hint=_relock_hint()
+            "an index no longer has all locked files", why=error.why, hint=_relock_hint()
         ) from error
     indexed = dict(_indexed_files(tomllib.loads(resolution.pylocks[""])["packages"]))
     locked = [(viewed.package, file) for viewed in view.packages for file in viewed.package.files]
@@ -167,17 +167,17 @@ def _refuse_missing(
         if entry is None:
             gone.append(f"{file.name} is not on {index}")
         elif entry.sha256 != file.sha256:
-            actual = f"has sha256 {entry.sha256}" if entry.sha256 else "has no sha256 there"
-            other.append(f"{file.name} on {index} {actual}, locked is {file.sha256}")
+            actual = f"has sha256 {entry.sha256}" if entry.sha256 else "has no sha256"
+            other.append(f"{file.name} on {index} {actual}, the lock has {file.sha256}")
     if other:
         raise LockError(
-            "a file on an index is not the one that was locked",
+            "a file on an index differs from the locked file",
             why=_format_lines([*other, *gone]),
-            hint=_relock_hint("if the change is meant, "),
+            hint=_relock_hint("if the change is intended, "),
         )
     if gone:
         raise LockError(
-            "an index no longer has all that is locked",
+            "an index no longer has all locked files",
             why=_format_lines(gone),
             hint=_relock_hint(),
         )
@@ -196,12 +196,12 @@ def _refuse_local_only(
         return
     name = hidden[0][0].index
     url, variable = view.indexes[name], "PROVISION_INDEX_" + name.upper().replace("-", "_")
-    itself = f"{variable}={url}" if url else f"leave out {variable} and pip's index-url"
+    itself = f"set {variable}={url}" if url else f"unset {variable} and pip's index-url"
     raise Refused(
-        "no public address is known for some of the locked files",
-        why=f"{_describe_index(name, sources, view)}: what this machine knows of these "
-        f"means nothing elsewhere\n{_format_lines([file.name for _, file in hidden])}",
-        hint=f"ask the index itself: {itself}, and no folder of wheels in pip's "
+        "some locked files have no known public URL",
+        why=f"{_describe_index(name, sources, view)}: these URLs are valid on "
+        f"this machine only\n{_format_lines([file.name for _, file in hidden])}",
+        hint=f"query the index itself: {itself}, and remove folders of wheels from pip's "
         f"find-links\n{_OTHER_FORMATS_HINT}",
     )
 
@@ -210,10 +210,10 @@ def _describe_index(name: str, sources: PackageSources, view: TargetView) -> str
     """Return the name of an index for people, with its substitute on this machine."""
     source = _find_source(name, sources)
     if source.wheels:
-        return f"index {name} (here: local wheels)"
+        return f"index {name} (on this machine: local wheels)"
     if source.url in ("", view.indexes[name]):
         return f"index {name}"
-    return f"index {name} (here: {redact(source.url)})"
+    return f"index {name} (on this machine: {redact(source.url)})"
 
 
 def _format_lines(lines: list[str]) -> str:

@@ -110,7 +110,7 @@ def _declared_choice(target: TargetFacts) -> FlavourChoice | None:
     settings = target.gpu_settings
 
     def author(route: tuple[str | int, ...]) -> str:
-        return f"target {target.name} says" if route[0] == "targets" else "the spec says"
+        return f"target {target.name} sets" if route[0] == "targets" else "the spec sets"
 
     if not settings.is_nvidia:
         return FlavourChoice("cpu", f"cpu: {author(settings.gpu_route)} gpu: {settings.gpu.type}")
@@ -219,23 +219,23 @@ class _FlavourSelection:
         runtime = self._matching_runtime(target)
         release = f"torch {self.release.release}"
         if runtime is not None and runtime.flavour in builds:
-            reason = f"what Colab runtime {runtime.runtime} brings with {release}; it covers"
+            reason = f"the build of {release} in Colab runtime {runtime.runtime}; it supports"
             return self._explain_choice(target, builds[runtime.flavour], reason)
         for name, choice in choices.items():
             if choice.flavour in builds:
-                reason = f"as at target {name}; it covers"
+                reason = f"the same as target {name}; it supports"
                 return self._explain_choice(target, builds[choice.flavour], reason)
         common = set.intersection(
             *({build.flavour for build in others} for others in candidates.values())
         )
         shared = [flavour for flavour in builds if flavour in common]
         build = builds[max(shared or builds, key=self._rank_flavour)]
-        everywhere = " and runs at every target" if shared and len(candidates) > 1 else ""
-        reason = f"the newest build of {release} that is sure to be there{everywhere}; it covers"
+        everywhere = " and runs on every target" if shared and len(candidates) > 1 else ""
+        reason = f"the newest build of {release} that is known to exist{everywhere}; it supports"
         if _known_driver(self.spec, target) is None:
             reason = (
-                f"the driver there is not known, and no build of {release} asks "
-                f"for an older one{everywhere}; it covers"
+                f"the driver is unknown, and this build of {release} has the lowest "
+                f"driver requirement{everywhere}; it supports"
             )
         return self._explain_choice(target, build, reason)
 
@@ -249,11 +249,11 @@ class _FlavourSelection:
         if card is not None and form is not None:
             by_ptx = ", by PTX" if form.form is CodeForm.PTX else ""
             code = f" (sm_{card.cc.replace('.', '')}{by_ptx})"
-        driver = f"driver {self.facts.driver_floor(cuda_of(build.flavour))} and newer"
+        driver = f"driver {self.facts.driver_floor(cuda_of(build.flavour))} or newer"
         if target.driver is not None:
             driver = f"driver {target.driver.value} of {target.driver.provider}"
         gpu = target.gpu_settings.gpu.type
-        reason = f"{build.flavour}: {reason} {gpu}{code} and runs on {driver}"
+        reason = f"{build.flavour}: {reason} {gpu}{code} and runs with {driver}"
         return FlavourChoice(build.flavour, reason)
 
 
@@ -283,12 +283,12 @@ def _no_release_error(
 ) -> LockError:
     line = spec.package("torch")
     requirement = line.requirement if line is not None else "torch"
-    hint = 'write `cuda:`, as in cuda: "12.8", or ask `provision suggest`'
+    hint = 'set `cuda:`, as in cuda: "12.8", or run `provision suggest`'
     if not releases:
         newest = facts.torch[-1].release
         why = (
-            f"the facts know releases of torch up to {newest}; none of them is {requirement} with "
-            f"a wheel for Python {spec.python}"
+            f"the facts list torch up to {newest}; no release matches {requirement} and has a "
+            f"wheel for Python {spec.python}"
         )
         return LockError("no torch build can be chosen for `cuda: auto`", why=why, hint=hint)
     for target in targets:
@@ -297,10 +297,12 @@ def _no_release_error(
                 f"no torch build can be chosen for target {target.name}: the facts have no GPU "
                 f"named {target.gpu_settings.gpu.type}"
             )
-            hint = f"name a GPU that `provision facts list gpus` lists, or {hint}"
+            hint = f"choose a GPU from `provision facts list gpus`, or {hint}"
             return LockError(what, hint=hint)
     selection = _FlavourSelection(spec, facts, releases[0], targets)
-    lines = [f"of torch {releases[0].release}, the newest that fits {requirement}:"]
+    lines = [
+        f"builds of torch {releases[0].release}, the newest release that matches {requirement}:"
+    ]
     for target in targets:
         if target.name in declared:
             builds = [declared[target.name].flavour]
@@ -308,8 +310,8 @@ def _no_release_error(
             builds = [build.flavour for build in selection.candidates(target)]
         known = _known_driver(spec, target)
         driver = f", driver {known}" if known else ""
-        listed = ", ".join(builds) or "no build that the facts know runs there"
+        listed = ", ".join(builds) or "no known build runs on it"
         lines.append(f"  target {target.name} ({target.gpu_settings.gpu}{driver}): {listed}")
     return LockError(
-        "no one release of torch has a build for every target", why="\n".join(lines), hint=hint
+        "no single release of torch has a build for every target", why="\n".join(lines), hint=hint
     )

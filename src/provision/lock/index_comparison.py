@@ -17,10 +17,9 @@ from provision.lock.wheels import parse_file_name
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """Files that indexes list by (package, index name); None for a package that is not there."""
-_ONLY_LOCAL = "it is among the local wheels of pip's find-links, and the index does not list it"
+_ONLY_LOCAL = "it is a local wheel of pip's find-links, and the index does not list it"
 _COMPARE_HINT = (
-    "compare the file itself: `provision apply` installs it only when its content has the "
-    "locked hash"
+    "compare the file itself: `provision apply` installs it only if its content has the locked hash"
 )
 
 
@@ -118,8 +117,10 @@ def compare_with_indexes(
         if sha256 != record.sha256:
             problem = "the channel does not list this file"
             if sha256 is not None:
-                problem = f"the channel lists sha256 {sha256 or 'none'}; locked is {record.sha256}"
-            hint = f"choose what is there: `provision lock --upgrade {record.name}`"
+                problem = (
+                    f"the channel lists sha256 {sha256 or 'none'}; the lock has {record.sha256}"
+                )
+            hint = f"choose a listed version: `provision lock --upgrade {record.name}`"
             locked = (record.name, record.version, record.channel, record.file)
             mismatches.append(ListingNote(*locked, problem, hint))
     return IndexComparison(
@@ -134,11 +135,11 @@ def _describe_mismatch(
     package: LockedPackage, file: LockedFile, entry: ListedFile | None, listings: Listings
 ) -> ListingNote:
     listed = listings[package.name, package.index]
-    hint = f"choose what is there: `provision lock --upgrade {package.name}`"
+    hint = f"choose a listed version: `provision lock --upgrade {package.name}`"
     if entry is not None:
-        problem = f"the index lists sha256 {entry.sha256}; locked is {file.sha256}"
+        problem = f"the index lists sha256 {entry.sha256}; the lock has {file.sha256}"
         hint = (
-            "do not install it: restore the lock, or ask whoever keeps the index why the file "
+            "do not install it: restore the lock, or ask the maintainer of the index why the file "
             "changed"
         )
     elif listed is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from provision.kinds import registry_in_use
@@ -95,6 +96,25 @@ def collect_lock_inputs(spec: Spec) -> dict[str, Any]:
         lines = (_conda_line(package, spec) for package in spec.conda_packages)
         inputs["conda_packages"] = sorted(lines)
     return inputs
+
+
+def name_default_target(lock: Lock, spec: Spec) -> Lock:
+    """Return a lock with the name that the default target has in the spec.
+
+    Earlier versions had another name, which decides nothing. The digest stays that of the file.
+    """
+    from provision.spec import DEFAULT_TARGET, EARLIER_DEFAULT_TARGET
+
+    if (
+        not spec.has_default_target
+        or list(lock.targets) not in ([DEFAULT_TARGET], [EARLIER_DEFAULT_TARGET])
+        or not isinstance(lock.inputs.get("targets"), dict)
+    ):
+        return lock
+    (name,) = spec.targets
+    targets = dict.fromkeys([name], *lock.targets.values())
+    inputs = {**lock.inputs, "targets": dict.fromkeys([name], *lock.inputs["targets"].values())}
+    return replace(lock, inputs=inputs, targets=targets)
 
 
 def list_changed_inputs(spec: Spec, lock: Lock) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def flaw_in_environment(environment: LockedEnvironment, what: str) -> Flaw:
     return Flaw(f"environment {environment.key}", what, f'"{environment.key}": {{"platform"')
 
 
-def find_contradictions(lock: Lock) -> tuple[Flaw, ...]:
+def find_lock_flaws(lock: Lock) -> tuple[Flaw, ...]:
     """Return the flaws of names, versions, hashes, file names, platforms and digests."""
     flaws = [*_head_flaws(lock)]
     for environment in lock.environments:
@@ -202,7 +202,7 @@ def _conda_flaws(package: LockedCondaPackage, keys: dict[str, LockedEnvironment]
         or not _CONDA_PART.fullmatch(record.version)
         or not _CONDA_PART.fullmatch(record.build)
     ):
-        yield flaw_in_conda(package, "not a name, version and build of conda")
+        yield flaw_in_conda(package, "not a valid name, version and build of a conda package")
         return
     if record.file not in (f"{record.stem}.conda", f"{record.stem}.tar.bz2"):
         yield flaw_in_conda(package, f"{record.file!r} is not a file of {record.stem}")
@@ -232,7 +232,7 @@ def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]
     for package in _find_repeated(packages):
         yield flaw_in_package(package, f"{environment.key} has another version of {package.name}")
     for record in _find_repeated(records):
-        yield flaw_in_environment(environment, f"it has conda's {record.name} more than once")
+        yield flaw_in_environment(environment, f"it has conda package {record.name} more than once")
     content = tuple(
         with_platform_files(package, lock.python, environment.platform) for package in packages
     )
@@ -240,7 +240,7 @@ def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]
     digest = environment_digest(lock.python, platform, flavour, content, records)
     if digest != environment.digest:
         yield flaw_in_environment(
-            environment, "its digest does not fit its packages, their files and their hashes"
+            environment, "its digest does not match its packages, their files and their hashes"
         )
     if not environment.key.endswith("-conda"):
         floors = (oldest_glibc(package, lock.python, platform) for package in packages)
@@ -249,6 +249,6 @@ def _content_flaws(environment: LockedEnvironment, lock: Lock) -> Iterator[Flaw]
         if environment.glibc != glibc:
             yield flaw_in_environment(
                 environment,
-                f"its wheels need glibc {glibc or 'of any version'}, recorded is "
+                f"its wheels need glibc {glibc or 'of any version'}, but the lock has "
                 f"{environment.glibc or 'none'}",
             )

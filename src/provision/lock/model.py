@@ -17,7 +17,7 @@ from provision.lock.document_schema import find_schema_errors
 _FAMILY = "provision.lock/"
 FORMAT_VERSION = 2
 SCHEMA = f"{_FAMILY}{FORMAT_VERSION}"
-_RELOCK_HINT = "make it again with `provision lock --upgrade`"
+_RELOCK_HINT = "write it again with `provision lock --upgrade`"
 REPAIR_HINT = "repair it with `provision lock`, which keeps the versions"
 """The advice for a lock that can be read in part."""
 _CONFLICT_MARKERS = ("<<<<<<< ", "=======", ">>>>>>> ")
@@ -30,6 +30,8 @@ class LockedFile:
 
     name: str
     sha256: str
+    size: int | None = field(default=None, compare=False)
+    """Bytes to download, if the index listed them when it was resolved; not in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ def loads(text: str, name: str) -> Lock:
         raise LockError(
             f"{name}:{line}: the lock has conflict markers",
             why=f"line {line} is a conflict marker of git, left by a merge or a rebase",
-            hint=f"once the spec has none, {REPAIR_HINT} of both sides",
+            hint=f"after removing those in the spec, {REPAIR_HINT} of both sides",
         )
     try:
         document = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
@@ -246,7 +248,7 @@ def loads(text: str, name: str) -> Lock:
         raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(_FAMILY):
         raise LockError(
-            f"{name} is not a lock of provision", hint=f"move it away, then {_RELOCK_HINT}"
+            f"{name} is not a provision lock", hint=f"move it away, then {_RELOCK_HINT}"
         )
     if document["schema"] != SCHEMA:
         raise _other_format_error(str(document["schema"]), name)
@@ -255,8 +257,8 @@ def loads(text: str, name: str) -> Lock:
         raise LockError(f"{name} is damaged", why="\n".join(errors), hint=REPAIR_HINT)
     lock = _from_document(document)
     if with_digest(lock).digest != lock.digest:
-        what = f"{name} was changed by hand or cut short"
-        raise LockError(what, why="its digest does not fit its content", hint=REPAIR_HINT)
+        what = f"{name} was edited by hand or truncated"
+        raise LockError(what, why="its digest does not match its content", hint=REPAIR_HINT)
     return lock
 
 
@@ -289,8 +291,8 @@ def _other_format_error(schema: str, name: str) -> LockError:
     number = lock_format_version(schema)
     if number is not None and number < FORMAT_VERSION:
         age, hint = "an older", REPAIR_HINT
-    what = f"{name} was made by {age} provision ({schema})"
-    return LockError(what, why=f"this one reads {SCHEMA}", hint=hint)
+    what = f"{name} was written by {age} version of provision ({schema})"
+    return LockError(what, why=f"this version reads {SCHEMA}", hint=hint)
 
 
 def _to_document(lock: Lock) -> dict[str, Any]:

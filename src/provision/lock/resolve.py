@@ -9,7 +9,7 @@ from dataclasses import replace
 from packaging.version import Version
 
 from provision.effects.packages import VersionPreference
-from provision.effects.system import ProgressCallback, System
+from provision.effects.system import Notice, ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
 from provision.facts.versions import parse_version
@@ -169,8 +169,10 @@ def _resolve_until_shared(
         if narrowing is None:
             for extra in resolved.unused_extras:
                 progress(
-                    f"warning: {extra} brings nothing: there is no such extra, or it has "
-                    "nothing for these platforms"
+                    Notice(
+                        f"warning: {extra} has no effect: the extra does not exist, or adds "
+                        "nothing on these platforms"
+                    )
                 )
             return build_lock(request, resolved)
         request = request._replace(constraints={**request.constraints, **narrowing.constraints})

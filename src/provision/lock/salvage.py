@@ -73,7 +73,7 @@ def summarize_repair(salvaged: SalvagedVersions, lock: Lock) -> RepairSummary:
             sides = " on one side, ".join(map(_join_versions, before))
             changed.append(f"{name}: {sides} on the other; now {_join_versions(now.get(name, ()))}")
         elif name not in now:
-            changed.append(f"{name} {_join_versions(before[0])} is not needed")
+            changed.append(f"{name} {_join_versions(before[0])} is no longer needed")
         elif before:
             changed.append(f"{name} {_join_versions(before[0])} -> {_join_versions(now[name])}")
         else:

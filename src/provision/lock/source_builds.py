@@ -12,7 +12,7 @@ from provision.effects.packages import (
     UvProject,
     VersionPreference,
 )
-from provision.effects.system import ProgressCallback, System
+from provision.effects.system import Notice, ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
 from provision.lock.model import LockedFile
@@ -85,8 +85,8 @@ def with_source_hints(error: Unsatisfiable, sources: Mapping[str, SourceBuild]) 
     for source in sources.values():
         if re.search(rf"(?<![\w.-]){re.escape(source.package)}(?![\w-])", error.why):
             hint += (
-                f"\n{source.package} is taken in its newest release as source, {source.version}: "
-                "name an older one in its `version`"
+                f"\n{source.package} is built from its newest source release, {source.version}: "
+                "set an older one as its `version`"
             )
     return Unsatisfiable(error.what, why=error.why, hint=hint)
 
@@ -114,11 +114,13 @@ def _find_source_build(
     file = release.source
     if not file.sha256:
         raise LockError(
-            f"the index tells no sha256 of {file.name}", hint="take it from an index that does"
+            f"the index has no sha256 for {file.name}", hint="use an index that has one"
         )
     progress(
-        f"{package.key} {release.version} has no wheel that fits: {file.name} is locked, "
-        "and built when it is installed"
+        Notice(
+            f"{package.key} {release.version} has no matching wheel: {file.name} is locked, "
+            "and will be built when it is installed"
+        )
     )
     index = next(iter(project.indexes), None)
     return SourceBuild(

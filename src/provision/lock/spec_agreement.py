@@ -20,7 +20,7 @@ from provision.lock.flavours import flavour_on, has_torch_index
 from provision.lock.integrity import (
     FLAVOUR_PATTERN,
     Flaw,
-    find_contradictions,
+    find_lock_flaws,
     flaw_in_conda,
     flaw_in_environment,
     flaw_in_package,
@@ -53,7 +53,7 @@ def find_disagreements(lock: Lock, spec: Spec, facts: Facts) -> tuple[Flaw, ...]
 
     The fields of the spec that the lock records are not compared; `list_changed_inputs` does.
     """
-    flaws = list(find_contradictions(lock))
+    flaws = list(find_lock_flaws(lock))
     if flaws:
         return tuple(flaws)
     context = _Context(lock, with_index_names(spec), facts, collect_target_facts(spec, facts))
@@ -91,7 +91,7 @@ def _unused_indexes(lock: Lock) -> Iterator[Flaw]:
     used.update(package.record.channel for package in lock.conda)
     for name in lock.indexes:
         if name not in used:
-            yield Flaw(f"index {name}", "nothing in the lock comes from it", f'"{name}": "')
+            yield Flaw(f"index {name}", "no package in the lock comes from it", f'"{name}": "')
 
 
 def _expected_index_url(name: str, context: _Context) -> str | None:
@@ -116,7 +116,9 @@ def _target_flaws(context: _Context) -> Iterator[Flaw]:
     for target in context.targets:
         choice = lock.targets.get(target.name)
         if choice is None:
-            yield Flaw(f"target {target.name}", "the lock has nothing for this target", '"targets"')
+            yield Flaw(
+                f"target {target.name}", "the lock has no environment for this target", '"targets"'
+            )
         else:
             yield from (
                 Flaw(f"target {target.name}", what, f'"{target.name}": {{"environments"')
@@ -148,7 +150,7 @@ def _choice_flaws(target: TargetFacts, choice: TargetChoice, context: _Context) 
     declared = target.gpu_settings.flavour
     for environment in environments:
         if by_conda != environment.key.endswith("-conda"):
-            yield f"{environment.key} is {'not ' if by_conda else ''}an environment of conda"
+            yield f"{environment.key} is {'not ' if by_conda else ''}a conda environment"
         if declared is None or environment.flavour is None:
             continue
         expected = flavour_on(declared, environment.platform)
@@ -186,13 +188,13 @@ def _environment_flaws(environment: LockedEnvironment, context: _Context) -> Ite
     for name, package in packages.items():
         if name not in needed:
             yield flaw_in_package(
-                package, f"nothing that the spec requires needs it in {environment.key}"
+                package, f"no package that the spec requires depends on it in {environment.key}"
             )
         yield from (
             flaw_in_package(package, what) for what in _source_flaws(package, environment, context)
         )
     if environment.flavour is None and "torch" in packages:
-        yield flaw_in_environment(environment, "it has torch, and names no torch build")
+        yield flaw_in_environment(environment, "it has torch, but does not name the torch build")
     if environment.key.endswith("-conda"):
         yield from _conda_flaws(environment, records, context)
 
@@ -221,7 +223,7 @@ def _source_flaws(
         and environment.platform in LINUX_PLATFORMS
         and local != environment.flavour
     ):
-        yield f"it is a build for {local}, in {environment.key}"
+        yield f"it is a build for {local}, but is in {environment.key}"
     if package.built and not any(
         line.build and line.key == package.name for line in context.spec.packages
     ):
@@ -260,10 +262,12 @@ def _conda_flaws(
                 yield flaw_in_conda(package, f"the spec names no channel {record.channel!r}")
             if record.name not in needed:
                 yield flaw_in_conda(
-                    package, f"nothing that the spec requires needs it in {environment.key}"
+                    package, f"no package that the spec requires depends on it in {environment.key}"
                 )
             if record.name == "python" and not record.version.startswith(f"{context.spec.python}."):
                 yield flaw_in_conda(package, f"the spec requires Python {context.spec.python}")
     for name in (*(package.name for package in context.spec.conda_packages), "python"):
         if name not in records:
-            yield flaw_in_environment(environment, f"{name}, which conda is to bring, is missing")
+            yield flaw_in_environment(
+                environment, f"{name}, which conda should provide, is missing"
+            )

@@ -280,18 +280,28 @@ def _wheels_for(
     row: Mapping[str, Any], platforms: tuple[str, ...], python: str
 ) -> tuple[LockedFile, ...]:
     """Return the wheels that run on a platform; raise LockError if a platform has none."""
-    hashes = {pylock_file_name(wheel): wheel["hashes"]["sha256"] for wheel in row.get("wheels", ())}
+    files = {
+        name: LockedFile(name, wheel["hashes"]["sha256"], _download_size(wheel))
+        for wheel in row.get("wheels", ())
+        if (name := pylock_file_name(wheel))
+    }
     used = set()
     for platform in platforms:
-        fitting = {name for name in hashes if wheel_runs_on(name, python, platform)}
+        fitting = {name for name in files if wheel_runs_on(name, python, platform)}
         if not fitting:
             raise LockError(
                 f"{row['name']} {row['version']} has no wheel for Python {python} on {platform}",
-                why=f"its files: {', '.join(list(hashes)[:5]) or 'source only'}",
+                why=f"its files: {', '.join(list(files)[:5]) or 'source only'}",
                 hint="choose a version that has one, or another `python`",
             )
         used |= fitting
-    return tuple(LockedFile(name, hashes[name]) for name in sorted(used))
+    return tuple(files[name] for name in sorted(used))
+
+
+def _download_size(wheel: Mapping[str, Any]) -> int | None:
+    """Return the bytes to download of a wheel, 0 for a local file, None if they are unknown."""
+    is_local = "path" in wheel or str(wheel.get("url")).startswith("file:")
+    return 0 if is_local else wheel.get("size")
 
 
 def _is_unconfirmed(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from provision.rules.engine import run_rules, run_rules_on_invalid_spec
-from provision.rules.registry import load_registered_rules
+from provision.rules.engine import run_rules, run_rules_on_invalid_spec, run_rules_on_notebook
+from provision.rules.registry import load_notebook_rules, load_registered_rules
 from provision.rules.rule import (
     Example,
     LintContext,
@@ -16,7 +16,7 @@ from provision.rules.rule import (
 )
 
 if TYPE_CHECKING:
-    RULES: tuple[Rule, ...]
+    RULES: tuple[Rule[LintContext], ...]
 
 __all__ = [
     "RULES",
@@ -25,10 +25,12 @@ __all__ = [
     "ResolvedSet",
     "Rule",
     "SpecText",
+    "load_notebook_rules",
     "load_registered_rules",
     "render_rule_page",
     "run_rules",
     "run_rules_on_invalid_spec",
+    "run_rules_on_notebook",
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from provision.diagnostics import Route
+from provision.diagnostics import RelatedLocation, Route
 from provision.facts import TorchRelease
 from provision.facts.versions import (
     admitted_versions,
@@ -14,7 +14,7 @@ from provision.facts.versions import (
     require_version,
 )
 from provision.rules.package_lines import find_line, is_from_other_index, version_specifiers
-from provision.rules.rule import LintContext
+from provision.rules.rule import LintContext, related_at
 
 
 class AdmittedReleases(NamedTuple):
@@ -31,6 +31,11 @@ class AdmittedReleases(NamedTuple):
     known: tuple[str, ...]
     includes_newer: bool
     route: Route
+
+    @property
+    def related(self) -> tuple[RelatedLocation, ...]:
+        """The package's line as a further location of a finding."""
+        return related_at(self.route, f"selects {self.requested}")
 
 
 def torch_releases(context: LintContext) -> AdmittedReleases | None:

@@ -36,8 +36,7 @@ def set_field_fix(context: LintContext, route: Route, text: str) -> Fix:
     value = text
     if text not in ("true", "false"):
         value = yaml_scalar(text, plain=is_absent or context.source.is_plain(route))
-    title = f"write {route[-1]}: {text}" if is_absent else f"write {text}"
-    return unsafe_fix(title, set_field_edit(context, route, value))
+    return unsafe_fix(f"set {route[-1]}: {text}", set_field_edit(context, route, value))
 
 
 def set_argument_fix(context: LintContext, name: str) -> Fix:
@@ -46,13 +45,13 @@ def set_argument_fix(context: LintContext, name: str) -> Fix:
         edit = Insert(("training", "arguments"), name, "true")
     else:
         edit = Insert(("training",), "arguments", f"{{{name}: true}}")
-    return unsafe_fix(f"say {name}: true", edit)
+    return unsafe_fix(f"set {name}: true", edit)
 
 
 def isolate_fix(context: LintContext, target: TargetFacts) -> Fix:
-    """Return the fix that gives a target an environment apart from its runtime's packages."""
-    edit = set_field_edit(context, (*target.route, "isolation"), "venv")
-    return unsafe_fix("make an environment of its own there", edit)
+    """Return the fix that gives a target an environment without its runtime's packages."""
+    edit = set_field_edit(context, target.route_to("isolation"), "venv")
+    return unsafe_fix("set isolation: venv", edit)
 
 
 def yaml_scalar(text: str, *, plain: bool = True) -> str:

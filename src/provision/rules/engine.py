@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provision.diagnostics import (
     Diagnostic,
@@ -15,16 +15,19 @@ from provision.diagnostics import (
     Span,
 )
 from provision.errors import ProvisionError
-from provision.rules.registry import load_rules
-from provision.rules.rule import LintContext, Rule
+from provision.rules.registry import load_notebook_rules, load_rules
+from provision.rules.rule import LintContext, Rule, Subject
 from provision.sanitize import escape_line, redact
+
+if TYPE_CHECKING:
+    from provision.rules.notebook.context import NotebookContext
 
 MAX_MESSAGE_LENGTH = 400
 """Code points of a message, so that a finding fits on one screen. Our choice."""
 
 
 def run_rules(
-    context: LintContext, rules: tuple[Rule, ...] | None = None
+    context: LintContext, rules: tuple[Rule[LintContext], ...] | None = None
 ) -> tuple[Diagnostic, ...]:
     """Return the sanitized findings in the order of their routes and ids, without repetitions.
 
@@ -42,7 +45,29 @@ def run_rules(
         kinds = frozenset(target.kind for target in context.targets)
         nvidia = any(device.is_nvidia for device in context.devices)
         rules = load_rules(kinds, nvidia=nvidia)
-    return _normalize(finding for rule in rules for finding in _run_rule(rule, context))
+    return _normalize(finding for rule in rules for finding in _run_rule(rule, context, "spec"))
+
+
+def run_rules_on_notebook(
+    context: NotebookContext, rules: tuple[Rule[NotebookContext], ...] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Return the sanitized findings about a notebook, in the order of cells and ids.
+
+    Args:
+        context: the notebook, the facts, and the spec if there is one.
+        rules: the rules to run; None for all that concern notebooks.
+
+    Raises:
+        ProvisionError: the facts cannot be read.
+    """
+    if rules is None:
+        rules = load_notebook_rules()
+    findings = _normalize(
+        finding for rule in rules for finding in _run_rule(rule, context, "notebook")
+    )
+    numbers = {cell.name: cell.number for cell in context.notebook.cells}
+    # The sort is stable: findings in a cell stay in their order.
+    return tuple(sorted(findings, key=lambda finding: numbers.get(_file_of(finding), 0)))
 
 
 def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
@@ -52,13 +77,13 @@ def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]
     return _normalize(check_data(data))
 
 
-def _run_rule(rule: Rule, context: LintContext) -> tuple[Diagnostic, ...]:
+def _run_rule(rule: Rule[Subject], context: Subject, subject: str) -> tuple[Diagnostic, ...]:
     try:
         return tuple(rule.check(context))
     except ProvisionError:  # the facts cannot be read, which is not a fault of the rule
         raise
     except Exception as error:  # noqa: BLE001
-        # The text of the exception may contain values of the spec: only its type is shown.
+        # The text of the exception may contain values of the text: only its type is shown.
         return (
             Diagnostic(
                 "BUG000",
@@ -66,11 +91,14 @@ def _run_rule(rule: Rule, context: LintContext) -> tuple[Diagnostic, ...]:
                 Severity.ERROR,
                 f"rule {rule.id} {rule.name} failed with {type(error).__name__}",
                 RouteLocation(()),
-                "This is a fault in provision, not in the spec; what the rule looks for was not "
-                "checked.",
-                "report it with the spec that shows it",
+                f"This is a bug in provision, not in the {subject}; the rule was not checked.",
+                f"report it together with the {subject}",
             ),
         )
+
+
+def _file_of(finding: Diagnostic) -> str:
+    return finding.where.file if isinstance(finding.where, Span) else ""
 
 
 def _normalize(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

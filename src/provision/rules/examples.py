@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from provision.rules.rule import ResolvedSet
+
 CPU_HEAD = 'gpu: none\npython: "3.12"\n'
 EMPTY_SPEC = f"{CPU_HEAD}packages: []\n"
 COLAB_TARGETS = 'targets:\n  colab: {kind: colab, runtime: "2026.07"}\n'
+TRAINER_SET = ResolvedSet(
+    {"torch": "2.13.0", "transformers": "5.0.0", "accelerate": "1.15.0"}, "3.11", "cpu"
+)
+"""A resolved set with which Trainer works."""
 EXAMPLE_IMAGE = "workbench-instances-2603-20261004-2157-rc0"
 EXAMPLE_TARGET = (
     "kind: workbench, project: my-project, zones: [us-central1-a], bucket: "
@@ -25,13 +31,29 @@ _FIELDS = {
 }
 
 
-def example_spec(top: str = "gpu: L4\n", **fields: str | None) -> str:
+def colab_spec(
+    packages: str = "[]", top: str = "gpu: none\n", target: str = 'runtime: "2026.07"'
+) -> str:
+    """Return a spec with one Colab target.
+
+    Args:
+        packages: the packages as a YAML list.
+        top: the first lines of the spec.
+        target: fields of the target, for a YAML flow mapping.
+    """
+    return (
+        f'{top}python: "3.12"\npackages: {packages}\ntargets:\n  colab: {{kind: colab, {target}}}\n'
+    )
+
+
+def example_spec(top: str = "gpu: L4\n", packages: str = "[torch]", **fields: str | None) -> str:
     """Return a spec with one Workbench target.
 
     Args:
         top: the first lines of the spec.
+        packages: the packages as a YAML list.
         fields: YAML values of fields of the target; None leaves a field out.
     """
     values = {**_FIELDS, **fields}
     lines = [f"    {key}: {value}\n" for key, value in values.items() if value is not None]
-    return f'{top}python: "3.12"\npackages: [torch]\ntargets:\n  wb:\n{"".join(lines)}'
+    return f'{top}python: "3.12"\npackages: {packages}\ntargets:\n  wb:\n{"".join(lines)}'

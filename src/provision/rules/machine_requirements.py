@@ -21,12 +21,13 @@ class MachineRequirement(NamedTuple):
     text: str
     route: Route
 
-    @property
-    def specifiers(self) -> SpecifierSet | None:
-        """The value as version specifiers; None if it is too long to compare."""
-        if len(self.text) <= MAX_SPECIFIER_LENGTH:
-            return SpecifierSet(self.text)
-        return None
+
+class VersionRequirement(NamedTuple):
+    """A requirement of versions, as text and as specifiers."""
+
+    text: str
+    route: Route
+    specifiers: SpecifierSet
 
 
 class DriverBranches(NamedTuple):
@@ -51,12 +52,10 @@ class DriverBranches(NamedTuple):
         return has_version_in_range(specifiers, self.first or "0", self.first_unsupported)
 
     def __str__(self) -> str:
-        """Return a text such as "from 525 on"."""
-        parts = [
-            f"from {self.first} on" if self.first else "",
-            f"up to {self.last}" if self.last else "",
-        ]
-        return " ".join(part for part in parts if part)
+        """Return a text such as "525 or newer"."""
+        if self.last is None:
+            return f"{self.first} or newer"
+        return f"{self.first} to {self.last}" if self.first else f"{self.last} or older"
 
 
 def find_machine_requirement(
@@ -68,6 +67,16 @@ def find_machine_requirement(
         if text is not None:
             return MachineRequirement(text, (*route, "requires", key))
     return None
+
+
+def find_version_requirement(
+    context: LintContext, target: TargetFacts, key: str
+) -> VersionRequirement | None:
+    """Return a requirement of versions; None if it is missing, or too long to compare."""
+    requirement = find_machine_requirement(context, target, key)
+    if requirement is None or len(requirement.text) > MAX_SPECIFIER_LENGTH:
+        return None
+    return VersionRequirement(*requirement, SpecifierSet(requirement.text))
 
 
 def driver_branches(context: LintContext, card: Card) -> DriverBranches:
@@ -91,5 +100,5 @@ def describe_image_with_driver(context: LintContext, target: TargetFacts, floor:
     ]
     rows.sort(key=lambda row: (row.legacy, row.os != image.os, row.family))
     if rows:
-        return f"take the image {rows[0].family}, which brings driver {rows[0].driver}"
+        return f"use the image {rows[0].family}, which has driver {rows[0].driver}"
     return ""

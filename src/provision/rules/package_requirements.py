@@ -218,7 +218,7 @@ def origin_route(context: LintContext, package: RequestedPackage, default: Route
 
 def related_line(package: RequestedPackage) -> tuple[RelatedLocation, ...]:
     """Return the line of a package as a further location; () for a dependency."""
-    return related_at(package.route, f"{package.name} asked for here") if package.package else ()
+    return related_at(package.route, f"{package.name} requested here") if package.package else ()
 
 
 def set_version_fix(context: LintContext, package: RequestedPackage, specifier: str) -> Fix:
@@ -226,7 +226,7 @@ def set_version_fix(context: LintContext, package: RequestedPackage, specifier: 
     if package.package is None:
         return add_package_fix(package.name, specifier)
     return unsafe_fix(
-        f"ask for {package.name}{specifier}",
+        f"use {package.name}{specifier}",
         set_version_edit(context, package.route, package.package, specifier),
     )
 
@@ -276,14 +276,8 @@ def _caps(context: LintContext, package: Package, name: str, ceiling: str) -> bo
     if releases is None or not releases.rows:
         return False
     declared = (declared_specifier(row, name, package.extras) for row in releases.rows)
-    forbidden = _complement(ceiling)
+    forbidden = ceiling.replace("<=", ">").replace("<", ">=")
     return all(specifier and not is_satisfiable(specifier, forbidden) for specifier in declared)
-
-
-def _complement(ceiling: str) -> str:
-    if ceiling.startswith("<="):
-        return ceiling.replace("<=", ">")
-    return ceiling.replace("<", ">=")
 
 
 def _admits_unread_patch(admits: SpecifierSet, older: str, newer: str) -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -18,13 +18,17 @@ from provision.diagnostics import (
     RouteLocation,
     RoutePart,
     Severity,
+    Span,
 )
 from provision.facts import Evidence, Facts
-from provision.kinds.base import GpuSettings, TargetFacts
+from provision.kinds.base import GpuSettings, TargetFacts, TargetModel
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
 
 _Cached = TypeVar("_Cached")
+_Model = TypeVar("_Model", bound=TargetModel)
+Subject = TypeVar("Subject")
+"""What a rule checks: a `LintContext`, or the context of a notebook."""
 
 
 class SpecText(Protocol):
@@ -66,6 +70,12 @@ class LintContext:
     def targets(self) -> tuple[TargetFacts, ...]:
         """Every target with its facts, in the spec's order."""
         return collect_target_facts(self.spec, self.facts)
+
+    def targets_of(self, model: type[_Model]) -> Iterator[tuple[TargetFacts, _Model]]:
+        """Yield each target of a kind with its fields."""
+        for target in self.targets:
+            if isinstance(target.target, model):
+                yield target, target.target
 
     @cached_property
     def devices(self) -> tuple[GpuSettings, ...]:
@@ -109,7 +119,7 @@ class LintContext:
     @property
     def chosen(self) -> str:
         """The predicate of a package that is resolved, or else of one that is listed."""
-        return "there" if self.resolved else "asked for"
+        return "in the resolved set" if self.resolved else "requested"
 
     @property
     def package_list(self) -> str:
@@ -129,31 +139,44 @@ class LintContext:
 
 
 Findings = Iterator[Diagnostic]
-Check = Callable[[LintContext], Findings]
 
 
 class Example(NamedTuple):
-    """A spec on which a rule is tested.
+    """A spec or a notebook on which a rule is tested.
 
     Attributes:
-        spec: the YAML text.
+        spec: the YAML text; "" for a notebook that is checked without a spec.
         at: the text that the finding points at.
-        resolved: the set that the spec was resolved to, for the second run.
+        resolved: the set that the spec was resolved to, for the second run or in the lock.
         other_ids: other rules that also report a finding.
+        notebook: the cells of a notebook, separated by lines with "# %%".
+        colab: the card of the Colab runtime that the notebook was saved on, such as "T4"; "none"
+            for a runtime without a card, "" for a notebook of another place.
     """
 
     spec: str
     at: str = ""
     resolved: ResolvedSet | None = None
     other_ids: tuple[str, ...] = ()
+    notebook: str = ""
+    colab: str = ""
 
 
-def examples(*specs: str) -> tuple[Example, ...]:
-    """Return examples that consist of a spec alone."""
-    return tuple(map(Example, specs))
+def example(
+    marked: str, resolved: ResolvedSet | None = None, other_ids: tuple[str, ...] = ()
+) -> Example:
+    """Return an example whose spec marks the text that the finding points at: "gpu: «V100»"."""
+    before, _, rest = marked.partition("«")
+    at, _, after = rest.partition("»")
+    return Example(before + at + after, at, resolved, other_ids)
 
 
-class Rule(NamedTuple):
+def examples(*cases: str | Example) -> tuple[Example, ...]:
+    """Return examples, some of which consist of a marked spec alone."""
+    return tuple(example(case) if isinstance(case, str) else case for case in cases)
+
+
+class Rule(NamedTuple, Generic[Subject]):
     """One lint check with its documentation and examples.
 
     Attributes:
@@ -161,10 +184,10 @@ class Rule(NamedTuple):
         name: the name in kebab case.
         severity: the highest severity of its findings.
         sources: references for the knowledge behind the rule.
-        check: yields the findings for a spec. It is called on the spec, and again on every
-            resolved set; it does no I/O, and an exception becomes the finding BUG000.
-        bad: specs that give a finding.
-        good: specs that give no finding.
+        check: yields the findings for a spec or a notebook. It is called on the spec, and again on
+            every resolved set; it does no I/O, and an exception becomes the finding BUG000.
+        bad: specs or notebooks that give a finding.
+        good: specs or notebooks that give no finding.
         documentation: the text of the page; empty for the docstring of the module of `check`.
     """
 
@@ -172,7 +195,7 @@ class Rule(NamedTuple):
     name: str
     severity: Severity
     sources: tuple[str, ...]
-    check: Check
+    check: Callable[[Subject], Findings]
     bad: tuple[Example, ...]
     good: tuple[Example, ...]
     documentation: str = ""
@@ -190,7 +213,7 @@ class Rule(NamedTuple):
     def diagnostic(
         self,
         message: str,
-        route: Route,
+        where: Route | Span,
         *,
         at: RoutePart = RoutePart.VALUE,
         why: str,
@@ -201,11 +224,11 @@ class Rule(NamedTuple):
         fix: Fix | None = None,
         source: str = "",
     ) -> Diagnostic:
-        """Return a finding at a route.
+        """Return a finding at a route, or at a range of a text.
 
         Args:
             message: what is wrong, with the values.
-            route: the field that the finding points at.
+            where: the field or the text that the finding points at.
             at: the part of the field.
             why: the consequence.
             help: the fix in words.
@@ -223,7 +246,7 @@ class Rule(NamedTuple):
             self.name,
             severity,
             message,
-            RouteLocation(route, at),
+            where if isinstance(where, Span) else RouteLocation(where, at),
             why,
             help,
             related,
@@ -235,6 +258,18 @@ class Rule(NamedTuple):
 def related_at(route: Route, text: str) -> tuple[RelatedLocation, ...]:
     """Return a further location of a finding."""
     return (RelatedLocation(RouteLocation(route), text),)
+
+
+def related_gpu(target: TargetFacts) -> tuple[RelatedLocation, ...]:
+    """Return the location of the GPU of a target."""
+    return related_at(target.gpu_settings.gpu_route, "GPU requested here")
+
+
+def cpu_targets(context: LintContext) -> Iterator[tuple[str, Route]]:
+    """Yield the route of each `gpu: none`, once, with the target or spec that it belongs to."""
+    routes = dict.fromkeys(device.gpu_route for device in context.devices if device.gpu.is_none)
+    for route in routes:
+        yield f"target {route[1]}" if len(route) > 1 else "the spec", route
 
 
 def related_if_written(
@@ -262,7 +297,7 @@ def _is_written(value: Any, route: Route) -> bool:
     return True
 
 
-def render_rule_page(rule: Rule) -> str:
+def render_rule_page(rule: Rule[Any]) -> str:
     """Return the rule's page as Markdown, with its examples and sources."""
     parts = [f"# {rule.id} {rule.name}", f"Severity: {rule.severity.value}", rule.page.strip()]
     for title, examples in (("Found in", rule.bad), ("Not found in", rule.good)):
@@ -272,8 +307,16 @@ def render_rule_page(rule: Rule) -> str:
 
 
 def _render_example(example: Example) -> str:
-    spec = f"```yaml\n{example.spec.strip()}\n```"
-    if example.resolved is None:
-        return spec
-    versions = ", ".join(f"{name} {version}" for name, version in example.resolved.versions.items())
-    return f"Resolved to {versions} on Python {example.resolved.python}:\n\n{spec}"
+    parts = []
+    if example.spec:
+        parts.append(f"```yaml\n{example.spec.strip()}\n```")
+    if example.resolved is not None:
+        versions = (f"{name} {version}" for name, version in example.resolved.versions.items())
+        listed = ", ".join(versions)
+        parts.insert(0, f"Resolved to {listed} on Python {example.resolved.python}:")
+    if example.notebook:
+        card = "without a GPU" if example.colab == "none" else f"with a {example.colab}"
+        place = f"Saved by Colab, on a runtime {card}" if example.colab else "Cells of a notebook"
+        cells = f"```python\n{example.notebook.strip()}\n```"
+        parts += [f"{place}{', with the spec above' if example.spec else ''}:", cells]
+    return "\n\n".join(parts)

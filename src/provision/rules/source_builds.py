@@ -49,7 +49,7 @@ def toolkit_to_build_with(context: LintContext) -> CudaToolkit | None:
 
 def set_toolkit_fix(cuda: str) -> Fix:
     """Return the fix that requests another CUDA toolkit."""
-    return replace_fix(f'write cuda_toolkit: "{cuda}"', ("cuda_toolkit",), f'"{cuda}"')
+    return replace_fix(f'set cuda_toolkit: "{cuda}"', ("cuda_toolkit",), f'"{cuda}"')
 
 
 def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:
@@ -60,10 +60,10 @@ def nvcc_at(context: LintContext, target: TargetFacts) -> Nvcc | None:
         return Nvcc(
             ".".join(context.facts.conditions["nvcc"].value.split(".")[:2]),
             "Colab's image",
-            (*target.route, "kind"),
+            target.route_to("kind"),
         )
     if target.image is not None and target.image.cuda:
-        return Nvcc(target.image.cuda, f"image {target.image.family}", (*target.route, "image"))
+        return Nvcc(target.image.cuda, f"image {target.image.family}", target.route_to("image"))
     return None
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from provision.diagnostics import Route
+from provision.diagnostics import Fix, Route
 from provision.facts import Card, TorchBuild, TorchRelease, cuda_of
 from provision.facts.versions import format_versions, require_version
 from provision.kinds.base import TargetFacts
 from provision.rules.admitted_releases import AdmittedReleases, torch_releases
+from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.package_lines import find_line
 from provision.rules.rule import LintContext
 
@@ -98,15 +99,6 @@ def can_run(context: LintContext, query: BuildQuery, option: BuildOption) -> boo
     return driver and context.facts.can_run(driver.value, option.build, query.card)
 
 
-def runnable_builds(context: LintContext, query: BuildQuery) -> Iterator[BuildOption]:
-    """Yield the admitted builds of any flavour that run at the target, in the same order."""
-    return (
-        option
-        for option in possible_builds(context, query._replace(flavour=None))
-        if option.is_confirmed and can_run(context, query, option)
-    )
-
-
 def runnable_cudas(context: LintContext, query: BuildQuery) -> dict[str, str]:
     """Return CUDA versions that run at the target with the newest torch of each, the best first.
 
@@ -115,20 +107,16 @@ def runnable_cudas(context: LintContext, query: BuildQuery) -> dict[str, str]:
     requested, the newest torch comes first.
     """
     newest_torch: dict[str, str] = {}
-    for option in runnable_builds(context, query):
-        newest_torch.setdefault(option.cuda, option.release.release)
+    for option in possible_builds(context, query._replace(flavour=None)):
+        if option.is_confirmed and can_run(context, query, option):
+            newest_torch.setdefault(option.cuda, option.release.release)
     if query.flavour is None:
         return newest_torch
     requested = require_version(cuda_of(query.flavour))
-    known = list(newest_torch)
-    older = sorted(
-        (cuda for cuda in known if require_version(cuda) < requested),
-        key=lambda cuda: (require_version(newest_torch[cuda]), require_version(cuda)),
-        reverse=True,
-    )
-    newer = sorted(
-        (cuda for cuda in known if require_version(cuda) > requested), key=require_version
-    )
+    known = sorted(newest_torch, key=require_version)
+    newer = [cuda for cuda in known if require_version(cuda) > requested]
+    older = [cuda for cuda in reversed(known) if require_version(cuda) < requested]
+    older.sort(key=lambda cuda: require_version(newest_torch[cuda]), reverse=True)
     return {cuda: newest_torch[cuda] for cuda in (*older, *newer)}
 
 
@@ -138,30 +126,36 @@ def runnable_releases(context: LintContext, query: BuildQuery) -> tuple[str, ...
     return tuple(option.release.release for option in builds)
 
 
+def set_cuda_fix(context: LintContext, query: BuildQuery, cuda: str) -> Fix:
+    """Return the fix that sets the CUDA version of a target."""
+    edit = set_field_edit(context, query.target.gpu_settings.cuda_route, f'"{cuda}"')
+    return unsafe_fix(f'set cuda: "{cuda}"', edit)
+
+
+def describe_cudas(cudas: dict[str, str]) -> str:
+    """Return a help text with the best CUDA versions and the newest torch of each."""
+    best = list(cudas.items())[:2]
+    return ", or ".join(f'set cuda: "{cuda}" (with torch {release})' for cuda, release in best)
+
+
 def describe_alternatives(
-    context: LintContext, query: BuildQuery, else_do: str = "take another card"
+    context: LintContext, query: BuildQuery, last_resort: str = "use another GPU"
 ) -> str:
     """Return a help text with the nearest combinations of torch and CUDA that run at a target."""
     cudas = runnable_cudas(context, query)
-    options = [
-        f'write cuda: "{cuda}", for which torch {release} runs there'
-        for cuda, release in list(cudas.items())[:2]
-    ]
     builds = _nearest(context, query, query.flavour) if query.flavour else []
     if not cudas and not builds:
         builds = _nearest(context, query, None)
+    releases = ""
     if builds:
-        oldest = builds[-1]
-        note = ""
-        if not _has_python(context, oldest):
-            note = (
-                f", which has Python {format_versions(oldest.release.pythons_on(query.platform))}"
-            )
-        options.append(
-            f"take torch {format_versions(option.release.release for option in builds)} for "
-            f"CUDA {builds[0].cuda}{note}"
+        releases = (
+            f"use torch {format_versions(option.release.release for option in builds)} for CUDA "
+            f"{builds[0].cuda}"
         )
-    return ", or ".join([*options, else_do])
+        pythons = builds[-1].release.pythons_on(query.platform)
+        if context.python not in pythons:
+            releases += f", which requires Python {format_versions(pythons)}"
+    return ", or ".join(filter(None, (describe_cudas(cudas), releases, last_resort)))
 
 
 def _build_queries(context: LintContext) -> Iterator[BuildQuery]:

@@ -1,17 +1,14 @@
-"""The Workbench targets of a spec, and the machine types and images that they can have."""
+"""Machine types and images of Workbench targets, and parts of findings about them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
-from provision.diagnostics import Route
+from provision.diagnostics import RelatedLocation, Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
 from provision.kinds import WorkbenchTarget
 from provision.kinds.base import MAX_GPUS, TargetFacts
-from provision.rules.rule import LintContext
+from provision.rules.rule import LintContext, related_at
 
 RESOURCE_NAME_PATTERN = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 """The form of most names of Compute Engine, 1 to 63 characters.
@@ -19,33 +16,26 @@ RESOURCE_NAME_PATTERN = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 Sources: compute.v1 discovery document, Tags.items and Network.name; RFC 1035.
 """
 UNAVAILABLE_STATUS = {
-    "retired": "is no longer given to new machines",
-    "removed": "is no longer there",
+    "retired": "is no longer available for new machines",
+    "removed": "is no longer offered",
 }
 """Texts for the status of a card that Workbench does not offer any more."""
 
 
-class WorkbenchTargetFacts(NamedTuple):
-    """A Workbench target and its facts."""
-
-    facts: TargetFacts
-    target: WorkbenchTarget
-
-    def route(self, *parts: str | int) -> Route:
-        """Return the route of a field of the target."""
-        return (*self.facts.route, *parts)
-
-    @property
-    def reserved(self) -> bool:
-        """True if the machine comes from a reservation."""
-        return self.target.reservation is not None
+def related_kind(target: TargetFacts) -> tuple[RelatedLocation, ...]:
+    """Return the location of the kind of a target."""
+    return related_at(target.route_to("kind"), "kind of the target")
 
 
-def workbench_instances(context: LintContext) -> Iterator[WorkbenchTargetFacts]:
-    """Yield every Workbench target."""
-    for target in context.targets:
-        if isinstance(target.target, WorkbenchTarget):
-            yield WorkbenchTargetFacts(target, target.target)
+def shared_field_severity(context: LintContext) -> Severity | None:
+    """Return WARNING if targets of other kinds may need a field of the spec, else None."""
+    is_shared = any(not isinstance(target.target, WorkbenchTarget) for target in context.targets)
+    return Severity.WARNING if is_shared else None
+
+
+def is_available(card: Card) -> bool:
+    """Return whether Workbench offers a card for new machines."""
+    return bool(card.workbench) and card.status not in UNAVAILABLE_STATUS
 
 
 def newest_image_family(facts: Facts) -> str:

@@ -1,16 +1,15 @@
-"""Interface of the programs that run devices."""
+"""The base class of the programs that run devices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from provision.sandbox.faults import Faults
 from provision.sandbox.store import Store
 
 
-class Booter(Protocol):
-    """Runs the programs of instances.
+class Booter:
+    """Runs the programs of instances; this one runs nothing, so that they produce no output.
 
     All methods are called outside the store's lock, may be called twice, and return soon: a boot
     continues in the background.
@@ -28,16 +27,3 @@ class Booter(Protocol):
 
     def close(self) -> None:
         """End every device, wait for it, and boot no more. Called when the sandbox ends."""
-
-
-class NullBooter:
-    """Runs nothing: instances become ACTIVE and produce no output."""
-
-    def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
-        """Do nothing."""
-
-    def stop(self, name: str) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -30,21 +30,21 @@ FAULT_KINDS: Final = {
     "quota": FaultKind("creating in this region fails: its GPU quota is exceeded", "REGION"),
     "quota-global": FaultKind("creating fails anywhere: GPUS_ALL_REGIONS is exceeded"),
     "exists": FaultKind(
-        "the name of a new instance is taken by one of somebody else (409 ALREADY_EXISTS)"
+        "the name of a new instance belongs to someone else's instance (409 ALREADY_EXISTS)"
     ),
-    "busy": FaultKind("the next N changes are refused: unable to queue the operation (409)", "N"),
-    "rate": FaultKind(
-        "the next N requests are refused: too many requests (429, Retry-After of a second)", "N"
+    "busy": FaultKind(
+        "the next N changes are refused with 409: unable to queue the operation", "N"
     ),
+    "rate": FaultKind("the next N requests are refused with 429 and Retry-After: 1", "N"),
     "error-500": FaultKind("the next N requests fail with an internal error (500)", "N"),
     "unavailable": FaultKind("the next N requests fail with 503", "N"),
     "token-expiry": FaultKind(
-        "the Nth request is refused once with 401, as with a token that has expired", "N"
+        "the Nth request is refused once with 401, as for an expired token", "N"
     ),
-    "hang": FaultKind("no operation ever ends"),
-    "lost-operation": FaultKind("operations are forgotten when they are asked for (404)"),
+    "hang": FaultKind("operations never end"),
+    "lost-operation": FaultKind("operations no longer exist when they are requested (404)"),
     "stuck-provisioning": FaultKind("a new instance stays PROVISIONING"),
-    "hidden": FaultKind("a new instance is not found (404) by the first N who ask for it", "N"),
+    "hidden": FaultKind("the first N requests for a new instance return 404", "N"),
     "create-internal": FaultKind("creating ends with code 13: an internal error has occurred"),
     "create-aborted": FaultKind(
         "creating ends with code 10: Failed to perform tenant project creation"
@@ -53,7 +53,7 @@ FAULT_KINDS: Final = {
     "permission": FaultKind("every request is refused: a notebooks role is missing (403)"),
     "api-disabled": FaultKind("every request is refused: the Notebooks API is not enabled (403)"),
     "error": FaultKind(
-        "an error as it was met, told in the words of this JSON file at the moment that it names",
+        "an error from this JSON file, at the moment that the file names",
         "FILE",
     ),
     "external-ip": FaultKind(
@@ -63,7 +63,7 @@ FAULT_KINDS: Final = {
         "creating without Secure Boot is refused by constraints/compute.requireShieldedVm (412)"
     ),
     "no-bucket": FaultKind(
-        "a bucket that nobody made is not found; else the first upload makes it"
+        "a missing bucket is not found (by default the first upload creates it)"
     ),
     "no-guest-attributes": FaultKind(
         "reading guest attributes is refused, as by "
@@ -71,8 +71,8 @@ FAULT_KINDS: Final = {
     ),
     "silent-device": FaultKind("the device boots and reports nothing"),
     "script-failure": FaultKind("the startup script fails on the device"),
-    "wrong-gpu": FaultKind("the device has another GPU than was asked for"),
-    "forged-report": FaultKind("the device reports with a nonce that is not ours"),
+    "wrong-gpu": FaultKind("the device has another GPU than the requested one"),
+    "forged-report": FaultKind("the device sends a report with a wrong nonce"),
 }
 
 
@@ -127,12 +127,12 @@ class Faults:
             hint = (
                 f"did you mean {near[0]}?" if near else f"the faults are: {', '.join(FAULT_KINDS)}"
             )
-            raise UsageError(f"--fault {script}: there is no fault of that name", hint=hint)
+            raise UsageError(f"--fault {script}: unknown fault", hint=hint)
         if kind.argument == "N":
             if colon and not (argument.isdecimal() and int(argument)):
                 raise UsageError(
-                    f"--fault {script}: {argument!r} is no number of times",
-                    hint=f"write it as in --fault {name}:2",
+                    f"--fault {script}: {argument!r} is not a number of times",
+                    hint=f"use for example --fault {name}:2",
                 )
             self._left[name] = int(argument or 1)
         elif kind.argument and not argument:
@@ -142,7 +142,7 @@ class Faults:
             )
         elif argument and not kind.argument:
             raise UsageError(
-                f"--fault {script}: it takes no argument", hint=f"write --fault {name}"
+                f"--fault {script}: this fault takes no argument", hint=f"write --fault {name}"
             )
         elif kind.argument == "FILE":
             self._scripted.append(_read_scripted_error(script, argument))
@@ -155,13 +155,13 @@ def _read_scripted_error(script: str, path: str) -> ScriptedError:
     except OSError as error:
         raise UsageError(
             f"--fault {script}: the file cannot be read: {error.strerror}",
-            hint="write the path of a JSON file",
+            hint="use the path of a JSON file",
         ) from None
     except InvalidErrorFile as error:
         hint = (
-            'write, for one: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' '
+            'example: {"at": "operation", "code": 7, "message": "Quota \'CPUS\' '
             'exceeded.  Limit: 1.0 in region us-central1."}'
         )
         raise UsageError(
-            f"--fault {script}: the file holds no error", why=str(error), hint=hint
+            f"--fault {script}: the file does not contain an error", why=str(error), hint=hint
         ) from None

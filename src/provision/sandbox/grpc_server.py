@@ -14,7 +14,7 @@ from provision.sandbox.notebooks_service import NotebooksService
 
 _THREADS = 8
 _GRACE_S = 5.0
-"""How long calls in progress may take once the process ends; gRPC then ends them as CANCELLED."""
+"""Seconds that calls in progress may take once the process ends; then gRPC cancels them."""
 
 
 @contextmanager

@@ -80,19 +80,19 @@ class Router:
 
     def route(self, request: Request) -> Response:
         """Return the response; raises ApiError if a service refuses or no pattern matches."""
-        known = False
+        path_exists = False
         for method, pattern, handler in self._routes:
             if (match := pattern.fullmatch(request.path)) is None:
                 continue
-            known = True
+            path_exists = True
             if method == request.method:
                 parameters = {name: unquote(value) for name, value in match.groupdict().items()}
                 answer = handler(request, **parameters)
                 return answer if isinstance(answer, Response) else json_response(answer)
-        if known:
+        if path_exists:
             raise ApiError(
                 StatusCode.UNIMPLEMENTED,
-                f"{request.method} is not offered for {request.path}",
+                f"{request.method} is not supported for {request.path}",
                 http=405,
                 reason="httpMethodNotAllowed",
             )
@@ -201,7 +201,8 @@ class _Conversation(BaseHTTPRequestHandler):
         if "origin" in headers or headers.get("host", "127.0.0.1").rsplit(":", 1)[0] not in _HOSTS:
             self.close_connection = True
             raise ApiError(
-                StatusCode.PERMISSION_DENIED, "the sandbox answers programs on this machine only"
+                StatusCode.PERMISSION_DENIED,
+                "the sandbox accepts requests from programs on this machine only",
             )
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))

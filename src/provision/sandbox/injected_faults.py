@@ -83,9 +83,9 @@ def _permission_error(project: str) -> ApiError:
     )
 
 
-def raise_creation_fault(faults: Faults, zone: str, asked: Mapping[str, Any]) -> None:
+def raise_creation_fault(faults: Faults, zone: str, requested: Mapping[str, Any]) -> None:
     """Raise the ApiError of a fault that refuses a creation in a zone before it begins."""
-    setup = asked.get("gceSetup", {})
+    setup = requested.get("gceSetup", {})
     if error := faults.consume_scripted_error("create", zone):
         raise error
     if faults.has("act-as"):
@@ -131,8 +131,8 @@ def creation_operation_error(
             StatusCode.PERMISSION_DENIED, "Quota 'GPUS_ALL_REGIONS' exceeded.  Limit: 0.0 globally."
         )
     if faults.has("quota", region := hardware.region_of(zone)):
-        asked = first_or_empty(setup.get("acceleratorConfigs"))
-        card = hardware.card_of(asked, facts)
+        accelerator = first_or_empty(setup.get("acceleratorConfigs"))
+        card = hardware.card_of(accelerator, facts)
         metric = hardware.quota_metric(card) if card else "CPUS"
         # hashicorp/terraform-provider-google#18952: code 7, not 8.
         return ApiError(

@@ -121,7 +121,7 @@ def resize_disks(body: Mapping[str, Any], requested: Mapping[str, Any], facts: F
             if not size < new_size <= largest:
                 raise invalid_argument(
                     f"The disk can only grow: from {size} GB, to at most {largest} GB; "
-                    f"{new_size} GB were asked for"
+                    f"{new_size} GB were requested"
                 )
             disk["diskSizeGb"] = str(new_size)
     return {**new, "updateTime": utc_timestamp()}
@@ -153,9 +153,9 @@ def _add_disk_defaults(setup: Body, facts: Facts) -> None:
 
 
 def _image(requested: Mapping[str, Any] | None, facts: Facts) -> Body:
-    known = [row for row in facts.images.values() if row.kind == "workbench"]
-    default = next((row.family for row in known if row.legacy), known[0].family)
-    image = dict(requested or {"project": known[0].project, "family": default})
+    images = [row for row in facts.images.values() if row.kind == "workbench"]
+    default = next((row.family for row in images if row.legacy), images[0].family)
+    image = dict(requested or {"project": images[0].project, "family": default})
     image_id = image.get("name") or newest_image(facts, str(image["family"]))
     return {**image, "imageId": image_id, "imageDescription": f"{image_id} (sandbox)"}
 

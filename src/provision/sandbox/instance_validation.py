@@ -83,7 +83,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
         if not _LABEL.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             raise invalid_argument(
-                f"Invalid label '{key}': '{value}'; keys and values hold lowercase "
+                f"Invalid label '{key}': '{value}'; keys and values consist of lowercase "
                 "letters, digits, _ and -, and a key starts with a letter"
             )
 
@@ -98,7 +98,7 @@ def check_metadata(key: str, value: str, facts: Facts, *, update: bool = False) 
         )
     if not _METADATA.fullmatch(key):
         raise invalid_argument(
-            f"Invalid value for field 'metadata': key '{key}'; a key holds letters, "
+            f"Invalid value for field 'metadata': key '{key}'; a key consists of letters, "
             "digits, - and _, up to 128 of them"
         )
     if len(value.encode()) > MAX_METADATA_VALUE_BYTES:

@@ -168,8 +168,8 @@ class MetadataServer:
         if len(self._write_times) > _WRITES_A_MINUTE:
             self.store.append_serial(
                 self.name,
-                f"SANDBOX: more than {_WRITES_A_MINUTE} guest attributes in a minute: "
-                f"{key} was lost\n",
+                f"SANDBOX: more than {_WRITES_A_MINUTE} guest attributes in one "
+                f"minute: {key} was dropped\n",
             )
         else:
             text = content.decode("utf-8", "replace")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from provision.sandbox.booter import Booter
 from provision.sandbox.faults import Faults
 from provision.sandbox.metadata_server import MetadataServer, instance_attributes
 from provision.sandbox.network import OUTBOUND_PORTS, NetworkProxy, receive_sockets
@@ -48,7 +49,7 @@ class _Machine:
 
 
 @dataclass
-class NamespaceBooter:
+class NamespaceBooter(Booter):
     """Runs machines in their own namespaces; they write to FOLDER/machines.
 
     A machine sees the host's programs and libraries (read through an overlay) but no home folder.
@@ -72,10 +73,10 @@ class NamespaceBooter:
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if sys.platform != "linux" or missing:
             return f"it needs Linux with {', '.join(missing or _PROGRAMS)}"
-        tried = subprocess.run(
+        result = subprocess.run(
             [*_unshare_command(), "true"], capture_output=True, text=True, check=False
         )
-        return tried.stderr.strip() if tried.returncode else ""
+        return result.stderr.strip() if result.returncode else ""
 
     def start(self, store: Store, name: str, endpoints: Mapping[str, str], faults: Faults) -> None:
         """Boot the device of an instance in the background.
@@ -90,15 +91,17 @@ class NamespaceBooter:
         self.stop(name)
         self._remove_disks_of_deleted_instances(store)
         if faults.has("silent-device"):
-            store.append_serial(name, "SANDBOX: a silent device: its startup script is not run\n")
+            store.append_serial(
+                name, "SANDBOX: fault silent-device: the startup script is not run\n"
+            )
             return
-        what = "the startup script is not run: no machine can be isolated here"
+        what = "the startup script is not run: this host cannot isolate a machine"
         reason = self.unavailable_reason()
         if not reason:
             try:
                 machine = self._launch(store, name, endpoints, faults)
             except OSError as error:
-                what, reason = "the machine cannot be made", str(error) or repr(error)
+                what, reason = "the machine cannot be created", str(error) or repr(error)
         if reason:
             store.append_serial(name, f"SANDBOX: {what}: {reason}\n")
             store.set_guest_attribute(name, "sandbox", "unbooted", reason[:300])
@@ -233,7 +236,7 @@ class NamespaceBooter:
                 machine.ended.set()
         if machine.code is None and machine.process.wait() == _NOT_MADE:
             machine.quiet.wait(5)
-            reason = "the machine could not be made; the serial output says why"
+            reason = "the machine could not be created; see the serial output"
             store.set_guest_attribute(name, "sandbox", "unbooted", reason)
         machine.ended.set()
 
@@ -301,14 +304,14 @@ def _index_folders(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
     They have the same paths inside the machine.
     """
-    shown: list[Path] = []
+    paths: list[Path] = []
     for address in _addresses(document):
         folder = Path(unquote(urlsplit(address).path))
         is_local = address.startswith(("file://", "/"))
         if is_local and folder.is_dir() and len(folder.parts) > 2:
             links = [link for link in folder.rglob("*") if link.is_symlink() and link.is_file()]
-            shown += [folder, *(link.resolve() for link in links)]
-    return [(path, path) for path in dict.fromkeys(map(str, shown))]
+            paths += [folder, *(link.resolve() for link in links)]
+    return [(path, path) for path in dict.fromkeys(map(str, paths))]
 
 
 def _addresses(document: Mapping[str, Any]) -> list[str]:

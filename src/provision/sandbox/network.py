@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 from provision.sandbox.metadata_server import METADATA_ADDRESS, METADATA_HOSTS
 
-DNS_PORT = 53
 OUTBOUND_PORTS = (80, 443)
 """Ports on which hosts can be reached by name."""
 _CHUNK = 2**16
@@ -88,8 +87,8 @@ class NetworkProxy:
             return None
         high, low = (int(part) for part in host.split(".")[2:])
         with self._lock:
-            place = high * 256 + low - 1
-            return self._names[place] if 0 <= place < len(self._names) else None
+            position = high * 256 + low - 1
+            return self._names[position] if 0 <= position < len(self._names) else None
 
     def _address_of(self, name: str) -> str | None:
         with self._lock:
@@ -97,20 +96,20 @@ class NetworkProxy:
                 if len(self._names) >= 4096:
                     return None
                 self._names.append(name)
-            place = self._names.index(name) + 1
-        return f"{_PREFIX}{place // 256}.{place % 256}"
+            position = self._names.index(name) + 1
+        return f"{_PREFIX}{position // 256}.{position % 256}"
 
     def _resolve(self, listening: socket.socket) -> None:
         while True:
             try:
-                query, who = listening.recvfrom(1024)
+                query, client = listening.recvfrom(1024)
             except OSError:
                 return
-            _start(self._tell, listening, query, who)
+            _start(self._reply, listening, query, client)
 
-    def _tell(self, listening: socket.socket, query: bytes, who: tuple[str, int]) -> None:
+    def _reply(self, listening: socket.socket, query: bytes, client: tuple[str, int]) -> None:
         with suppress(OSError, ValueError, IndexError, struct.error):
-            listening.sendto(self._answer(query), who)
+            listening.sendto(self._answer(query), client)
 
     def _answer(self, query: bytes) -> bytes:
         """Return the response to a DNS query for one name, NXDOMAIN if this host cannot resolve it.
@@ -119,7 +118,7 @@ class NetworkProxy:
         """
         name, end = _question(query)
         kind = struct.unpack_from("!H", query, end)[0]
-        address = self._address_of(name) if _known(name) else None
+        address = self._address_of(name) if _is_resolvable(name) else None
         records = (
             b""
             if address is None or kind != 1
@@ -143,15 +142,18 @@ def receive_sockets(channel: socket.socket, most: int) -> list[socket.socket]:
 def _reachable(name: str, port: int) -> str:
     """Return an address of a name outside this host and its link (with a real metadata server)."""
     for *_, address in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
-        known = ipaddress.ip_address(address[0])
+        parsed = ipaddress.ip_address(address[0])
         if not (
-            known.is_link_local or known.is_loopback or known.is_unspecified or known.is_multicast
+            parsed.is_link_local
+            or parsed.is_loopback
+            or parsed.is_unspecified
+            or parsed.is_multicast
         ):
             return str(address[0])
     raise ConnectionRefusedError
 
 
-def _known(name: str) -> bool:
+def _is_resolvable(name: str) -> bool:
     if name in METADATA_HOSTS or "." not in name:
         return False
     try:
@@ -161,11 +163,11 @@ def _known(name: str) -> bool:
 
 
 def _question(query: bytes) -> tuple[str, int]:
-    labels, place = [], 12
-    while query[place]:
-        labels.append(query[place + 1 : place + 1 + query[place]].decode("ascii").lower())
-        place += query[place] + 1
-    return ".".join(labels), place + 1
+    labels, position = [], 12
+    while query[position]:
+        labels.append(query[position + 1 : position + 1 + query[position]].decode("ascii").lower())
+        position += query[position] + 1
+    return ".".join(labels), position + 1
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
@@ -177,5 +179,5 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
             sock.shutdown(how)
 
 
-def _start(work: Callable[..., None], *words: object) -> None:
-    threading.Thread(target=work, args=words, daemon=True, name=f"wires-{os.getpid()}").start()
+def _start(work: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=work, args=arguments, daemon=True, name=f"wires-{os.getpid()}").start()

@@ -194,8 +194,8 @@ class NotebooksService:
 
     def config(self, location: str) -> Body:
         """Return the images that a zone or region offers."""
-        _, place = self._admit(location)
-        zones = [place] if place.count("-") > 1 else [f"{place}-{letter}" for letter in "abcdf"]
+        _, area = self._admit(location)
+        zones = [area] if area.count("-") > 1 else [f"{area}-{letter}" for letter in "abcdf"]
         cards = {
             card.workbench
             for zone in zones
@@ -333,5 +333,5 @@ def filter_unsupported_error() -> ApiError:
     """Return the error for a filter or an order of a list, whose real behavior is unknown."""
     return ApiError(
         StatusCode.UNIMPLEMENTED,
-        "The sandbox neither filters nor orders a list; leave filter and orderBy out",
+        "The sandbox does not filter or sort lists; leave out filter and orderBy",
     )

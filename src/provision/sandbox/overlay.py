@@ -61,7 +61,7 @@ def write_overlay(
     if failing:
         _write(folder / "usr/local/sbin/curl", _FAILING, 0o755)
     _write(folder / "usr/local/bin/uv", "")
-    simulated = ["instance: an isolated root on this machine", "uv: that of this machine"]
+    simulated = ["instance: an isolated root on this machine", "uv: the uv of this machine"]
     if not sys.base_prefix.startswith(("/usr", "/opt")):
         name = f"python{sys.version_info.major}.{sys.version_info.minor}"
         # Not a link: an environment created from a link searches for its library next to it.
@@ -72,7 +72,7 @@ def write_overlay(
         shown = [_OTHER] * len(cards) if wrong_gpu else cards
         _write(folder / "etc/provision-sandbox/cards", "\n".join(shown) + "\n")
         _write(folder / "usr/local/bin/nvidia-smi", _read_script("nvidia_smi.sh"), 0o755)
-        simulated.append(f"gpu: nvidia-smi stands in for {len(cards)} x {cards[0]}")
+        simulated.append(f"gpu: nvidia-smi is simulated for {len(cards)} x {cards[0]}")
     return simulated
 
 

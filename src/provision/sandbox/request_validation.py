@@ -74,9 +74,9 @@ def _value(value: Any, field: _Field, at: str) -> Any:
     if field["type"] == "array":
         if not isinstance(value, list):
             raise invalid_argument(f"Invalid value at '{at}', {_shown(value)}")
-        return [_value(one, field["items"], f"{at}[{place}]") for place, one in enumerate(value)]
+        return [_value(item, field["items"], f"{at}[{index}]") for index, item in enumerate(value)]
     if field["type"] == "object":
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
             raise invalid_argument(f"Invalid value at '{at}' (Map), {_shown(value)}")
         return dict(value)
     return _plain(value, field, at)

@@ -27,6 +27,7 @@ _FIELDS = {
     "details": list,
     "headers": dict,
 }
+_TYPE_NAMES = {str: "a string", int: "a number", list: "a list", dict: "an object"}
 _TYPES = (ERROR_INFO, RETRY_INFO)
 
 
@@ -60,17 +61,17 @@ def read_error_file(path: Path) -> ScriptedError:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise InvalidErrorFile("it is no JSON object")
+        raise InvalidErrorFile("it is not a JSON object")
     for name, value in content.items():
         if name not in _FIELDS:
             raise InvalidErrorFile(f"it has a field {name!r}; the fields are {', '.join(_FIELDS)}")
         if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
-            raise InvalidErrorFile(f"its {name} is no {_FIELDS[name].__name__}")
+            raise InvalidErrorFile(f"its {name} is not {_TYPE_NAMES[_FIELDS[name]]}")
     if content.get("at") not in TRIGGERS:
         raise InvalidErrorFile(f"its `at` must be one of {', '.join(TRIGGERS)}")
     if content.get("code") not in list(StatusCode) or not content.get("message"):
         raise InvalidErrorFile(
-            "it needs a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message"
+            "it must have a code of google.rpc.Code (7 is PERMISSION_DENIED) and a message"
         )
     if any(
         not isinstance(detail, dict) or detail.get("@type") not in _TYPES

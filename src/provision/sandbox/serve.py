@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from provision.errors import ExternalError, ProvisionError
-from provision.sandbox.booter import Booter, NullBooter
+from provision.sandbox.booter import Booter
 from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Delays, Lifecycle
 from provision.sandbox.store import Store
@@ -72,7 +72,7 @@ def serve(
     with ExitStack() as stack:
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         stack.callback(os.close, handle)
-        runner = booter if boot and booter is not None else NullBooter()
+        runner = booter if boot and booter is not None else Booter()
 
         def run(ports: tuple[int, int]) -> AbstractContextManager[Sandbox]:
             return _run_services(folder, handle, scripted, runner, delays or Delays(), ports)
@@ -192,9 +192,9 @@ def _listening(server: AbstractContextManager[int]) -> Iterator[int]:
             port = stack.enter_context(server)
         except (OSError, RuntimeError) as error:  # grpc raises RuntimeError
             raise ExternalError(
-                "the sandbox cannot listen on that port",
+                "the sandbox cannot listen on this port",
                 why=str(error),
-                hint="leave the port out: a free one is taken",
+                hint="leave out the port to use a free one",
             ) from None
         yield port
 
@@ -209,9 +209,9 @@ def _holder(folder: Path) -> str:
     """Return the process that runs the sandbox of a folder, from the description it wrote."""
     try:
         text = (folder / "lock").read_text(encoding="utf-8", errors="replace")
-        return escape_line(text.strip()) or "a process that did not say who it is"
+        return escape_line(text.strip()) or "an unknown process"
     except OSError as error:
-        return f"a process that cannot be told: {error.strerror}"
+        return f"an unknown process: {error.strerror}"
 
 
 def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> dict[str, str] | None:
@@ -224,9 +224,9 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
         holder = _holder(folder)
         if faults:
             raise ExternalError(
-                f"{folder}: a sandbox runs there already",
-                why=f"faults are set by the process that runs it: {holder}",
-                hint="end that process first, or give the faults to `provision sandbox up`",
+                f"{folder}: another process already runs a sandbox in this folder",
+                why=f"only the process that runs it can set faults: {holder}",
+                hint="end that process first, or pass the faults to `provision sandbox up`",
             )
         try:
             endpoints: dict[str, str] = json.loads((folder / _ENDPOINTS).read_text())
@@ -238,8 +238,11 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
     else:
         return None
     raise ExternalError(
-        f"{folder}: a sandbox is at work there, and does not say where it listens",
-        why=f"it is run by {holder}",
+        (
+            f"{folder}: another process runs a sandbox in this folder and has not "
+            "published its addresses"
+        ),
+        why=f"the process is {holder}",
         hint=f"try again, or end it ({holder})",
     )
 

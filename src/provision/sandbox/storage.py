@@ -46,7 +46,7 @@ class _Storage:
         kind = request.query.get("uploadType", "")
         if kind not in ("media", "multipart"):
             raise invalid_argument(
-                f"uploadType {kind!r} is not offered by the sandbox; media and multipart are"
+                f"uploadType {kind!r} is not supported by the sandbox; use media or multipart"
             )
         metadata, content, content_type = (
             _read_parts(request)

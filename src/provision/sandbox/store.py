@@ -263,15 +263,17 @@ def _read(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
         return empty
-    except (OSError, ValueError) as error:
-        why = type(error).__name__
+    except OSError as error:
+        why = error.strerror or str(error)
+    except ValueError:
+        why = "it is not JSON"
     else:
         is_known = isinstance(data, dict) and data.get("schema") == _SCHEMA
         if is_known and all(isinstance(data.get(key), dict) for key in _COLLECTIONS):
             return {**empty, **data}
-        why = f"it is not of the schema {_SCHEMA}"
+        why = f"its schema is not {_SCHEMA}"
     raise StateError(
         f"{path}: the sandbox's store cannot be read",
         why=why,
-        hint=f"remove the folder {path.parent}: the sandbox holds nothing that is real",
+        hint=f"remove the folder {path.parent}: the sandbox contains nothing real",
     )

@@ -18,9 +18,8 @@ from provision.diagnostics import (
     Span,
 )
 from provision.source import edits
-from provision.source.nodes import LocatedValue, Scalar, to_text_range
+from provision.source.nodes import LocatedValue, Scalar, TextFile, TextRange, to_text_range
 from provision.source.nodes import Mapping as MappingNode
-from provision.source.text import TextFile, TextRange
 
 if TYPE_CHECKING:
     pass

@@ -10,8 +10,15 @@ from itertools import islice
 from typing import NamedTuple
 
 from provision.diagnostics import Edit, Fix, Insert, Route, RoutePart, Span
-from provision.source.nodes import Item, LocatedValue, Mapping, Scalar, Sequence
-from provision.source.text import TextFile, to_text_file
+from provision.source.nodes import (
+    Item,
+    LocatedValue,
+    Mapping,
+    Scalar,
+    Sequence,
+    TextFile,
+    to_text_file,
+)
 from provision.source.yaml_parser import compose
 from provision.source.yaml_scalars import format_scalar
 

@@ -26,30 +26,30 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "YML002",
         "duplicate-key",
-        "A mapping holds the same key twice; YAML readers differ in which of the two they take.",
+        "A mapping contains the same key twice; YAML readers differ in which value they use.",
     ),
     FindingKind(
         "YML003",
         "types-lost",
-        "Without quotes YAML reads a number, a boolean or null, and what was written is "
+        "Without quotes, YAML reads a number, a boolean or null, and the original text is "
         "lost: 3.10 becomes 3.1.",
     ),
     FindingKind("YML004", "encoding", "The file is not UTF-8."),
     FindingKind(
         "YML005",
         "control-character",
-        "The file holds a character that no text may hold, such as NUL or ESC.",
+        "The file contains a character that is not allowed in YAML, such as NUL or ESC.",
     ),
     FindingKind(
         "YML006",
         "empty-document",
-        "There is nothing in the file or document but comments.",
+        "The file or document contains nothing but comments.",
     ),
     FindingKind(
         "YML007",
         "limit",
-        "The document is larger or more deeply nested than a spec can sensibly be, or "
-        "aliases make it so.",
+        "The document, with its aliases expanded, is larger or more deeply nested than the "
+        "limits for specs.",
     ),
     FindingKind(
         "YML008",
@@ -59,65 +59,65 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "YML009",
         "tag",
-        "Tags such as !!python/object or !secret are not read; only the core types of YAML "
-        "1.2 are.",
+        "Tags such as !!python/object or !secret are not supported; only the core types of "
+        "YAML 1.2 are.",
     ),
     FindingKind(
         "YML010",
         "alias",
-        "An alias names an anchor that does not exist yet, or one that holds the alias itself.",
+        "An alias refers to an anchor that is not defined above it, or that contains the alias.",
     ),
     FindingKind(
         "YML011",
         "key-not-text",
-        "Keys of a spec are text: no numbers, booleans, null, lists, mappings or aliases.",
+        "Keys of a spec are strings, not numbers, booleans, null, lists, mappings or aliases.",
     ),
     FindingKind(
         "YML012",
         "merge-key",
-        "The merge key << takes a mapping, or a list of mappings.",
+        "The merge key << needs a mapping or a list of mappings.",
     ),
     FindingKind("YML013", "number", "A number is too long or not finite."),
     FindingKind(
         "YML014",
         "duplicate-anchor",
-        "The same anchor is set twice; an alias means the one that stands before it.",
+        "The same anchor is defined twice; an alias refers to the last one above it.",
         Severity.WARNING,
     ),
     FindingKind(
         "YML015",
         "yaml-version",
-        "The document asks for YAML 1.1; it is read as YAML 1.2, where yes, no, on and off "
-        "are text.",
+        "The document declares YAML 1.1 but is read as YAML 1.2, in which yes, no, on and off "
+        "are strings.",
         Severity.WARNING,
     ),
     FindingKind(
         "SPC001",
         "unknown-key",
-        "The language of specs has no such key at this place.",
+        "A spec has no such key at this position.",
     ),
-    FindingKind("SPC002", "missing-key", "A key that must be there is not."),
+    FindingKind("SPC002", "missing-key", "A required key is missing."),
     FindingKind(
         "SPC003",
         "wrong-type",
-        "The value has another shape than the key takes: a list for a text, a text for a number.",
+        "The value has the wrong type for its key, such as a list instead of a string.",
     ),
-    FindingKind("SPC004", "not-a-choice", "The value is none of those that the key knows."),
-    FindingKind("SPC005", "bad-format", "The text is not written the way the key asks for."),
+    FindingKind("SPC004", "not-a-choice", "The value is not one of the choices for its key."),
+    FindingKind("SPC005", "bad-format", "The value does not have the format of its key."),
     FindingKind(
         "SPC006",
         "out-of-range",
-        "The number or the length is outside the bounds of the key.",
+        "The number or the length is outside the limits of its key.",
     ),
     FindingKind(
         "SPC007",
         "secret-written-out",
-        "A secret stands in the spec itself; specs name secrets, they never hold them.",
+        "A secret is written in the spec; specs name secrets and never contain them.",
     ),
     FindingKind(
         "SPC008",
         "more-findings",
-        "There are more findings about the shape of the spec than are shown.",
+        "The spec has more errors of this sort than are shown.",
     ),
     FindingKind(
         "REF001",
@@ -127,7 +127,7 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "REF002",
         "extends-outside-root",
-        "`extends` leads out of the folder that holds the project.",
+        "`extends` refers to a file outside the project folder.",
     ),
     FindingKind(
         "REF003",
@@ -137,12 +137,12 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "REF004",
         "extends-limit",
-        "Too many files extend one another, or they are too large together.",
+        "Too many files extend one another, or their total size is too large.",
     ),
     FindingKind(
         "REF005",
         "extends-unusable",
-        "The file that `extends` names is no spec: several documents, or text with errors.",
+        "The file that `extends` names cannot be used: it has several documents, or errors.",
     ),
 )
 

@@ -16,8 +16,15 @@ from provision.diagnostics import Diagnostic, Location, RouteLocation
 from provision.errors import ExternalError, SourceError
 from provision.source.document import Source
 from provision.source.findings import make_finding
-from provision.source.nodes import LocatedValue, Mapping, Scalar, Sequence, build_value_tree
-from provision.source.text import TextFile, decode_file
+from provision.source.nodes import (
+    LocatedValue,
+    Mapping,
+    Scalar,
+    Sequence,
+    TextFile,
+    build_value_tree,
+    decode_file,
+)
 from provision.source.yaml_parser import compose
 from provision.spelling import nearest_words
 
@@ -47,10 +54,10 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     if not yaml.__with_libyaml__:
         raise SourceError(
             "PyYAML was installed without libyaml",
-            why="specs are read by libyaml alone",
-            hint="pip install --force-reinstall --only-binary :all: pyyaml",
+            why="provision reads specs with libyaml only",
+            hint="run pip install --force-reinstall --only-binary :all: pyyaml",
         )
-    root = _find_root(path, reader)
+    root = find_project_root(path, reader)
     try:
         _refuse_link(path, root, reader)
         raw = reader.read(path, MAX_FILE_BYTES)
@@ -58,7 +65,7 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
         raise SourceError(
             error.what,
             why=error.why,
-            hint=error.hint or "name a spec file, as in: provision lint spec.yaml",
+            hint=error.hint or "use the path of a spec, as in: provision lint spec.yaml",
         ) from error
     text, problems = decode_file(str(path), raw)
     if problems:
@@ -76,7 +83,7 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _find_root(path: Path, reader: Reader) -> Path:
+def find_project_root(path: Path, reader: Reader) -> Path:
     """Return the nearest folder above a spec that marks a project, or the spec's own folder.
 
     The search follows the path as it is written: a link inside a project does not lead to another
@@ -101,17 +108,17 @@ def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
     if not real.is_relative_to(root) and (
         _is_project_root(root, reader) or real.suffix not in {".yaml", ".yml"}
     ):
-        hint = f"put the file itself below {root}, or name it by its own path"
+        hint = f"move the file below {root}, or use its own path"
         raise SourceError(
-            f"{path} is outside the project", why=f"a link leads from there to {real}", hint=hint
+            f"{path} is outside the project", why=f"it is a link to {real}", hint=hint
         )
     if real.is_relative_to(root) and any(
         part.startswith(".") for part in real.relative_to(root).parts
     ):
         raise SourceError(
             f"{path} is a link to a hidden file",
-            why=f"it leads to {real}",
-            hint="put the file itself there",
+            why=f"it is a link to {real}",
+            hint="replace the link with the file",
         )
 
 
@@ -180,19 +187,19 @@ class ExtendsChain:
             raise _Refused(
                 "extends-cycle",
                 f"a file extends itself: {chain}",
-                "take `extends` out of one of them",
+                "remove `extends` from one of them",
             )
         if origin.path.suffix not in {".yaml", ".yml"}:
             raise _Refused(
                 "extends-unusable",
-                f"{name} is not called *.yaml or *.yml",
-                "give the file that is extended such a name",
+                f"the name of {name} does not end in .yaml or .yml",
+                "rename the extended file",
             )
         if len(self.seen) > MAX_EXTENDS_DEPTH:
             raise _Refused(
                 "extends-limit",
                 f"more than {MAX_EXTENDS_DEPTH} files extend one another",
-                "put what they say into fewer files",
+                "merge them into fewer files",
             )
         try:
             raw = self.reader.read(origin.path, MAX_FILE_BYTES)
@@ -200,7 +207,7 @@ class ExtendsChain:
             raise _Refused(
                 "extends-missing",
                 f"{name} cannot be read: {error.what}",
-                error.hint or "`extends` names a file as seen from this one",
+                error.hint or "`extends` is a path relative to this file",
             ) from None
         self.seen.append(origin)
         self.bytes_read += len(raw)
@@ -226,8 +233,8 @@ class ExtendsChain:
         ):
             raise _Refused(
                 "extends-outside-root",
-                f"{name or '(nothing)'} is no relative path",
-                f"name a file below {self.root}, with /",
+                f"{name or '(nothing)'} is not a relative path",
+                f"use the path of a file below {self.root}, with forward slashes",
             )
         path = Path(os.path.realpath(file.path.parent / name))
         if not path.is_relative_to(self.root):
@@ -259,14 +266,14 @@ class ExtendsChain:
         if len(documents) > 1:
             raise _Refused(
                 "extends-unusable",
-                f"{origin.name} holds {len(documents)} documents",
+                f"{origin.name} contains {len(documents)} documents",
                 "extend a file with one document",
             )
         if not documents or documents[0].root is None:
             raise _Refused(
                 "extends-unusable",
-                f"{origin.name} holds no mapping that could be extended",
-                "mend that file first",
+                f"{origin.name} has no mapping that can be extended",
+                "fix the errors in that file first",
             )
         return build_value_tree(documents[0].root)
 
@@ -278,7 +285,7 @@ def _locate_profile(name: str) -> ExtendedFile:
     suggestions = nearest_words(profile, profiles) or profiles[:5]
     hint = "this installation has no profiles"
     if suggestions:
-        hint = "there are: " + ", ".join(_BUILTIN + suggestion for suggestion in suggestions)
+        hint = "profiles: " + ", ".join(_BUILTIN + suggestion for suggestion in suggestions)
     raise _Refused("extends-missing", f"there is no profile {name}", hint)
 
 
@@ -367,7 +374,7 @@ def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]
             "bad-format",
             "the marker of a package is nested too deeply",
             RouteLocation(("packages",)),
-            hint="write it without parentheses",
+            hint="remove parentheses",
         )
         return None, (finding,)
     except ValidationError as error:

@@ -34,7 +34,7 @@ def find_package_mistakes(source: Source) -> tuple[list[Diagnostic], frozenset[R
         if name in Package.model_fields or not isinstance(version.node, Scalar):
             continue
         route: Route = (*_ROUTE, index)
-        message = "is a mapping of a name to a version; a requirement is one text"
+        message = "is a mapping of a name to a version; expected one string"
         findings[route] = make_finding(
             "wrong-type",
             f"{format_route(route)} {message}",
@@ -50,11 +50,11 @@ def _mapping_finding(packages: LocatedValue) -> Diagnostic:
         for name, item in list(packages.children.items())[:_MAX_LISTED]
         if isinstance(item.node, Scalar)
     ]
-    hint = f"write it as in: {KEY_EXAMPLES['packages']}"
+    hint = f"for example: {KEY_EXAMPLES['packages']}"
     if requirements:
         more = ", ..." if len(packages.children) > _MAX_LISTED else ""
         hint = f"write: packages: [{', '.join(requirements)}{more}]"
-    message = "packages is a mapping; a list of requirements is wanted"
+    message = "packages: expected a list of requirements, got a mapping"
     return make_finding("wrong-type", message, RouteLocation(_ROUTE), hint=hint)
 
 

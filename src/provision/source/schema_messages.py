@@ -29,7 +29,7 @@ from provision.source.yaml_scalars import format_scalar, quote_scalar
 from provision.spelling import nearest_words, normalize_word
 
 _EXPECTED_TYPES = {
-    STRING_TYPE: "a text",
+    STRING_TYPE: "a string",
     "int_type": "a whole number",
     "float_type": "a number",
     "bool_type": "true or false",
@@ -47,8 +47,8 @@ _BOUNDS = {
     "greater_than_equal": ("ge", "at least"),
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
-    "too_short": ("min_length", "at least as many entries as"),
-    "too_long": ("max_length", "at most as many entries as"),
+    "too_short": ("min_length", "at least"),
+    "too_long": ("max_length", "at most"),
 }
 _TRUE_WORDS = ("yes", "on", "y", "true")
 _FALSE_WORDS = ("no", "off", "n", "false")
@@ -66,10 +66,10 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
         case "secret_literal":
             return make_finding(
                 "secret-written-out",
-                f"{problem.name} must name a secret, not hold one",
+                f"{problem.name} must name a secret, not contain one",
                 problem.where,
                 why=problem.message,
-                hint=f"write it as in: {KEY_EXAMPLES['secrets']}",
+                hint=f"for example: {KEY_EXAMPLES['secrets']}",
             )
         case "literal_error" | "enum" | "union_tag_invalid":
             return _explain_choice(problem)
@@ -93,7 +93,7 @@ def _explain_missing(problem: LocatedError) -> Diagnostic:
         "missing-key",
         f"{key} is missing {parent}",
         RouteLocation(problem.route, RoutePart.KEY),
-        hint=f"add it, as in: {example}",
+        hint=f"add it, for example: {example}",
     )
 
 
@@ -119,7 +119,7 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
     fix = None
     where = RouteLocation(problem.route, RoutePart.KEY)
     if parent is not None and not _is_same_word(near, key):
-        hint = f"`{key}` stands " + (f"under {parent}" if parent else "at the top of the spec")
+        hint = f"`{key}` belongs " + (f"under {parent}" if parent else "at the top of the spec")
     elif near:
         hint = f"did you mean {_join_with_or(near)}?"
         tree = problem.source.tree
@@ -127,7 +127,7 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
         if siblings is None or near[0] not in siblings.children:
             fix = _suggested_fix(near, key, "rename it to", where)
     else:
-        hint = "there are: " + ", ".join(known)
+        hint = "valid keys: " + ", ".join(known)
     level = f"under {format_route(route)}" if route else "at the top of a spec"
     message = f"there is no key {key[:MAX_SHOWN_LENGTH]} {level}"
     return make_finding("unknown-key", message, where, hint=hint, fix=fix)
@@ -164,11 +164,11 @@ def _explain_choice(problem: LocatedError) -> Diagnostic:
         shown = f"`{text[:MAX_SHOWN_LENGTH]}`"
     message = f"{format_route(route)} is {shown}"
     if len(choices) == 1:
-        message += f"; only {choices[0]} is known"
+        message += f"; the only choice is {choices[0]}"
         hint = f"write {choices[0]}"
         near = choices
     else:
-        message += ", which is none of its choices"
+        message += ", which is not a valid choice"
         listed = [*near, *(choice for choice in choices if choice not in near)][:5]
         hint = f"choose from {', '.join(listed)}"
         if near:
@@ -179,8 +179,8 @@ def _explain_choice(problem: LocatedError) -> Diagnostic:
 
 def _explain_format(problem: LocatedError) -> Diagnostic:
     pattern = str(problem.context["pattern"])
-    description, example = FORMAT_DESCRIPTIONS.get(pattern, ("written another way", ""))
-    hint = f"as in: {example}"
+    description, example = FORMAT_DESCRIPTIONS.get(pattern, ("in the expected format", ""))
+    hint = f"for example: {example}"
     if problem.at is RoutePart.KEY:
         message = f"the key {problem.name} is not {description}"
         return make_finding("bad-format", message, problem.where, hint=hint)
@@ -198,18 +198,17 @@ def _explain_format(problem: LocatedError) -> Diagnostic:
 
 def _explain_bound(problem: LocatedError) -> Diagnostic:
     name, relation = _BOUNDS[problem.type]
-    subject = f"{problem.name}{problem.quoted_value}"
+    expected = f"{relation} {problem.context.get(name)}"
+    message = f"{problem.name}{problem.quoted_value} must be {expected}"
     if isinstance(problem.value, dict | list):
-        subject = f"{problem.name} with {len(problem.value)} entries"
-    verb = "hold" if "entries" in relation else "be"
-    message = f"{subject} must {verb} {relation} {problem.context.get(name)}"
+        message = f"{problem.name} has {len(problem.value)} entries; expected {expected}"
     return make_finding("out-of-range", message, problem.where)
 
 
 def _explain_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnostic:
     value, expected = problem.value, _EXPECTED_TYPES[problem.type]
     if problem.type == "model_type" and problem.route[0] in ("gpu", "packages", "conda_packages"):
-        expected = "a text or a mapping"
+        expected = "a string or a mapping"
     if problem.type == STRING_TYPE and isinstance(value, bool | int | float):
         return _explain_lost_type(problem, quotes)
     hint = f"write {expected}"
@@ -217,9 +216,9 @@ def _explain_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
     if fix:
         hint = fix.title
     elif example := _key_example(problem):
-        hint = f"write it as in: {example}"
+        hint = f"for example: {example}"
     subject = f"{problem.name}{problem.quoted_value}"
-    message = f"{subject} is {describe_type(value)}; {expected} is wanted"
+    message = f"{subject}: expected {expected}, got {describe_type(value)}"
     return make_finding("wrong-type", message, problem.where, hint=hint, fix=fix)
 
 
@@ -240,11 +239,11 @@ def _explain_lost_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Di
         why = f"Without quotes, YAML reads {text} as {value}."
     hint = "put it in quotes"
     if example:
-        hint = f"write it as in: {example}"
+        hint = f"for example: {example}"
     elif not problem.is_private:
         hint = f"put it in quotes: {quote_scalar(text)}"
     subject = f"{problem.name}{problem.quoted_value}"
-    message = f"{subject} is {describe_type(problem.value)} in YAML; a text is wanted"
+    message = f"{subject}: expected a string, got {describe_type(problem.value)}"
     return make_finding("types-lost", message, problem.where, why=why, hint=hint, fix=fix)
 
 

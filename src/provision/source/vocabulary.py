@@ -9,41 +9,41 @@ from provision.diagnostics import Route
 
 FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
     r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$": (
-        "a size with its unit",
+        "a size with a unit",
         '"16GiB"',
     ),
-    r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with its unit (K, M, B, T)", '"1.1B"'),
-    r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number and s, m, h or d", '"30m"'),
+    r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with a unit (K, M, B, T)", '"1.1B"'),
+    r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number followed by s, m, h or d", '"30m"'),
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": (
-        "lower-case letters, digits and - between them, at most 63",
+        "lower-case letters and digits, with - between them, at most 63 characters",
         "my-name",
     ),
     r"^[A-Za-z_][A-Za-z0-9_]*$": (
-        "the name of a variable: letters, digits and _, no digit first",
+        "a variable name: letters, digits and _, not starting with a digit",
         "HF_TOKEN",
     ),
     r"^[^\x00]*$": ("text without NUL characters", '"value"'),
-    r"^[A-Za-z0-9][A-Za-z0-9._ -]*$": ("the name of a card", "L4"),
+    r"^[A-Za-z0-9][A-Za-z0-9._ -]*$": ("the name of a GPU", "L4"),
     r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$": (
         "the name of a Python distribution or of one of its extras",
         "torch",
     ),
     r"^[a-z0-9_][a-z0-9_.-]*$": ("the name of a conda package", "ffmpeg"),
     r"^(https?|file)://\S+$": (
-        "an address with https://, http:// or file://",
+        "a URL that starts with https://, http:// or file://",
         "https://packages.example.com/simple",
     ),
     r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$": (
         "a version in Secret Manager",
         "projects/my-project/secrets/hf/versions/3",
     ),
-    r"^(auto|none|\d+\.\d+)$": ("auto, none, or a CUDA version of two parts", '"12.8"'),
-    r"^\d+\.\d+$": ("a version of two parts", '"12.8"'),
-    r"^3\.\d{1,2}$": ("a Python version of two parts", '"3.12"'),
-    r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}Z)?$": ("a day, or a time in UTC", "2026-11-01"),
+    r"^(auto|none|\d+\.\d+)$": ("auto, none, or a CUDA version with two parts", '"12.8"'),
+    r"^\d+\.\d+$": ("a version with two parts", '"12.8"'),
+    r"^3\.\d{1,2}$": ("a Python version with two parts", '"3.12"'),
+    r"^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}Z)?$": ("a date, or a time in UTC", "2026-11-01"),
     r"^[a-z0-9][a-z0-9+.-]+$": ("the name of a Debian package", "ffmpeg"),
     r"^[a-z0-9_]+$": ("a name as in TrainingArguments(optim=...)", "adamw_torch"),
-    r"^(latest|\d{4}\.\d{2})$": ("latest, or year and month", '"2026.07"'),
+    r"^(latest|\d{4}\.\d{2})$": ("`latest`, or a year and month", '"2026.07"'),
     r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$": (
         "a bucket and a folder in it",
         "gs://my-bucket/provision",
@@ -67,7 +67,7 @@ KEY_EXAMPLES: dict[str, str] = {
     "arguments": "arguments: {warmup_steps: 10}",
     "cost": "cost: {limit_per_hour: 3.0}",
     "verify": "verify: {tier: quick}",
-    "targets": "targets: {here: {kind: local}}",
+    "targets": "targets: {local: {kind: local}}",
     "extras": "extras: [torch]",
     "zones": "zones: [us-central1-a, us-central1-b]",
     "boot_disk": "boot_disk: {size: 150GB, type: ssd}",
@@ -121,7 +121,7 @@ def describe_type(value: Any) -> str:
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return "a text"
+        return "a string"
     return "a list" if isinstance(value, list) else "a mapping"
 
 

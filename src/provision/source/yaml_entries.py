@@ -43,7 +43,7 @@ def read_entries(items: list[Item], diagnostics: list[Diagnostic]) -> tuple[Entr
             diagnostics.append(_key_not_scalar(key))
             continue
         if len(key.value) > MAX_KEY_LENGTH:
-            message = f"a key of {len(key.value)} characters; at most {MAX_KEY_LENGTH} are read"
+            message = f"the key has {len(key.value)} characters; the limit is {MAX_KEY_LENGTH}"
             span = key.text.span(key.start, key.text.end_of_line(key.start))
             raise StopParsing(make_finding("limit", message, span))
         if not isinstance(key.resolved, str):
@@ -67,7 +67,7 @@ def first_line_span(item: Item) -> Span:
 def _key_not_scalar(key: Item) -> Diagnostic:
     kinds: dict[type, str] = {Alias: "an alias", Sequence: "a list", Mapping: "a mapping"}
     end = min(max(key.end, key.start + 1), key.text.end_of_line(key.start))
-    message = f"{kinds[type(key)]} is used as a key; keys are text"
+    message = f"{kinds[type(key)]} is used as a key; keys are strings"
     return make_finding("key-not-text", message, key.text.span(key.start, end))
 
 
@@ -82,7 +82,7 @@ def _key_not_text(key: Scalar) -> Diagnostic:
     if key.end > key.start:
         edit = Replace(span, quote_scalar(key.value))
         fix = Fix("put the key in quotes", (edit,), Applicability.SAFE)
-    message = f"the key {key.value or '(nothing)'} is {kind} in YAML; keys are text"
+    message = f"the key {key.value or '(empty)'} is {kind}; keys are strings"
     return make_finding("key-not-text", message, span, hint="put it in quotes", fix=fix)
 
 
@@ -93,9 +93,9 @@ def _check_merge(value: Item) -> Iterator[Diagnostic]:
         if not isinstance(resolve_alias(part), Mapping):
             yield make_finding(
                 "merge-key",
-                f"{MERGE_KEY} merges mappings; this is none",
+                f"{MERGE_KEY} needs a mapping or a list of mappings",
                 first_line_span(part),
-                hint="write it as in: <<: *defaults",
+                hint="for example: <<: *defaults",
             )
             return
 
@@ -115,9 +115,9 @@ def _find_duplicates(entries: list[Entry]) -> Iterator[Diagnostic]:
             hint = "merge several mappings with a list: <<: [*a, *b]"
         yield make_finding(
             "duplicate-key",
-            f"the key {name} stands {len(keys)} times in one mapping",
+            f"the key {name} appears {len(keys)} times in one mapping",
             first_line_span(keys[-1]),
-            why="Only one of the values can hold.",
+            why="Only one of the values can apply.",
             hint=hint,
             related=tuple(
                 RelatedLocation(first_line_span(key), "also here")

@@ -19,10 +19,10 @@ from provision.source.nodes import (
     Scalar,
     ScalarValue,
     Sequence,
+    TextFile,
     resolve_alias,
     resolve_scalar,
 )
-from provision.source.text import TextFile
 from provision.source.yaml_entries import StopParsing, first_line_span, read_entries
 from provision.source.yaml_errors import explain_yaml_error
 
@@ -82,7 +82,7 @@ def compose(text: TextFile) -> tuple[ParsedDocument, ...]:
     if stop is not None:
         documents.append(ParsedDocument(None, (*composer.diagnostics, stop)))
     if not documents:
-        hint = "`provision init` writes a first spec"
+        hint = "write a first spec with `provision init`"
         empty = make_finding("empty-document", "the file is empty", text.span(0, 0), hint=hint)
         documents.append(ParsedDocument(None, (empty,)))
     return tuple(documents)
@@ -113,9 +113,9 @@ class _Composer:
             what = "a list" if isinstance(root, Sequence) else "a single value"
             self._report(
                 "root-not-mapping",
-                f"the document is {what}; a spec is a mapping of keys to values",
+                f"the document is {what}; expected a mapping of keys to values",
                 self.text.span(root.start, min(root.end, self.text.end_of_line(root.start))),
-                hint="write it as in: gpu: L4",
+                hint="for example: gpu: L4",
             )
         document = ParsedDocument(node, tuple(self.diagnostics))
         self._begin_document()
@@ -148,7 +148,7 @@ class _Composer:
                 "yaml-version",
                 "%YAML 1.1 is ignored: specs are YAML 1.2",
                 self.text.span(directive, self.text.end_of_line(directive)),
-                why="Since YAML 1.2, yes, no, on and off are text and 012 is no octal number.",
+                why="In YAML 1.2, yes, no, on and off are strings, and 012 is not an octal number.",
                 hint="delete the line",
             )
 
@@ -197,8 +197,10 @@ class _Composer:
         (start, end), style = _event_range(event), event.style or ""
         self._count(1, event)
         if len(event.value) > MAX_SCALAR_LENGTH:
-            message = f"a value of {len(event.value)} characters; at most {MAX_SCALAR_LENGTH}"
-            self._stop("limit", f"{message} are read", start, self.text.end_of_line(start))
+            message = (
+                f"the value has {len(event.value)} characters; the limit is {MAX_SCALAR_LENGTH}"
+            )
+            self._stop("limit", message, start, self.text.end_of_line(start))
         if event.anchor is not None:
             self._open_anchor(event.anchor, event)
         if event.anchor is not None or event.tag is not None:
@@ -209,7 +211,7 @@ class _Composer:
         if style == "" and event.tag is None:
             value, problem = resolve_scalar(event.value)
             if problem:
-                hint = "if it is meant as text, put it in quotes"
+                hint = "if it is a string, put it in quotes"
                 self._report("number", problem, self.text.span(start, end), hint=hint)
         elif event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             value = self._tagged_value(event)
@@ -224,7 +226,7 @@ class _Composer:
             return str(event.value)
         is_of_type = isinstance(value, _TAGGED_TYPES[name])
         if problem or not is_of_type or (isinstance(value, bool) and name != "bool"):
-            message = f"the value is no {name}, which its tag !!{name} claims"
+            message = f"the value does not match its tag !!{name}"
             self._report("tag", message, self._span(event))
             return str(event.value)
         return float(value) if name == "float" and value is not None else value
@@ -233,9 +235,9 @@ class _Composer:
         name, (start, end) = str(event.anchor), _event_range(event)
         node = self.anchors.get(name)
         if node is None:
-            problem = "is not set above this alias"
+            problem = "is not defined above this alias"
             if name in self.anchors:
-                problem = "holds this alias itself"
+                problem = "contains this alias"
             self._stop("alias", f"the anchor &{name} {problem}", start, end)
         self._count(node.weight, event)
         if len(self.stack) - 1 + node.height > MAX_DEPTH:
@@ -249,10 +251,10 @@ class _Composer:
             earlier = self.anchors[name]
             related: tuple[RelatedLocation, ...] = ()
             if earlier is not None:
-                related = (RelatedLocation(first_line_span(earlier), "first set here"),)
+                related = (RelatedLocation(first_line_span(earlier), "first defined here"),)
             self._report(
                 "duplicate-anchor",
-                f"the anchor &{name} is set again",
+                f"the anchor &{name} is defined twice",
                 self._span(event),
                 hint="rename one of them",
                 related=related,
@@ -265,9 +267,9 @@ class _Composer:
         tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
         self._report(
             "tag",
-            f"the tag {tag} is not read here",
+            f"the tag {tag} is not supported",
             self._span(event),
-            why="A tag may ask a reader to run code; a spec is data.",
+            why="Tags can make a YAML reader run code; a spec is data.",
             hint="delete the tag",
         )
 
@@ -275,7 +277,7 @@ class _Composer:
         self.total += weight
         if self.total > MAX_NODES:
             start, _ = _event_range(event)
-            message = f"more than {MAX_NODES} values, aliases counted with all they stand for"
+            message = f"more than {MAX_NODES} values, with aliases expanded"
             self._stop("limit", message, start, self.text.end_of_line(start))
 
     def _skip_properties(self, start: int) -> int:

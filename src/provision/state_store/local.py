@@ -18,7 +18,7 @@ from typing import Any
 
 from provision.adapters.diagnostic_log import open_state_log
 from provision.effects.local import MakeFolder, WriteFile
-from provision.effects.system import ProgressCallback, Reader, System
+from provision.effects.system import Notice, ProgressCallback, Reader, System
 from provision.errors import ExternalError, StateError
 from provision.plan import REQUESTED_AT, Intent
 from provision.state import (
@@ -38,10 +38,10 @@ _JOURNAL = "provision.journal/2"
 _MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 """machine-id(5): the same as long as a system is installed, another in each."""
 _MACHINE_ID_LIMIT = 4096
-_NOT_A_PLAIN_FILE_HINT = "it has to be a plain file of ours: look at it"
+_NOT_A_PLAIN_FILE_HINT = "check this path: it must be a regular file that provision created"
 _HINTS_BY_ERRNO = {
-    errno.EROFS: "the folder of the spec has to be one that you may write to: copy the spec and "
-    "its lock into one",
+    errno.EROFS: "the folder of the spec must be writable: copy the spec and its lock into a "
+    "writable folder",
     errno.EACCES: "check the owner and mode of that path",
     errno.ENOSPC: "free some space there",
 }
@@ -79,9 +79,9 @@ class LocalStore:
                 hint="run the command again",
             )
         binding = state.binding or read_current_binding(self.folder, self._system)
-        # The projects of intents were saved meanwhile.
-        projects = {*saved.projects, *saved.recorded_projects}
-        self._write(path, dumps(replace(state, binding=binding, projects=tuple(projects))))
+        # The accounts of intents were saved meanwhile.
+        accounts = {*saved.accounts, *saved.recorded_accounts}
+        self._write(path, dumps(replace(state, binding=binding, accounts=tuple(accounts))))
 
     def bind(self, state: State) -> State:
         """Save a state as written here; its serial stays. Needs the lock."""
@@ -101,20 +101,20 @@ class LocalStore:
 
     def open_intent(self, intent: Intent) -> None:
         """Write an intent to the journal, in place of an open one with the same key."""
-        self._save_projects(intent.projects)
+        self._save_accounts(intent.accounts)
         self._write_journal([*self._other_intents(intent), intent])
 
-    def _save_projects(self, projects: set[str]) -> None:
-        """Save projects in which an instance is requested.
+    def _save_accounts(self, accounts: set[str]) -> None:
+        """Save the accounts in which a machine is requested.
 
         They outlive the intent, which is closed when no instance is shown.
         """
         path = self.folder / "state.json"
-        if not projects or not self._system.exists(path):
+        if not accounts or not self._system.exists(path):
             return
         state = self.load()
-        if not projects <= set(state.projects):
-            self._write(path, dumps(replace(state, projects=tuple({*state.projects, *projects}))))
+        if not accounts <= set(state.accounts):
+            self._write(path, dumps(replace(state, accounts=tuple({*state.accounts, *accounts}))))
 
     def close_intent(self, intent: Intent) -> None:
         """Close an intent: the state contains its result, or nothing is left of it."""
@@ -148,7 +148,7 @@ class LocalStore:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise StateError(
                 f"the journal {path} is damaged",
-                hint=f"look at what is under {self.folder / 'envs'}, then remove the journal",
+                hint=f"check the environments in {self.folder / 'envs'}, then remove the journal",
             ) from None
         raise StateError(
             f"{path} was written by another version of provision ({document['schema']})",
@@ -207,10 +207,15 @@ class LocalStore:
             return
         state, here = self.load(), read_current_binding(self.folder, self._system)
         if state.binding is None:
-            progress(f"{path} belongs to this machine and this folder from now on")
+            progress(Notice(f"{path} is bound to this machine and folder now"))
             self.bind(state)
         elif why := explain_foreign_binding(state.binding, here):
-            progress(f"{path} is of another place: {why}; `provision adopt` makes it this folder's")
+            progress(
+                Notice(
+                    f"{path} belongs to another machine or folder: {why}; run `provision "
+                    "adopt` to use it here"
+                )
+            )
         elif state.binding != here:
             self.bind(state)
 
@@ -245,7 +250,7 @@ class LocalStore:
             if folder.is_symlink():
                 raise StateError(
                     f"{folder} is a link",
-                    why="what is made and removed there could be anything elsewhere",
+                    why="provision would create and remove files behind the link",
                     hint="remove the link",
                 )
         if self.folder.exists():
@@ -267,17 +272,17 @@ def _check_folder(folder: Path) -> None:
         hint = f"run the command as that user, or move {folder} away"
         raise StateError(
             f"{folder} belongs to another user",
-            why=f"its owner has the number {about.st_uid}, you have {os.geteuid()}",
+            why=f"its owner has the user ID {about.st_uid}, and yours is {os.geteuid()}",
             hint=hint,
         )
     if is_tracked_by_git(folder):
         why = (
-            "what a repository brings along was made on another machine, or by nobody: acting "
-            "on it could remove what is yours"
+            "a state file that comes with a repository was written on another machine, and "
+            "acting on it could remove your own files"
         )
         hint = (
-            "if it was made here, keep it out of version control: git rm -r --cached "
-            f"{folder.name}; if not, remove it: git rm -r {folder.name}"
+            "if it was created here, remove it from version control: git rm -r "
+            f"--cached {folder.name}; if not, remove it: git rm -r {folder.name}"
         )
         raise StateError(f"{folder} is tracked by git", why=why, hint=hint)
 
@@ -313,8 +318,8 @@ def _wait_for_lock(handle: int, path: Path, deadline: float, progress: ProgressC
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace") or "another process"
             if time.monotonic() >= deadline:
                 raise StateError(
-                    f"another provision is at work here: {holder}",
-                    why=f"it holds {path}",
+                    f"another provision is running: {holder}",
+                    why=f"it has locked {path}",
                     hint="wait for it, or use --lock-timeout",
                 ) from None
             if not is_reported:
@@ -348,7 +353,7 @@ def explain_foreign_binding(bound: StateBinding, here: StateBinding) -> str:
     same = (bound.folder == here.folder, bound.inode == here.inode)
     if any(same) if here.machine else all(same):
         return ""
-    return f"it was written in {bound.folder}, and this is {here.folder}"
+    return f"it was written in {bound.folder}, and this folder is {here.folder}"
 
 
 def _machine(reader: Reader) -> str:

@@ -216,7 +216,7 @@ class Driver(ABC, Generic[ObservationT]):
         """Return whether the target is to be verified after some actions, and why."""
         tier, where = context.spec.verify.tier, self.verification_location(context)
         if requested:
-            return Verification(True, tier, "asked for with --verify", where)
+            return Verification(True, tier, "requested with --verify", where)
         stored = VerificationRecord.find(state, context.address)
         changed = any(self.voids_verdict(action, state) for action in actions)
         reason = self.reason_to_verify(context, state, reader, changed=changed)
@@ -224,7 +224,7 @@ class Driver(ABC, Generic[ObservationT]):
             return Verification(True, tier, reason, where)
         earlier = self._validity(context, stored, reader) is Validity.EARLIER_PROBE
         verdict = f"{stored.verdict} (earlier probe)" if earlier else stored.verdict
-        reason = f"{verdict} on {stored.at[:10]}, and the same is promised since"
+        reason = f"{verdict} on {stored.at[:10]}; nothing has changed since"
         return Verification(False, tier, reason, where, earlier_probe=earlier)
 
     def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
@@ -240,14 +240,14 @@ class Driver(ABC, Generic[ObservationT]):
         new version of this program gives no reason to start a device.
         """
         if changed:
-            return "the environment changes"
+            return "the environment will change"
         stored = VerificationRecord.find(state, context.address)
         if stored is None or not stored.verdict:
-            return "it was not verified yet"
+            return "not verified yet"
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
-            return "what is promised of it changed since it was verified"
+            return "the spec or the lock has changed since it was verified"
         return ""
 
     def reason_for_missing_report(
@@ -296,9 +296,9 @@ class Driver(ABC, Generic[ObservationT]):
         """
         if only:
             raise Refused(
-                "single checks are repeated on this machine only",
-                why=f"{context.address} verifies itself as a whole",
-                hint="leave --only out",
+                "single checks can only be repeated for targets on this machine",
+                why=f"{context.address} runs all of its checks together, elsewhere",
+                hint="omit --only",
             )
 
     @abstractmethod
@@ -341,7 +341,7 @@ class Driver(ABC, Generic[ObservationT]):
 
     def refuse_program(self, context: TargetContext) -> Refusal:
         """Return why `run` starts no programs at this target, if the kind cannot."""
-        return Refusal((), f"{context.address} runs no programs on this machine")
+        return Refusal((), f"{context.address} cannot run programs on this machine")
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:  # noqa: ARG002
         """Return what keeps running and costs money, with commands to continue; "" for nothing."""

@@ -99,7 +99,7 @@ class Openable(Protocol):
 
 def describe_edited_copy(cell: str) -> str:
     """Return the note that an edited copy of a rendered cell stays in its notebook."""
-    return f"the edited copy of the cell {cell} stays, as a cell of its own"
+    return f"the edited copy of the cell {cell} stays, as a separate cell"
 
 
 class RenderedContent(Protocol):
@@ -197,7 +197,7 @@ class FactDifference(NamedTuple):
     @property
     def line(self) -> str:
         """The difference in one line."""
-        return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
+        return f"{self.what} is {self.found}, expected {self.listed}"
 
 
 class FactsComparison(NamedTuple):

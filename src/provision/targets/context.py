@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
+from provision.spelling import format_command
 from provision.state import to_folder_name
 
 Route = tuple[str | int, ...]
+_ANY_SPEC = PurePath("SPEC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class TargetContext:
         platform: The platform that the environment is made for.
         sandbox_sources: What is simulated; None outside a sandbox.
         sandbox_spec: In a sandbox, the spec that was locked in place of `spec`.
-        cli_arguments: Spec and target as the user wrote them, for commands in messages.
+        spec_path: The spec as the user named it, for commands in messages.
+        target_option: The target for commands in messages; "" if the spec has only one.
         adopt: Resources that another state made may be taken over.
     """
 
@@ -47,13 +50,14 @@ class TargetContext:
     platform: str
     sandbox_sources: SandboxSources | None = None
     sandbox_spec: Spec | None = None
-    cli_arguments: str = "SPEC"
+    spec_path: PurePath = _ANY_SPEC
+    target_option: str = ""
     adopt: bool = False
 
     def command(self, verb: str) -> str:
         """Return the command line that applies a verb to this target."""
-        sandbox = " --sandbox" if self.sandbox_sources is not None else ""
-        return f"provision {verb} {self.cli_arguments}{sandbox}"
+        sandbox = self.sandbox_sources is not None
+        return format_command(verb, self.spec_path, self.target_option, sandbox=sandbox)
 
     @property
     def effective_spec(self) -> Spec:
@@ -80,7 +84,7 @@ class TargetContext:
         environment = self.lock.environment(self.target, self.platform)
         if environment is None:
             raise Refused(
-                f"the lock has nothing for target {self.target} on {self.platform}",
+                f"the lock has no environment for target {self.target} on {self.platform}",
                 why=f"the spec lists the platforms {', '.join(self.spec.platforms)}",
                 hint=f"add {self.platform} to `platforms`",
             )
@@ -104,8 +108,8 @@ def refuse_gpu_without_torch(
     if not gpu.is_none and "torch" not in packages:
         yield Refusal(
             ("gpu",),
-            f"gpu: {gpu} cannot be shown to compute without torch",
-            "add torch to `packages`, or write gpu: none",
+            f"gpu: {gpu} can only be tested through torch, which is not in `packages`",
+            "add torch to `packages`, or set gpu: none",
         )
 
 

@@ -70,7 +70,7 @@ class _PublishedReadings(Mapping[str, Any]):
 def find_contradictions(
     document: Mapping[str, Any], promised: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return where a report contradicts itself or its expectations, in words; () if nowhere.
+    """Return the contradictions in a report and with its expectations, as sentences.
 
     Args:
         document: A document that `read_untrusted_report` accepted, from this version's probe.
@@ -102,12 +102,12 @@ def _check_rows(
         names = ", ".join(missing[:_MAX_NAMED])
         if len(missing) > _MAX_NAMED:
             names += f" and {len(missing) - _MAX_NAMED} more"
-        verb = "is" if len(missing) == 1 else "are"
-        yield f"{names} {verb} missing, which this verification asks"
+        verb, pronoun = ("is", "it") if len(missing) == 1 else ("are", "them")
+        yield f"{names} {verb} missing, although this verification requires {pronoun}"
     elif ids != [check.id for check in selected]:
         yield (
-            "it holds other checks than this verification asks, or holds them twice or in "
-            "another order"
+            "its checks are not those of this verification: there are others, or some are "
+            "repeated or in another order"
         )
     else:
         for row, check in zip(rows, selected, strict=True):
@@ -119,20 +119,20 @@ def _check_rows(
             }
             changed = [key for key, value in published.items() if row[key] != value]
             if changed:
-                yield f"what {check.id} says of itself was changed: {', '.join(changed)}"
+                yield f"fields of {check.id} were changed: {', '.join(changed)}"
 
 
 def _readings(document: Mapping[str, Any]) -> Iterator[str]:
     rows = document["readings"]
     keys = [row["key"] for row in rows]
     if keys != sorted(set(keys)):
-        yield "its readings stand twice, or in another order than the probe writes them"
+        yield "its readings are repeated, or not in the order in which the probe writes them"
     for row in rows:
         expected = class_of_reading(row["key"])
         if expected is None or expected.value != row["class"]:
             yield (
-                f"the reading {_shorten(row['key'])} is of class {_shorten(row['class'])}, and a "
-                f"probe writes {expected.value if expected else 'none of that name'}"
+                f"the reading {_shorten(row['key'])} has class {_shorten(row['class'])}; the probe "
+                f"writes {f'class {expected.value}' if expected else 'no such reading'}"
             )
     identity = canonical_digest(
         {row["key"]: row["value"] for row in rows if row["class"] == ReadingClass.IDENTITY.value}
@@ -155,23 +155,23 @@ def _verdict(
     if reported["result"] != derived["result"]:
         simulated = ""
         if derived["result"] == Verdict.SIMULATED.value:
-            simulated = f", and not real is {_shorten(', '.join(expected.simulated))}"
+            simulated = f" (simulated: {_shorten(', '.join(expected.simulated))})"
         yield (
-            f"its verdict is {reported['result']}, and from its own checks follows "
+            f"its verdict is {reported['result']}, but its checks give "
             f"{derived['result']}{simulated}"
         )
         return
     if reported["counts"] != derived["counts"]:
-        yield "the counts of its checks are not those of its checks"
+        yield "its counts do not match its checks"
     if reported["first_cause"] != derived["first_cause"]:
         yield (
-            f"its first cause is {_shorten(str(reported['first_cause']))}, and from its checks "
-            f"follows {derived['first_cause']}"
+            f"its first cause is {_shorten(str(reported['first_cause']))}, but its checks give "
+            f"{derived['first_cause']}"
         )
     # The probe redacts the sentence whole and each message alone: the results may differ.
     elif reported["sentence"] != derived["sentence"] and not _is_redacted(derived["sentence"]):
         yield (
-            f"its sentence is {_shorten(reported['sentence'])!r}, and from its checks follows "
+            f"its sentence is {_shorten(reported['sentence'])!r}, but its checks give "
             f"{_shorten(derived['sentence'])!r}"
         )
 
@@ -185,12 +185,11 @@ def _expectations(
         ("tier", document["tier"], expected.tier.value),
     ):
         if reported != promised:
-            yield f"its {name} is {_shorten(reported)}, and {promised} was asked for"
+            yield f"its {name} is {_shorten(reported)}, expected {promised}"
     packages = document["packages"]
     if packages["locked"] != len(expected.packages):
         yield (
-            f"it looked at {packages['locked']} locked packages, and {len(expected.packages)} "
-            "were promised"
+            f"it checked {packages['locked']} locked packages, expected {len(expected.packages)}"
         )
     passed = {row["id"] for row in document["checks"] if row["status"] == Status.PASS.value}
     minor = ".".join(expected.python_version.split(".")[:2])
@@ -198,14 +197,14 @@ def _expectations(
         values.get("python.minor") != minor or values.get("python.prefix_matches") is not True
     ):
         yield (
-            f"P01 passes, and its readings tell Python {_shorten(str(values.get('python.minor')))} "
-            f"where {minor} was promised, or another environment"
+            f"P01 passes, but the readings show Python {_shorten(str(values.get('python.minor')))} "
+            f"instead of {minor}, or another environment"
         )
     matches = not packages["differences"] and packages.get("matching") == len(expected.packages)
     if "P02" in passed and not (matches and _has_locked_versions(values, expected)):
-        yield "P02 passes, and the report tells of packages that differ from the lock"
+        yield "P02 passes, but the report lists packages that differ from the lock"
     if "P07" in passed and values.get("packages.altered") != []:
-        yield "P07 passes, and the report tells of altered files"
+        yield "P07 passes, but the report lists modified files"
 
 
 def _has_locked_versions(values: Mapping[str, Any], expected: Expectations) -> bool:
@@ -243,11 +242,10 @@ def _judgements(
             problem = "its readings cannot be judged"
             if isinstance(error, KeyError) and error.args:
                 problem = f"there is no reading {_shorten(str(error.args[0]))}"
-            yield f"{check.id} says {status.value}, and {problem}"
+            yield f"{check.id} is {status.value}, but {problem}"
             continue
         if derived is not status:
-            follows = f"from its readings follows {derived.value}"
-            yield f"{check.id} says {status.value}, and {follows}"
+            yield f"{check.id} is {status.value}, but its readings give {derived.value}"
 
 
 def _is_redacted(text: str) -> bool:

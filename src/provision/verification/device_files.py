@@ -12,8 +12,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import provision
-from provision.agent.core.zip_files import zip_files
-from provision.agent.probe.own_code import CORE_MODULES, digest_of_sources
+from provision.agent.core.files import digest_of_sources, zip_files
+from provision.agent.probe.own_code import CORE_MODULES
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
@@ -36,7 +36,7 @@ _SIZES = ("ram", "disk", "shm", "vram")
 _MAIN = "import sys\n\n{before}from {package}.{program}.cli import main\n\nsys.exit(main())\n"
 _TOO_OLD = """if sys.version_info < (3, 10):
     sys.stderr.write(
-        "probe: this is Python %d.%d, and the probe needs 3.10 or newer: run it with the Python of "
+        "probe: this is Python %d.%d, the probe needs 3.10 or newer: run it with the Python of "
         "the environment\\n" % sys.version_info[:2]
     )
     sys.exit(2)
@@ -75,7 +75,6 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "redact",
         "system_packages",
         "timed_http",
-        "uv_tool",
     ),
     "notebook": (
         "agent_config",
@@ -88,9 +87,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
         "record_audit",
         "redact",
         "system_packages",
-        "uv_tool",
         "versions",
-        "zip_files",
     ),
 }
 """The modules of the core in each zipapp, by the agent's folder."""
@@ -227,7 +224,7 @@ def _from_facts(spec: Spec) -> dict[str, Any]:
 
 def _savings(savings: Iterable[MemorySaving], *, on_card: bool) -> list[dict[str, Any]]:
     # Weights of 4 bits need a card, in the training and in the rehearsal.
-    possible = [one for one in savings if on_card or one.change.get("method") != "qlora"]
+    possible = [saving for saving in savings if on_card or saving.change.get("method") != "qlora"]
     return [
         {"change": dict(saving.change), "saves_bytes": saving.saved_bytes}
         for saving in possible[:_MAX_SAVINGS]

@@ -28,7 +28,7 @@ _TRAINING_PROOFS = (Proof.HF_TRAINER.value, Proof.TORCH.value)
 
 
 def evaluate_parity(targets: Sequence[ParityTarget]) -> Parity:
-    """Return what the reports of these targets prove of what is declared equal."""
+    """Return the statements that the reports of these targets prove or refute."""
     evidence = [_Evidence(target) for target in targets]
     pairs = _compare_reports(targets)
     statements = [
@@ -98,7 +98,7 @@ def _state(
     if wrong:
         result, why = StatementResult.DIFFERS, "; ".join(wrong)
     elif unseen:
-        result, why = StatementResult.UNPROVEN, f"not seen on {', '.join(unseen)}"
+        result, why = StatementResult.UNPROVEN, f"not observed on {', '.join(unseen)}"
     elif same:
         result = StatementResult.EQUAL
     else:
@@ -140,9 +140,9 @@ def _packages(evidence: Sequence[_Evidence]) -> Statement:
     partial = sum(len(values) < len(locked) for values in by_name.values())
     declared = f"{len(by_name) - len(differing) - partial} in one version"
     if differing:
-        declared += f", {', '.join(differing)} in a build for each"
+        declared += f", {', '.join(differing)} in a separate build per target"
     if partial:
-        declared += f", {partial} not on all"
+        declared += f", {partial} not on all targets"
 
     def observed(one: _Evidence) -> str:
         counts = one.report.part("packages")
@@ -152,7 +152,7 @@ def _packages(evidence: Sequence[_Evidence]) -> Statement:
 
 
 def _package_builds(evidence: Sequence[_Evidence]) -> Statement | None:
-    """State which packages have another build where conda installs them; None without conda."""
+    """State the packages that have another build if conda installs them; None without conda."""
     names = sorted({name for one in evidence for name in one.declared.builds})
     if not names:
         return None
@@ -168,10 +168,10 @@ def _describe_builds(declared: DeclaredEnvironment, names: Sequence[str]) -> str
     from_conda, from_index = [], []
     for name in names:
         if name in declared.builds and name in declared.versions:
-            from_conda.append(f"{name} {declared.builds[name]} of conda")
+            from_conda.append(f"{name} {declared.builds[name]} from conda")
         elif name in declared.versions:
-            from_index.append(f"{name} of the package index")
-    return " and ".join((*from_conda, *from_index)) or "none of them"
+            from_index.append(f"{name} from the package index")
+    return " and ".join((*from_conda, *from_index)) or "none"
 
 
 def _torch(evidence: Sequence[_Evidence]) -> Statement | None:
@@ -256,18 +256,18 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
             if difference.key == "train.weights_sha":
                 results.add(StatementResult.DIFFERS)
                 reasons.append(
-                    f"{sides} trained to other weights, and nothing that was recorded explains it"
+                    f"{sides} trained to different weights, and no recorded difference explains it"
                 )
             elif "train.weights_sha" in difference.followers:
                 results.add(StatementResult.DIFFERS_AS_DECLARED)
                 cause = describe_difference(difference)
-                reasons.append(f"hashes of {sides} cannot be equal: {cause}")
+                reasons.append(f"the weights of {sides} cannot be equal: {cause}")
     untrained = [one.name for one in evidence if one not in trained]
     if StatementResult.DIFFERS in results:
         result = StatementResult.DIFFERS
     elif untrained:
         result = StatementResult.UNPROVEN
-        reasons = [f"no training run was seen on {', '.join(untrained)}"]
+        reasons = [f"no training run was observed on {', '.join(untrained)}"]
     elif StatementResult.DIFFERS_AS_DECLARED in results:
         result = StatementResult.DIFFERS_AS_DECLARED
     else:
@@ -275,7 +275,7 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
     return Statement(
         "training result",
         result,
-        "the same tiny run ends in the same weights",
+        "the same small training run gives the same weights",
         {
             one.name: f"{str(one.readings['train.weights_sha'])[:12]}, loss "
             f"{one.readings.get('train.loss_last')}"

@@ -56,7 +56,7 @@ class ParityTarget:
     """A target, its declared environment (None: not locked), and its report if that counts.
 
     `why` is the reason why the report does not count, `prove` the command that would prove it,
-    `carried` is true for a report of an exported probe, `at` is the report's date.
+    `at` the report's date.
     """
 
     target: str
@@ -67,12 +67,13 @@ class ParityTarget:
     why: str = ""
     prove: str = ""
     carried: bool = False
+    """True for the report of an exported probe."""
     at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing that the lock declares, and what each target with a report showed."""
+    """A declaration of the lock, and what was observed on each target with a report."""
 
     subject: str
     result: StatementResult

@@ -196,7 +196,7 @@ class Report:
         verdict = {
             **self.document["verdict"],
             "result": Verdict.UNVERIFIED.value,
-            "sentence": f"this report proves nothing: {reason}; it says {self.verdict}",
+            "sentence": f"not a proof: {reason} (reported verdict: {self.verdict})",
         }
         return Report({**self.document, "verdict": verdict})
 
@@ -236,7 +236,8 @@ def find_tampering(report: Report) -> str:
     ):
         return ""
     return (
-        "its digest does not fit its content: something in it was changed after the probe wrote it"
+        "the digest of this report does not match its content; it was modified after the probe "
+        "wrote it"
     )
 
 
@@ -259,7 +260,8 @@ def read_report_bytes(path: Path, reader: Reader) -> bytes:
         return reader.read(path, MAX_REPORT_BYTES)
     except ExternalError as error:
         hint = (
-            "name a report.json: `provision apply` and `provision verify` write one and say where"
+            "pass the path of a report.json; `provision apply` and `provision verify` write one "
+            "and print its path"
         )
         raise ExternalError(error.what, why=error.why, hint=error.hint or hint) from error
 
@@ -285,20 +287,20 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise ExternalError(
-            f"{name} is no report of provision",
-            why=f"its schema is {schema!r}, expected {SCHEMA}",
-            hint="name a report.json written by a verification",
+            f"{name} is not a provision report",
+            why=f"its schema is {schema or 'missing'}, expected {SCHEMA}",
+            hint="pass a report.json that a verification wrote",
         )
     if malformed := _malformed_parts(document):
         raise ExternalError(
             f"the report {name} is damaged",
-            why=f"a part is missing or of the wrong kind: {', '.join(malformed)}",
+            why=f"missing or of the wrong type: {', '.join(malformed)}",
             hint=again,
         )
     if nonce is not None and document["subject"].get("nonce") != nonce:
         raise ExternalError(
-            f"the report {name} answers another run",
-            why="its nonce is not the one that was sent",
+            f"the report {name} is from another run",
+            why="its nonce does not match this run",
             hint=again,
         )
     return Report(document)

@@ -8,10 +8,16 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from provision.agent.probe.model import Status
-from provision.agent.probe.report_json import canonical_digest, compact, expand, to_canonical_json
+from provision.agent.probe.report_json import compact, expand, to_canonical_json
 from provision.errors import Refused
 from provision.sanitize import escape_line
-from provision.verification.report import EXIT_CODES, MAX_REPORT_BYTES, SCHEMA, Report
+from provision.verification.report import (
+    EXIT_CODES,
+    MAX_REPORT_BYTES,
+    SCHEMA,
+    Report,
+    find_tampering,
+)
 
 _MAX_DEPTH = 50
 """Objects and lists within each other.
@@ -22,10 +28,7 @@ _MAX_TEXT_LENGTH = 2**16
 """Characters. The longest text of a probe is the end of a stage's output, 2 KiB. Our choice."""
 _MAX_NUMBER = 2.0**64
 _STATUS_SCHEMA = "provision.agent.notebook-status"
-_DOWNLOAD_AGAIN = (
-    "take report.json again from where it was made (a notebook offers it for download), and "
-    "leave it as it is"
-)
+_DOWNLOAD_AGAIN = "download report.json again (a notebook offers it at its end), and do not edit it"
 
 _Form = dict[str, type | tuple[type, ...]]
 _NUMBER = (int, float)
@@ -82,17 +85,10 @@ def read_untrusted_report(content: bytes, name: str) -> Report:
     document = expand(raw)
     if problem := next(_malformed_parts(document), ""):
         raise _damaged_report(name, problem)
-    reported = document["digests"]["report"]
-    digest = canonical_digest(compact(_without_digests(document)))
-    # Probes before the compact form took the digest of the whole.
-    if reported not in (digest, canonical_digest(_without_digests(raw))):
-        raise Refused(
-            f"{name} was edited or damaged",
-            why=f"its own digest is {escape_line(reported[:80])}, and its content has {digest}: "
-            "something in it was changed after the probe wrote it",
-            hint=_DOWNLOAD_AGAIN,
-        )
-    return Report(document)
+    report = Report(document)
+    if problem := find_tampering(report):
+        raise Refused(f"{name} was edited or damaged", why=problem, hint=_DOWNLOAD_AGAIN)
+    return report
 
 
 def serialize_report(report: Report) -> bytes:
@@ -100,24 +96,20 @@ def serialize_report(report: Report) -> bytes:
     return (to_canonical_json(compact(report.document)) + "\n").encode("utf-8", "backslashreplace")
 
 
-def _without_digests(document: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in document.items() if key != "digests"}
-
-
 def _decode(content: bytes, name: str) -> Any:
     if len(content) > MAX_REPORT_BYTES:
         raise Refused(
-            f"{name} is too big for a report",
-            why=f"it has more than {MAX_REPORT_BYTES} bytes",
-            hint="name the report.json that the notebook offered",
+            f"{name} is too large for a report",
+            why=f"it is larger than {MAX_REPORT_BYTES // 2**20} MiB",
+            hint="pass the report.json that the notebook offered",
         )
     if not content.strip():
         raise _damaged_report(name, "it is empty")
     if content.startswith(b"PK\x03\x04"):
         raise Refused(
             f"{name} is an archive",
-            why="it begins as a zip file does",
-            hint="unpack it, and name the report.json in it",
+            why="it starts like a zip file",
+            hint="unpack it and pass the report.json in it",
         )
     try:
         return json.loads(
@@ -129,11 +121,11 @@ def _decode(content: bytes, name: str) -> Any:
         raise _damaged_report(name, "it is nested too deeply") from None
     except ValueError as error:
         if isinstance(error, UnicodeDecodeError) and error.reason != "unexpected end of data":
-            problem = f"it is no text: byte {error.start + 1} is not UTF-8"
+            problem = f"it is not UTF-8 text (byte {error.start + 1})"
         else:
             problem = f"it is not JSON: {escape_line(str(error)[:200])}"
             if not content.rstrip().endswith(b"}"):
-                problem += " (it ends too early: the download was cut short)"
+                problem += " (it is incomplete: the download was interrupted)"
         raise _damaged_report(name, problem) from None
 
 
@@ -141,13 +133,13 @@ def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     block: dict[str, Any] = {}
     for key, value in pairs:
         if key in block:
-            raise ValueError(f"the key {key[:60]!r} stands twice in one object")
+            raise ValueError(f"duplicate key {key[:60]!r}")
         block[key] = value
     return block
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _refuse_oversized_values(document: Any, name: str) -> None:
@@ -160,43 +152,42 @@ def _refuse_oversized_values(document: Any, name: str) -> None:
         value, depth = pending.pop()
         if isinstance(value, dict | list):
             if depth > _MAX_DEPTH:
-                raise _damaged_report(name, f"it is nested more than {_MAX_DEPTH} deep")
+                raise _damaged_report(name, f"it is nested more than {_MAX_DEPTH} levels deep")
             items = value if isinstance(value, list) else (*value, *value.values())
             pending += [(item, depth + 1) for item in items]
         elif isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
             raise _damaged_report(
                 name,
-                f"it holds a text of {len(value)} characters, and a report has none longer "
-                f"than {_MAX_TEXT_LENGTH}",
+                f"a text in it has {len(value):,} characters (limit: {_MAX_TEXT_LENGTH:,})",
             )
         elif isinstance(value, int | float) and not (
             math.isfinite(value) and abs(value) <= _MAX_NUMBER
         ):
-            raise _damaged_report(name, "it holds a number that is out of all measure")
+            raise _damaged_report(name, "it contains a number that is too large")
 
 
 def _refuse_other_schema(document: Any, name: str) -> None:
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema == SCHEMA:
         return
-    shown, family = escape_line(repr(schema)[:80]), str(schema).partition("/")[0]
+    shown, family = escape_line(str(schema or "missing")[:80]), str(schema).partition("/")[0]
     if family == _STATUS_SCHEMA:
         raise Refused(
-            f"{name} is the cell's status, not its report",
+            f"{name} is the status file of the notebook cell, not a report",
             why=f"its schema is {shown}",
-            hint="download report.json, which lies beside it",
+            hint="download report.json from the same folder",
         )
     if family == SCHEMA.partition("/")[0]:
         raise Refused(
             f"{name} was written by another version of provision",
-            why=f"its schema is {shown}, and this version reads {SCHEMA}",
-            hint="use the version of provision that rendered the notebook, or render it again "
-            "with this one",
+            why=f"its schema is {shown}, this version reads {SCHEMA}",
+            hint="use the version of provision that rendered the notebook, or render the notebook "
+            "again with this version",
         )
     raise Refused(
-        f"{name} is no report of provision",
+        f"{name} is not a provision report",
         why=f"its schema is {shown}, expected {SCHEMA}",
-        hint="name the report.json that the notebook offered",
+        hint="pass the report.json that the notebook offered",
     )
 
 
@@ -216,18 +207,18 @@ def _malformed_parts(document: dict[str, Any]) -> Iterator[str]:
     if document["verdict"]["result"] not in EXIT_CODES:
         yield f"its verdict is {document['verdict']['result'][:40]!r}"
     if not all(isinstance(text, str) for text in texts):
-        yield "a list of texts in it holds something else"
+        yield "a list of strings in it contains another type"
 
 
-def _malformed_fields(block: Any, form: _Form, where: str) -> Iterator[str]:
+def _malformed_fields(block: Any, form: _Form, part: str) -> Iterator[str]:
     if not isinstance(block, dict):
-        yield f"{where} is missing or no object"
+        yield f"{part} is missing or not an object"
         return
     for key, kinds in form.items():
         value = block.get(key)
         stray_bool = isinstance(value, bool) and kinds not in (bool, object)
         if key not in block or stray_bool or not isinstance(value, kinds):
-            yield f"{where}{'.' if where else ''}{key} is missing or of the wrong kind"
+            yield f"{part}{'.' if part else ''}{key} is missing or of the wrong type"
 
 
 def _damaged_report(name: str, why: str) -> Refused:

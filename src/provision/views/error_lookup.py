@@ -13,12 +13,12 @@ from provision.views.formatting import LABEL_WIDTH, Style, Styler, labeled_rows,
 VERSION = 1
 _MIN_WIDTH = 40
 _NO_SYMPTOM = (
-    "That says nothing of its cause. `provision lint` and `provision verify` look at the spec and "
-    "the device without it."
+    "Its cause may still be in the spec or on the device: check them with `provision lint` and "
+    "`provision verify`."
 )
 _UNEXPLAINED = (
-    "That error ended the program. What is known in this text stands before it, and need not be "
-    "its cause:"
+    "This error ended the program. The known errors below were printed before it and may be "
+    "unrelated:"
 )
 
 
@@ -45,20 +45,20 @@ def render_text(
     lines: list[str] = []
     if not explanations:
         lines = [
-            styler("no symptom that provision knows is in this text", Style.WARNING),
+            styler("no known error found in this text", Style.WARNING),
             *wrap(_NO_SYMPTOM, width),
         ]
     elif unexplained:
-        title = truncate(f"not known: {escape_line(unexplained)}", width)
+        title = truncate(f"unknown error: {escape_line(unexplained)}", width)
         lines = [styler(title, Style.WARNING), *wrap(_UNEXPLAINED, width), ""]
-    for number, one in enumerate(explanations):
+    for number, explanation in enumerate(explanations):
         if not number:
-            lines += _lines(one, styler, width, compared_with, fixed=fixed)
+            lines += _lines(explanation, styler, width, compared_with, fixed=fixed)
             continue
         if number == 1:
             lines.append("")
-        label = "also here" if one.is_confirmed else "also"
-        lines += _field(label, f"{one.symptom.cause}: {one.symptom.fix}", width)
+        label = "confirmed" if explanation.is_confirmed else "also"
+        lines += _field(label, f"{explanation.symptom.cause}: {explanation.symptom.fix}", width)
     return "\n".join(lines) + "\n"
 
 
@@ -67,7 +67,7 @@ def to_json(explanations: Sequence[Explanation], unexplained: str = "") -> dict[
     return {
         "version": VERSION,
         "unknown": unexplained,
-        "explanations": [_explanation(one) for one in explanations],
+        "explanations": [_explanation(explanation) for explanation in explanations],
     }
 
 
@@ -81,19 +81,19 @@ def _lines(
     yield ""
     yield from _field("means", first.symptom.cause, width)
     for number, remark in enumerate(first.remarks):
-        yield from _field("" if number else "it says", remark, width)
+        yield from _field("" if number else "details", remark, width)
     for finding in first.findings:
-        yield from _field("here", f"{finding.id} {finding.message}", width)
+        yield from _field("confirmed", f"{finding.id} {finding.message}", width)
         yield from _field("", finding.help, width)
         if finding.fix is not None and is_offered_fix(finding, likeliest=True) and not fixed:
-            yield from _field("edit", f"{finding.fix.title} (--fix does it)", width)
+            yield from _field("edit", f"{finding.fix.title} (apply it with --fix)", width)
     for check in first.checks:
-        yield from _field("here", f"{check.id} {check.title}: {check.message}", width)
+        yield from _field("confirmed", f"{check.id} {check.title}: {check.message}", width)
         yield from _field("", check.fix, width)
     if compared_with and not first.is_confirmed:
-        text = f"neither a finding nor a failed check in {compared_with} says so"
-        yield from _field("here", text, width)
-    yield from _field("helps", first.symptom.fix, width)
+        text = f"no finding and no failed check in {compared_with} confirms it"
+        yield from _field("checked", text, width)
+    yield from _field("fix", first.symptom.fix, width)
     yield from _field("source", f"{evidence.source} ({evidence.confidence} confidence)", width)
 
 
@@ -102,17 +102,17 @@ def _field(label: str, text: str, width: int) -> Iterator[str]:
         yield from labeled_rows(label, wrap(escape_line(text), width - LABEL_WIDTH))
 
 
-def _explanation(one: Explanation) -> dict[str, Any]:
-    symptom = one.symptom
+def _explanation(explanation: Explanation) -> dict[str, Any]:
+    symptom = explanation.symptom
     return {
         "id": symptom.id,
-        "line": one.line,
-        "said": list(one.matched_groups),
-        "remarks": list(one.remarks),
+        "line": explanation.line,
+        "said": list(explanation.matched_groups),
+        "remarks": list(explanation.remarks),
         "means": symptom.cause,
         "helps": symptom.fix,
-        "fits": one.is_confirmed,
-        "findings": [_finding(finding) for finding in one.findings],
+        "fits": explanation.is_confirmed,
+        "findings": [_finding(finding) for finding in explanation.findings],
         "checks": [
             {
                 "id": check.id,
@@ -121,7 +121,7 @@ def _explanation(one: Explanation) -> dict[str, Any]:
                 "message": check.message,
                 "fix": check.fix or None,
             }
-            for check in one.checks
+            for check in explanation.checks
         ],
         "source": symptom.evidence.source,
         "as_of": symptom.evidence.as_of,

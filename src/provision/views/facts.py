@@ -19,10 +19,11 @@ from provision.views.formatting import (
 )
 
 VERSION = 1
+_MAX_ROWS = 12
 
 
 def render_tables(tables: Sequence[tuple[FactTable, int | None]], color: bool) -> str:
-    """Return the tables, one a line: name, rows, key, age, confidence."""
+    """Return a line for each table: name, rows, key, age, confidence."""
     styler, width = Styler(color), max(len(table.name) for table, _ in tables)
     lines = [
         f"{styler(f'{table.name:<{width}}', Style.STRONG)}  {len(table.rows):>4} rows  "
@@ -30,20 +31,26 @@ def render_tables(tables: Sequence[tuple[FactTable, int | None]], color: bool) -
         for table, days in tables
     ]
     note = (
-        "provision facts list TABLE shows the rows of one, provision facts why KEY all "
-        "that is known of a thing."
+        "List the rows of a table with `provision facts list TABLE`; show all facts about a key "
+        "with `provision facts why KEY`."
     )
     return "\n".join([*lines, "", note])
 
 
 def render_keys(rows: Sequence[ExplainedRow]) -> str:
-    """Return rows by their keys alone, one a line."""
-    return "\n".join(escape_line(known.row.key) for known in rows)
+    """Return the keys of rows, each on its own line."""
+    return "\n".join(escape_line(explained.row.key) for explained in rows)
 
 
 def render_rows(rows: Sequence[ExplainedRow], color: bool, width: int) -> str:
-    """Return rows whole: values, what follows, and the source with its day, age and confidence."""
-    return "\n\n".join("\n".join(_row(known, Styler(color), width)) for known in rows)
+    """Return the newest rows of each table: values, consequences, source, date and confidence."""
+    tables = list(dict.fromkeys(explained.row.table for explained in rows))
+    newest = list(reversed(rows))
+    newest.sort(key=lambda explained: tables.index(explained.row.table))
+    blocks = ["\n".join(_row(explained, Styler(color), width)) for explained in newest[:_MAX_ROWS]]
+    if len(rows) > _MAX_ROWS:
+        blocks.append(f"(+{len(rows) - _MAX_ROWS} older rows: --output-format json)")
+    return "\n\n".join(blocks)
 
 
 def tables_to_json(tables: Sequence[tuple[FactTable, int | None]]) -> dict[str, Any]:
@@ -69,13 +76,13 @@ def rows_to_json(rows: Sequence[ExplainedRow]) -> dict[str, Any]:
         "version": VERSION,
         "rows": [
             {
-                "table": known.row.table,
-                "key": known.row.key,
-                "values": dict(known.row.values),
-                "follows": list(known.consequences),
-                **_evidence(known.row.evidence, known.age_days),
+                "table": explained.row.table,
+                "key": explained.row.key,
+                "values": dict(explained.row.values),
+                "follows": list(explained.consequences),
+                **_evidence(explained.row.evidence, explained.age_days),
             }
-            for known in rows
+            for explained in rows
         ],
     }
 
@@ -89,8 +96,8 @@ def _evidence(evidence: Evidence, age_days: int | None) -> dict[str, Any]:
     }
 
 
-def _row(known: ExplainedRow, styler: Styler, width: int) -> Iterator[str]:
-    entry, evidence = known.row, known.row.evidence
+def _row(explained: ExplainedRow, styler: Styler, width: int) -> Iterator[str]:
+    entry, evidence = explained.row, explained.row.evidence
     yield styler(escape_line(f"{entry.table}:{entry.key}"), Style.STRONG)
     fields = [
         (name, format_json_value(value))
@@ -98,9 +105,9 @@ def _row(known: ExplainedRow, styler: Styler, width: int) -> Iterator[str]:
         if value not in (None, "", [], {})
     ]
     label_width = max(len(name) for name, _ in (*fields, ("confidence", "")))
-    fields += [("so", sentence) for sentence in known.consequences]
+    fields += [("means", sentence) for sentence in explained.consequences]
     fields.append(("source", escape_line(evidence.source)))
-    dated = f"{evidence.as_of}, {_age(known.age_days)}; confidence {evidence.confidence}"
+    dated = f"{evidence.as_of}, {_age(explained.age_days)}; confidence {evidence.confidence}"
     for name, text in (*fields, ("as of", dated)):
         rows = wrap(text, max(20, width - label_width - 4))
         yield from indent_rest(f"  {name:<{label_width}}  ", rows, label_width + 4)

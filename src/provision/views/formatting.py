@@ -12,6 +12,8 @@ from typing import Any
 from provision.sanitize import escape_control, redact
 
 _DIGEST = re.compile(r"\b[0-9a-f]{40,}\b")
+_UP_TO_SEPARATOR = re.compile(r".*(?:/|[^/][_.,:;=@+&?-])", re.DOTALL)
+_SIZE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 ELLIPSIS = "..."
 LABEL_WIDTH = 12
 """Cells of a row before the text of a field."""
@@ -41,6 +43,7 @@ def format_json_value(value: object, sizes: bool = False) -> str:
     """Return a JSON value as people write it.
 
     None is empty, long hexadecimal digests are shortened, and with `sizes` numbers are bytes.
+    Empty lists in a mapping are left out.
     """
     match value:
         case None:
@@ -49,13 +52,15 @@ def format_json_value(value: object, sizes: bool = False) -> str:
             return _DIGEST.sub(lambda digest: digest.group()[:12] + "...", to_safe_text(value))
         case bool():
             return "yes" if value else "no"
-        case int() if sizes:
+        case int() | float() if sizes:
             return format_amount(value, "bytes")
         case float():
             return f"{value:.6g}"
         case Mapping():
             return ", ".join(
-                f"{format_json_value(key)}: {_inner(item, sizes)}" for key, item in value.items()
+                f"{format_json_value(key)}: {_inner(item, sizes)}"
+                for key, item in value.items()
+                if item != []
             )
         case list() | tuple():
             return ", ".join(_inner(item, sizes) for item in value)
@@ -80,14 +85,11 @@ def format_number(value: float) -> str:
 
 
 def format_amount(value: float, unit: str) -> str:
-    """Return a number with its unit; bytes as KiB to TiB (IEC 80000-13)."""
+    """Return a number with its unit; bytes as KiB to EiB (IEC 80000-13)."""
     if not unit.startswith("bytes"):
         return f"{format_number(value)} {unit}".strip()
-    steps = max(0, min(4, int(math.log2(max(1.0, abs(value)))) // 10))
-    return (
-        f"{value / 1024**steps:.4g} "
-        f"{('bytes', 'KiB', 'MiB', 'GiB', 'TiB')[steps]}{unit.removeprefix('bytes')}"
-    )
+    steps = min(len(_SIZE_UNITS) - 1, int(math.log2(max(1.0, abs(value)))) // 10)
+    return f"{value / 1024**steps:.4g} {_SIZE_UNITS[steps]}{unit.removeprefix('bytes')}"
 
 
 def format_seconds(value: float) -> str:
@@ -147,15 +149,20 @@ def display_width(text: str) -> int:
 
 
 def truncate(text: str, width: int) -> str:
-    """Return `text`, cut to `width` cells with an ellipsis at the end if it is longer."""
+    """Return `text`; if it is wider than `width` cells, its first words and an ellipsis."""
     if display_width(text) <= width:
         return text
-    return _head(text, max(0, width - len(ELLIPSIS))) + ELLIPSIS[: max(0, width)]
+    head = _head(text, max(0, width - len(ELLIPSIS)))
+    words, space, _ = head.rstrip().rpartition(" ")
+    if words.strip() and space and text[len(head)] != " ":
+        head = words + space
+    return head + ELLIPSIS[: max(0, width)]
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a text into lines of at most `width` cells, between words if possible.
+    """Break a text into lines of at most `width` cells, between words.
 
+    A word that is longer than a line, such as a path, is broken behind a separator if it has one.
     Line breaks in the text stay. The result is never empty.
     """
     return [line for paragraph in text.split("\n") for line in _wrapped(paragraph, max(1, width))]
@@ -196,6 +203,8 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
         line = word.lstrip()
         while display_width(line) > width:
             head = _head(line, width) or line[0]
+            if separator := _UP_TO_SEPARATOR.match(head):
+                head = separator.group()
             yield head
             line = line[len(head) :]
     yield line
@@ -203,8 +212,8 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
 
 def _head(text: str, width: int) -> str:
     taken = 0
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         taken += display_width(character)
         if taken > width:
-            return text[:place]
+            return text[:index]
     return text

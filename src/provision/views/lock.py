@@ -85,5 +85,5 @@ def _runtime_changes(lock: Lock, choice: TargetChoice) -> Iterator[str]:
         if items:
             more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
             yield f"      {label}: {', '.join(items[:_SHOWN])}{more}"
-    restart = f"yes, for {', '.join(choice.restart)}" if choice.restart else "no"
-    yield f"      restart of the kernel: {restart}"
+    restart = f"required for {', '.join(choice.restart)}" if choice.restart else "not required"
+    yield f"      kernel restart: {restart}"

@@ -13,38 +13,40 @@ from provision.sanitize import escape_line, redact
 _SHOWN = 20
 
 
-def render_text(found: IndexComparison, lock: str, sources: PackageSources) -> str:
+def render_text(comparison: IndexComparison, lock: str, sources: PackageSources) -> str:
     """Return the lines for a person."""
-    return "\n".join(escape_line(line) for line in _lines(found, lock, sources))
+    return "\n".join(escape_line(line) for line in _lines(comparison, lock, sources))
 
 
-def to_json(found: IndexComparison, sources: PackageSources) -> dict[str, Any]:
+def to_json(comparison: IndexComparison, sources: PackageSources) -> dict[str, Any]:
     """Return the same as JSON parts."""
     called = _index_addresses(sources)
     indexes = {
         name: {"asked": called.get(name, "conda channel"), "packages": packages, "files": files}
-        for name, (packages, files) in found.compared.items()
+        for name, (packages, files) in comparison.compared.items()
     }
     notes = {
-        part: [asdict(note) for note in getattr(found, part)]
+        part: [asdict(note) for note in getattr(comparison, part)]
         for part in ("mismatches", "unproven", "yanked")
     }
-    return {"verified": found.verified, "indexes": indexes, **notes}
+    return {"verified": comparison.verified, "indexes": indexes, **notes}
 
 
-def _lines(found: IndexComparison, lock: str, sources: PackageSources) -> Iterator[str]:
+def _lines(comparison: IndexComparison, lock: str, sources: PackageSources) -> Iterator[str]:
     addresses = _index_addresses(sources)
-    for name, (packages, files) in found.compared.items():
+    for name, (packages, files) in comparison.compared.items():
         address = addresses.get(name, "conda channel")
         yield f"  {name} ({address}): {packages} packages, {files} files"
-    yield from _listed("mismatch", found.mismatches)
-    yield from _listed("not compared", found.unproven)
-    yield from _listed("note", found.yanked)
-    packages, files = (sum(counts) for counts in zip((0, 0), *found.compared.values(), strict=True))
-    if found.mismatches:
-        yield f"{lock} does not match its indexes: {len(found.mismatches)} of {files} files"
-    elif found.unproven:
-        yield f"{lock} is not verified: {len(found.unproven)} files could not be compared"
+    yield from _listed("mismatch", comparison.mismatches)
+    yield from _listed("not compared", comparison.unproven)
+    yield from _listed("note", comparison.yanked)
+    packages, files = (
+        sum(counts) for counts in zip((0, 0), *comparison.compared.values(), strict=True)
+    )
+    if comparison.mismatches:
+        yield f"{lock} does not match its indexes: {len(comparison.mismatches)} of {files} files"
+    elif comparison.unproven:
+        yield f"{lock} is not verified: {len(comparison.unproven)} files could not be compared"
     else:
         total = f"{packages} packages, {files} files"
         yield f"{lock} is verified: {total}, each listed by its index with the locked sha256"

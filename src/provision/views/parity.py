@@ -23,7 +23,7 @@ _RESULT_LABELS = {
     StatementResult.EQUAL: ("equal", Style.GOOD),
     StatementResult.DIFFERS_AS_DECLARED: ("as declared", Style.GOOD),
     StatementResult.DIFFERS: ("DIFFERS", Style.ERROR),
-    StatementResult.UNPROVEN: ("not yet", Style.WARNING),
+    StatementResult.UNPROVEN: ("unproven", Style.WARNING),
 }
 
 
@@ -66,8 +66,10 @@ def summarize_parity(parity: Parity) -> str:
     )
     suffix = f" (simulated: {simulated})" if simulated else ""
     if parity.result is StatementResult.EQUAL:
-        return f"{names}: all that is declared is proven{suffix}"
-    subjects = [one.subject for one in parity.statements if one.result is parity.result]
+        return f"{names}: parity is proven{suffix}"
+    subjects = [
+        statement.subject for statement in parity.statements if statement.result is parity.result
+    ]
     label = "proven to differ" if parity.result is StatementResult.DIFFERS else "not yet proven"
     return f"{names}: {label}: {', '.join(subjects)}{suffix}"
 
@@ -79,14 +81,14 @@ def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
     for target in parity.targets:
         yield from _field(target.target, _describe_standing(target), width, styler)
     yield ""
-    for one in parity.statements:
-        label, style = _RESULT_LABELS[one.result]
-        yield from _field(label, _describe_statement(one), width, styler, style)
+    for statement in parity.statements:
+        label, style = _RESULT_LABELS[statement.result]
+        yield from _field(label, _describe_statement(statement), width, styler, style)
     for difference in parity.undeclared[:_MAX_UNDECLARED]:
         yield from _field("undeclared", difference, width, styler)
     hidden = len(parity.undeclared) - _MAX_UNDECLARED
     if hidden > 0:
-        yield f"{'':<{_LABEL_WIDTH}}(+{hidden} more that no lock speaks of: --output-format json)"
+        yield f"{'':<{_LABEL_WIDTH}}(+{hidden} more: --output-format json)"
     commands = [target.prove for target in parity.targets if target.prove]
     if commands:
         yield ""
@@ -99,7 +101,7 @@ def _describe_standing(target: ParityTarget) -> str:
     if target.at:
         text += f" on {target.at}"
     if target.carried:
-        text += ", by a probe that was carried there"
+        text += ", from an exported probe"
     if target.why:
         text += f": {target.why}"
     return text
@@ -112,10 +114,10 @@ def _describe_statement(statement: Statement) -> str:
     seen = ", ".join(f"{value} on {' and '.join(names)}" for value, names in targets.items())
     everywhere = len(targets) == 1 and len(statement.observed) > 1
     if everywhere and statement.result is StatementResult.EQUAL:
-        seen = f"{next(iter(targets))} on each"
+        seen = f"{next(iter(targets))} on all targets"
     parts = [f"{statement.subject}: {statement.declared}"]
     if seen:
-        parts.append(f"seen: {seen}")
+        parts.append(f"observed: {seen}")
     if statement.why:
         parts.append(statement.why)
     return "; ".join(parts)
@@ -132,14 +134,20 @@ def _field(
 
 def _markdown_lines(parity: Parity) -> Iterator[str]:
     yield f"### {escape_markdown(summarize_parity(parity))}\n"
-    yield "| target | kind | stands | how to prove it |\n|---|---|---|---|"
+    yield "| target | kind | report | how to prove it |\n|---|---|---|---|"
     for target in parity.targets:
         standing = _describe_standing(target).partition(", ")[2]
         yield table_row(target.target, target.kind, standing, target.prove)
-    yield "\n| statement | found | declared | seen | why |\n|---|---|---|---|---|"
-    for one in parity.statements:
-        seen = "; ".join(f"{target}: {value}" for target, value in one.observed.items())
-        yield table_row(one.subject, _RESULT_LABELS[one.result][0], one.declared, seen, one.why)
+    yield "\n| statement | result | declared | observed | why |\n|---|---|---|---|---|"
+    for statement in parity.statements:
+        seen = "; ".join(f"{target}: {value}" for target, value in statement.observed.items())
+        yield table_row(
+            statement.subject,
+            _RESULT_LABELS[statement.result][0],
+            statement.declared,
+            seen,
+            statement.why,
+        )
     for difference in parity.undeclared:
         yield f"\nundeclared: {escape_markdown(difference)}"
 

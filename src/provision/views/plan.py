@@ -1,4 +1,4 @@
-"""A plan as text and as data: what would be done, why, and what verification follows."""
+"""A plan as text and as data: actions with their reasons, and the verification after them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from provision.plan import Action, Operation, Plan
 from provision.sanitize import escape_line
-from provision.views.formatting import Style, Styler
+from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 _VERB_STYLES = {
     Operation.CREATE: Style.GOOD,
@@ -18,18 +18,22 @@ _VERB_STYLES = {
 }
 
 
-def render_text(plan: Plan, lock_line: str, color: bool, failed: Mapping[str, str] = {}) -> str:
-    """Return the plan for a terminal.
+def render_text(
+    plan: Plan, lock_line: str, color: bool, width: int, failed: Mapping[str, str] = {}
+) -> str:
+    """Return the plan for a terminal of `width` cells.
 
     `lock_line` is the change of the lock file, "" if there is none; `failed` are the errors of
     targets that are not in the plan, by address.
     """
-    return "\n".join(_lines(plan, lock_line, Styler(color), failed)) + "\n"
+    return "\n".join(_lines(plan, lock_line, Styler(color), width, failed)) + "\n"
 
 
-def render_actions(steps: Sequence[Action], color: bool) -> str:
-    """Return a list of actions, one a line with its reason."""
-    return "\n".join(_action(action, Styler(color)) for action in steps) + "\n"
+def render_actions(steps: Sequence[Action], color: bool, width: int) -> str:
+    """Return a list of actions, each with its reason."""
+    return (
+        "\n".join(row for action in steps for row in _action(action, Styler(color), width)) + "\n"
+    )
 
 
 def to_json(plan: Plan, lock_line: str) -> dict[str, Any]:
@@ -60,31 +64,41 @@ def _document(action: Action) -> dict[str, Any]:
     return document
 
 
-def _lines(plan: Plan, lock_line: str, styler: Styler, failed: Mapping[str, str]) -> Iterator[str]:
+def _lines(
+    plan: Plan, lock_line: str, styler: Styler, width: int, failed: Mapping[str, str]
+) -> Iterator[str]:
     if lock_line:
-        yield f"  {styler('+', Style.GOOD)} {escape_line(lock_line)}"
+        yield from _row(styler("+", Style.GOOD), 2, escape_line(lock_line), width)
     for address in dict.fromkeys(action.address for action in plan.actions):
-        actions = [action for action in plan.actions if action.address == address]
         yield styler(escape_line(address), Style.STRONG)
-        yield from (_action(action, styler) for action in actions)
+        for action in plan.actions:
+            if action.address == address:
+                yield from _action(action, styler, width)
         check = plan.verifications.get(address.partition("/")[2])
         if check is not None:
             lead = "then" if check.needed else styler("=   ", Style.FAINT)
-            verification = f"{check.tier} verification {check.location}"
-            yield f"  {lead} {verification}: {escape_line(check.reason)}"
+            text = f"{check.tier} verification {check.location}: {escape_line(check.reason)}"
+            yield from _row(lead, 5, text, width)
     for address, what in failed.items():
         yield styler(escape_line(address), Style.STRONG)
-        yield f"  {styler('not planned', Style.ERROR)}: {escape_line(what)}"
+        yield from _row(styler("not planned:", Style.ERROR), 5, escape_line(what), width - 8)
     if plan.changes or lock_line:
-        yield f"Plan: {plan.summary()}."
+        yield from wrap(f"Plan: {plan.summary()}.", width)
     elif not failed:
         yield "No changes. Everything is as declared."
 
 
-def _action(action: Action, styler: Styler) -> str:
-    title, reason = escape_line(action.title), escape_line(action.reason)
-    # A title with notes is the head of a block; its reason stands below it.
-    joint = ":\n       " if action.notes else ": "
+def _action(action: Action, styler: Styler, width: int) -> Iterator[str]:
+    """Yield an action with its reason, which is below the title if notes follow."""
+    title, *below = f"{action.title}: {action.reason}", *action.notes
+    if below:
+        title, below = f"{action.title}:", [action.reason, *below]
     symbol = styler(f"{action.operation:<4}", _VERB_STYLES[action.operation])
-    notes = [f"       {escape_line(note)}" for note in action.notes]
-    return "\n".join([f"  {symbol} {title}{joint}{reason}", *notes])
+    yield from _row(symbol, 5, escape_line(title), width)
+    for text in below:
+        yield from _row("    ", 5, escape_line(text), width)
+
+
+def _row(lead: str, lead_width: int, text: str, width: int) -> Iterator[str]:
+    """Yield a text to the right of a lead, wrapped."""
+    return indent_rest(f"  {lead} ", wrap(text, width - lead_width - 4), lead_width + 4)

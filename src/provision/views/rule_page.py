@@ -33,9 +33,10 @@ class RulePage:
 
 def render_text(page: RulePage, color: bool, width: int) -> str:
     """Return the page for a terminal of `width` cells."""
-    pen, room = Styler(color), min(width, _WIDEST)
+    styler, room = Styler(color), min(width, _WIDEST)
     return (
-        "\n\n".join("\n".join(_block(block, pen, room)) for block in _blocks(page.markdown)) + "\n"
+        "\n\n".join("\n".join(_block(block, styler, room)) for block in _blocks(page.markdown))
+        + "\n"
     )
 
 
@@ -65,12 +66,12 @@ def _blocks(markdown: str) -> Iterator[str]:
             yield from (block.strip("\n") for block in re.split(r"\n\s*\n", part) if block.strip())
 
 
-def _block(block: str, pen: Styler, width: int) -> Iterator[str]:
+def _block(block: str, styler: Styler, width: int) -> Iterator[str]:
     lines = block.splitlines()
     if block.startswith(_CODE):
         yield from lines
     elif block.startswith("#"):
-        yield pen(block.lstrip("# "), Style.STRONG)
+        yield styler(block.lstrip("# "), Style.STRONG)
     elif block.startswith("- "):
         for item in re.split(r"\n(?=- )", block):
             rows = wrap(" ".join(line.strip() for line in item[2:].splitlines()), width - 2)

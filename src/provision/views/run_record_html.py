@@ -85,7 +85,7 @@ def _description(curve: Curve, last: float, throttled: int) -> str:
         peak += f" of {format_value(curve.bound, curve.unit)}"
     note = f" Throttled in {throttled} of {len(curve.values)} samples, shaded." if throttled else ""
     return (
-        f"Over {format_seconds(last)} seconds: {first} at the start, {peak} at most, "
+        f"Over {format_seconds(last)} seconds: {first} at the start, {peak} at the peak, "
         f"{end} at the end.{note}"
     )
 

@@ -81,7 +81,7 @@ def list_figures(record: Mapping[str, Any]) -> list[Figure]:
             "RAM, container",
             _amount_of_limit(peaks.get("container_bytes"), limits.get("container_bytes")),
         ),
-        ("processes at once", f"{processes:.0f}" if processes else ""),
+        ("processes", f"{processes:.0f}" if processes else ""),
         ("shared memory", _shared_memory(record)),
     ]
     for index, card in enumerate(_cards(record)):
@@ -156,25 +156,29 @@ def _explain_ending(record: Mapping[str, Any]) -> list[str]:
     kills = int(_number(ended, "memory_kills") or 0)
     ram = _ram(record)
     if kills and signal == "SIGKILL":
-        advice = "take less (smaller batch, fewer workers), or give it more"
-        return [f"the kernel ended it for memory: {ram}; {advice}"]
+        advice = "use less memory (smaller batch, fewer workers) or a machine with more"
+        return [f"the kernel killed it because memory ran out: {ram}; {advice}"]
     if kills:
         processes = f"{kills} process{'es' if kills > 1 else ''}"
-        return [f"the kernel ended {processes} for memory while it ran: {ram}"]
+        return [f"the kernel killed {processes} because memory ran out: {ram}"]
     if signal == "SIGKILL":
         reason = (
-            "it was ended by SIGKILL: by a person, a time limit, or for memory where the "
-            "kernel does not tell"
+            "it was killed with SIGKILL: by a person, by a time limit, or because memory ran out "
+            "(this kernel does not report that)"
         )
         return [f"{reason} ({ram})" if ram else reason]
     if ended.get("code") is None:
-        return ["how it ended was not seen: the monitor outlived who started it"]
+        return ["its exit code is unknown: the process that started the monitor ended first"]
     return []
 
 
 def _peaks(record: Mapping[str, Any]) -> list[str]:
     # A program that ended before the first sample has no figure, which is not a problem.
-    unseen = "unknown" if record["monitor"].get("looks") else "not seen (it ended too soon)"
+    unseen = (
+        "unknown"
+        if record["monitor"].get("looks")
+        else "not measured (the program finished too quickly)"
+    )
     parts = [f"RAM {_ram(record) or unseen}"]
     if _number(record["peaks"], "shm_bytes"):
         parts.append(f"shared memory {_shared_memory(record)}")
@@ -191,7 +195,7 @@ def _peaks(record: Mapping[str, Any]) -> list[str]:
 def _card_figures(name: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield name, _short_text(card.get("name"))
     yield f"{name} memory", _card_memory(card)
-    yield f"{name} before", _amount_of_limit(card.get("before_bytes"))
+    yield f"{name} memory before", _amount_of_limit(card.get("before_bytes"))
     if (busy := _number(card, "busy_percent")) is not None:
         yield f"{name} busy", f"{busy:.0f}% on average"
     highest = []
@@ -199,7 +203,7 @@ def _card_figures(name: str, card: Mapping[str, Any]) -> Iterator[tuple[str, str
         highest.append(f"{temperature:.0f} °C")
     if (power := _number(card, "power_w")) is not None:
         highest.append(f"{power:.0f} W")
-    yield f"{name} at most", ", ".join(highest)
+    yield f"{name} maximum", ", ".join(highest)
     throttled, reasons = _number(card, "throttled_s"), card.get("throttled_by")
     if throttled is not None:
         text = f"{format_seconds(throttled)} s"
@@ -239,7 +243,7 @@ def _describe_end(ended: Mapping[str, Any]) -> str:
     if ended.get("signal"):
         return f"by {_short_text(ended.get('signal'))}"
     code = _number(ended, "code")
-    return "not seen" if code is None else f"with exit code {code:.0f}"
+    return "unknown" if code is None else f"with exit code {code:.0f}"
 
 
 def _ram_limit(limits: Mapping[str, Any]) -> float | None:

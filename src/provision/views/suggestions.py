@@ -18,24 +18,24 @@ from provision.views.formatting import Style, Styler, indent_rest, pluralize, wr
 
 VERSION = 1
 _EVIDENCE_NOTE = (
-    "rules only: nothing was resolved or run; --resolve asks uv, which needs the network, and "
-    "`provision apply` verifies."
+    "rules only: nothing was resolved or run. --resolve resolves the packages with uv (this needs "
+    "the network); `provision apply` verifies them."
 )
 
 
-def render_text(offer: SuggestionResult, color: bool, width: int) -> str:
+def render_text(result: SuggestionResult, color: bool, width: int) -> str:
     """Return the combinations for a terminal, best first."""
-    return "\n".join(_lines(offer, Styler(color), max(40, width))) + "\n"
+    return "\n".join(_lines(result, Styler(color), max(40, width))) + "\n"
 
 
-def to_json(offer: SuggestionResult) -> dict[str, Any]:
+def to_json(result: SuggestionResult) -> dict[str, Any]:
     """Return the combinations as data."""
     return {
         "version": VERSION,
-        "for": offer.name,
-        "combinations": [_combination(one) for one in offer.combinations],
-        "in_the_way": [_finding(one) for one in offer.in_the_way],
-        "tried": offer.tried,
+        "for": result.name,
+        "combinations": [_combination(assessed) for assessed in result.combinations],
+        "in_the_way": [_finding(finding) for finding in result.in_the_way],
+        "tried": result.tried,
     }
 
 
@@ -71,44 +71,41 @@ def _finding(finding: Diagnostic) -> dict[str, str]:
     }
 
 
-def _lines(offer: SuggestionResult, pen: Styler, width: int) -> Iterator[str]:
-    yield from (pen(row, Style.STRONG) for row in wrap(_headline(offer), width))
-    for number, backed in enumerate(offer.combinations, start=1):
+def _lines(result: SuggestionResult, styler: Styler, width: int) -> Iterator[str]:
+    yield from (styler(row, Style.STRONG) for row in wrap(_headline(result), width))
+    for number, assessed in enumerate(result.combinations, start=1):
         yield ""
-        yield from _shown(number, backed, pen, width, written=offer.written)
-    if offer.in_the_way:
+        yield from _shown(number, assessed, styler, width, written=result.written)
+    if result.in_the_way:
         yield ""
-        yield pen("Errors that no choice of versions mends:", Style.ERROR)
-        for finding in offer.in_the_way:
+        yield styler("Errors that changing versions cannot fix:", Style.ERROR)
+        for finding in result.in_the_way:
             yield from _wrapped(
                 f"  {finding.id} ",
                 f"{redact_line(finding.message)}; {redact_line(finding.help)}",
                 width,
             )
     if any(
-        backed.evidence is SuggestionStatus.RULES and not backed.note
-        for backed in offer.combinations
+        assessed.evidence is SuggestionStatus.RULES and not assessed.note
+        for assessed in result.combinations
     ):
         yield ""
-        yield from (pen(row, Style.FAINT) for row in wrap(_EVIDENCE_NOTE, width))
+        yield from (styler(row, Style.FAINT) for row in wrap(_EVIDENCE_NOTE, width))
 
 
-def _headline(offer: SuggestionResult) -> str:
-    count = len(offer.combinations)
-    name = f"for {redact_line(offer.name)}"
+def _headline(result: SuggestionResult) -> str:
+    count = len(result.combinations)
+    name = f"for {redact_line(result.name)}"
     if not count:
-        return (
-            f"No combination without an error was found among the {offer.tried} that were "
-            f"tried, {name}"
-        )
-    rule = "other rule" if offer.in_the_way else "rule"
-    return f"{pluralize(count, 'combination')} in which no {rule} finds an error, {name}"
+        return f"No combination without errors among the {result.tried} that were tried, {name}"
+    errors = "without other errors" if result.in_the_way else "without errors"
+    return f"{pluralize(count, 'combination')} {errors}, {name}"
 
 
 def _shown(
-    number: int, backed: AssessedSuggestion, pen: Styler, width: int, *, written: bool
+    number: int, assessed: AssessedSuggestion, styler: Styler, width: int, *, written: bool
 ) -> Iterator[str]:
-    one, candidate = backed.suggestion, backed.suggestion.candidate
+    suggestion, candidate = assessed.suggestion, assessed.suggestion.candidate
     versions = [f"Python {candidate.python}"]
     if candidate.torch:
         versions.append(f"torch {candidate.torch}")
@@ -116,34 +113,34 @@ def _shown(
         versions.append(f"transformers {candidate.transformers}")
     if candidate.cuda not in ("auto", "none"):
         versions.append(f"CUDA {candidate.cuda}")
-    lead = f"{pen(str(number), Style.STRONG)}  "
-    yield from _wrapped(lead, f"{', '.join(versions)}  [{backed.evidence}]", width)
-    if backed.note:
-        yield from _wrapped("     ", redact_line(" ".join(backed.note.split())), width)
-    if not one.changes:
-        yield "     changes nothing in the spec" if written else "     as it was asked"
-    for change in one.changes:
+    lead = f"{styler(str(number), Style.STRONG)}  "
+    yield from _wrapped(lead, f"{', '.join(versions)}  [{assessed.evidence}]", width)
+    if assessed.note:
+        yield from _wrapped("     ", redact_line(" ".join(assessed.note.split())), width)
+    if not suggestion.changes:
+        yield "     no change of the spec" if written else "     as requested"
+    for change in suggestion.changes:
         yield from _wrapped("     ", _change(change), width)
-    if exact := _exact(one):
+    if exact := _exact(suggestion):
         yield from _wrapped("     exactly: ", exact, width)
-    if one.gives_up:
+    if suggestion.gives_up:
         yield from _wrapped(
-            "     gives up ", ", ".join(redact_line(lost) for lost in one.gives_up), width
+            "     gives up ", ", ".join(redact_line(lost) for lost in suggestion.gives_up), width
         )
-    for remark in one.remarks:
+    for remark in suggestion.remarks:
         yield from _wrapped(
-            f"     {pen(remark.severity.value, Style.WARNING)} ",
+            f"     {styler(remark.severity.value, Style.WARNING)} ",
             f"{remark.id}: {redact_line(remark.message)}; {redact_line(remark.help)}",
             width,
         )
 
 
-def _exact(one: Suggestion) -> str:
+def _exact(suggestion: Suggestion) -> str:
     """Return the pins that make the combination and are not changes of the spec."""
-    changed = {change.now for change in one.changes}
+    changed = {change.now for change in suggestion.changes}
     pinned = [
         package.requirement
-        for package in one.spec.packages
+        for package in suggestion.spec.packages
         if package.version.startswith("==") and package.requirement not in changed
     ]
     return ", ".join(redact_line(requirement) for requirement in pinned)
@@ -152,11 +149,11 @@ def _exact(one: Suggestion) -> str:
 def _change(change: SpecChange) -> str:
     where = ".".join(part for part in change.route if isinstance(part, str))
     if not change.was:
-        return f"{where}: write {redact_line(change.now)}"
+        return f"{where}: set {redact_line(change.now)}"
     return (
-        f"{where}: {redact_line(change.was)} becomes {redact_line(change.now)}"
+        f"{where}: {redact_line(change.was)} -> {redact_line(change.now)}"
         if change.now
-        else f"{where}: without {redact_line(change.was)}"
+        else f"{where}: remove {redact_line(change.was)}"
     )
 
 

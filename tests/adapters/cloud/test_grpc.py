@@ -213,7 +213,7 @@ def test_nobody_listens() -> None:
     with pytest.raises(CloudError) as raised:
         notebooks.get("projects/p/locations/z/instances/i")
     assert raised.value.failure.kind == "unreachable"
-    assert "the connection says: " in raised.value.why
+    assert "connection error: " in raised.value.why
     assert clock.waits
 
 

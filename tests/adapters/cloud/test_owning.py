@@ -26,7 +26,7 @@ def test_one_of_another_state_is_no_instance_of_ours(begin: Begin) -> None:
     cloud.create(("us-central1-b",), of("other"))
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create(body=of("mine"))
-    assert "an instance of this name exists that is not ours" in raised.value.what
+    assert "an instance with this name exists that this target does not own" in raised.value.what
     assert cloud.names() == [cloud.name("us-central1-b")]
 
 
@@ -37,7 +37,7 @@ def test_deleting_leaves_one_of_another_state_alone(begin: Begin) -> None:
     cloud.services.operations(cloud.lines.append).delete(name, "")
     assert cloud.names() == [name]
     assert cloud.lines[-1].startswith(
-        f"left alone: {name} belongs to another state (label provision-lineage=other)"
+        f"not deleted: {name} belongs to another state (label provision-lineage=other)"
     )
     cloud.services.operations(cloud.lines.append).delete(name, "other")
     assert cloud.names() == []
@@ -47,7 +47,7 @@ def test_one_that_was_made_from_another_image_is_not_adopted_silently(begin: Beg
     cloud = begin()
     made = [json.dumps({"gceSetup": {"vmImage": {"name": name}}}) for name in ("one", "other")]
     name = cloud.create(body=of("mine", **{"provision-made": made[0]})).name
-    with pytest.raises(CloudError, match="made from another spec") as raised:
+    with pytest.raises(CloudError, match="created from another spec") as raised:
         cloud.create(body=of("mine", **{"provision-made": made[1]}))
     assert "run the same command again" in raised.value.hint
     assert cloud.names() == [name]
@@ -59,7 +59,7 @@ def test_what_was_deleted_for_a_creation_that_failed_is_told(begin: Begin) -> No
     old = cloud.name("us-central1-a")
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create(instead_of=old)
-    assert raised.value.why.endswith(f"{old} was deleted for this, and its disks with it")
+    assert raised.value.why.endswith(f"{old} and its disks were deleted before this attempt")
     assert raised.value.still_running == ()
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()

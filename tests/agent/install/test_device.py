@@ -139,7 +139,7 @@ def test_without_network_it_installs_what_is_in_the_cache(device: Device) -> Non
     assert device.provenance() == {"alpha": "hash-checked"}
     device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
     shutil.rmtree(device.folder / "cache")
-    for words, said in ((("--offline",), "the network is switched off"), ((), "uv failed")):
+    for words, said in ((("--offline",), "network access is off"), ((), "uv failed")):
         cold = device.install(document, *words)
         assert cold.returncode == 2, cold.stderr
         assert said in cold.stderr
@@ -189,30 +189,30 @@ PIN: dict[str, Any] = {
     ("changes", "words"),
     [
         ({"schema": "provision.install/9"}, "not for this installer"),
-        ({"mode": "sync"}, "mode has to be own or shared"),
-        ({"mode": ["own"]}, "mode has to be own or shared"),
+        ({"mode": "sync"}, "mode must be own or shared"),
+        ({"mode": ["own"]}, "mode must be own or shared"),
         ({"python": "/no/python"}, "cannot start the interpreter /no/python"),
-        ({"python": "/bin/true"}, "does not say where its packages are"),
-        ({"python": 3}, "python has to be a text"),
-        ({"python_version": None}, "python_version has to be a version"),
-        ({"audit": "none"}, "audit has to be full or size"),
-        ({"packages": {}}, "packages has to be a list"),
-        ({"packages": ["alpha"]}, "packages[0] has to be an object"),
-        ({"packages": [{**PIN, "name": "al pha"}]}, "packages[0].name has to be"),
-        ({"packages": [{**PIN, "name": "--reinstall"}]}, "packages[0].name has to be"),
-        ({"packages": [{**PIN, "version": "1.0 --hash=x"}]}, "packages[0].version has to be"),
+        ({"python": "/bin/true"}, "did not report its package folders"),
+        ({"python": 3}, "python must be a string"),
+        ({"python_version": None}, "python_version must be a version"),
+        ({"audit": "none"}, "audit must be full or size"),
+        ({"packages": {}}, "packages must be a list"),
+        ({"packages": ["alpha"]}, "packages[0] must be an object"),
+        ({"packages": [{**PIN, "name": "al pha"}]}, "packages[0].name must be"),
+        ({"packages": [{**PIN, "name": "--reinstall"}]}, "packages[0].name must be"),
+        ({"packages": [{**PIN, "version": "1.0 --hash=x"}]}, "packages[0].version must be"),
         ({"packages": [{**PIN, "files": {}}]}, "packages[0].files is empty"),
         (
             {"packages": [{**PIN, "files": {"a.whl": "md5"}}]},
-            "packages[0].files.a.whl has to be a sha256",
+            "packages[0].files.a.whl must be a sha256",
         ),
         (
             {"packages": [{**PIN, "index": "bound"}]},
-            "bound to the index bound, which has no address",
+            "alpha comes from the index bound, which has no address",
         ),
         ({"packages": [PIN, PIN]}, "alpha is listed twice"),
-        ({"indexes": {"pypi": None}}, "indexes.pypi has to be a text"),
-        ({"links": ["a\nb"]}, "links[0] has to be a text of one line"),
+        ({"indexes": {"pypi": None}}, "indexes.pypi must be a string"),
+        ({"links": ["a\nb"]}, "links[0] must be a string on one line"),
     ],
 )
 def test_a_bad_document_is_refused_with_the_place_and_without_a_traceback(
@@ -284,7 +284,7 @@ def test_a_machine_without_uv_says_how_to_get_it(device: Device) -> None:
         timeout=600,
     )
     assert done.returncode == 2
-    assert "there is no uv on this machine" in done.stderr
+    assert "uv is not installed" in done.stderr
     assert "pip install uv" in done.stderr
 
 
@@ -295,4 +295,4 @@ def test_another_copy_that_comes_first_is_told(device: Device) -> None:
     (device.folder / "first/alpha-0.9.dist-info").mkdir(parents=True)
     done = device.install(device.document("alpha==1.0"))
     assert done.returncode == 1
-    assert f"alpha 1.0: 0.9 is used, in {device.folder / 'first'}" in done.stderr
+    assert f"alpha 1.0: found 0.9 in {device.folder / 'first'}" in done.stderr

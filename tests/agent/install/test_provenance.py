@@ -144,7 +144,7 @@ def test_a_version_that_is_there_is_not_called_checked_by_a_hash_that_is_not_its
     (device.packages / "alpha/__init__.py").write_text(CHANGED)
     refused = device.install(document)
     assert refused.returncode == 1, "what is put right has to have the locked hash"
-    assert "not the one that was locked" in refused.stderr
+    assert "does not match the lock" in refused.stderr
     assert device.there()["alpha/__init__.py"] == CHANGED.encode(), (
         "and until then it stays as it was"
     )
@@ -158,9 +158,7 @@ def test_a_refused_file_in_the_middle_of_several_changes_nothing(device: Device,
     before = device.there()
     done = device.install(document)
     assert done.returncode == 1
-    assert (
-        "a file on the index is not the one that was locked; nothing was installed" in done.stderr
-    )
+    assert "a file on the index does not match the lock; nothing was installed" in done.stderr
     assert "beta" in done.stderr
     assert "Traceback" not in done.stderr
     assert device.there() == before
@@ -174,7 +172,7 @@ def test_a_wheel_that_is_in_the_cache_is_held_to_the_hash_too(device: Device) ->
     device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
     done = device.install(document)
     assert done.returncode == 1
-    assert "not the one that was locked" in done.stderr
+    assert "does not match the lock" in done.stderr
 
 
 def test_what_lies_damaged_in_the_cache_is_taken_from_the_index_instead(device: Device) -> None:
@@ -187,7 +185,7 @@ def test_what_lies_damaged_in_the_cache_is_taken_from_the_index_instead(device: 
     device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
     offline = device.install(document, "--offline")
     assert offline.returncode == 2
-    assert "uv's cache holds damaged files of alpha" in offline.stderr
+    assert "uv's cache contains damaged files of alpha" in offline.stderr
     assert "uv cache clean alpha" in offline.stderr
     device.uv("venv", "--quiet", "--clear", str(device.folder / "env"))
     done = device.install(document, UV_OFFLINE="0")
@@ -195,7 +193,7 @@ def test_what_lies_damaged_in_the_cache_is_taken_from_the_index_instead(device: 
     assert file.read_text() == "__version__ = '1.0'\n"
     assert device.provenance() == {"alpha": "hash-checked", "beta": "hash-checked"}
     assert device.result()["notes"] == [
-        "alpha: uv's cache held damaged files; `uv cache clean alpha` removes them"
+        "alpha: uv's cache contained damaged files; `uv cache clean alpha` removes them"
     ]
 
 
@@ -237,8 +235,8 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     assert done.returncode == 0, done.stderr
     assert device.provenance() == {"alpha": "hash-checked"}
     note = (
-        "alpha: its RECORD does not fit the files of its own wheel: alpha/__init__.py has 20 "
-        "bytes, not 21"
+        "alpha: its RECORD does not match the files of its wheel: alpha/__init__.py has 20 "
+        "bytes, expected 21"
     )
     assert device.result()["notes"] == [note]
     assert device.result()["packages"]["alpha"]["record_fits"] is False

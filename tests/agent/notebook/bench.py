@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from provision.agent.core.zip_files import zip_files
+from provision.agent.core.files import zip_files
 from provision.agent.probe.report_json import expand
 from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp
 from tests.agent.install.bench import UV, sha256

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from provision.agent.notebook.document import NotebookDocument, parse_document
-from provision.agent.notebook.host_detection import Host, detect_host
-from provision.agent.notebook.machine_check import find_catalogue_drift, find_mismatches
+from provision.agent.notebook.kernel import Host, detect_host
+from provision.agent.notebook.machine_check import find_facts_drift, find_mismatches
 from provision.agent.notebook.machine_info import GpuCard, NotebookMachine, inspect_machine
 from tests.agent.notebook.bench import MINOR, Runtime
 
@@ -45,59 +45,59 @@ def test_the_machine_that_was_asked_for_has_no_differences(plain: Runtime) -> No
         (
             WANTS_T4,
             {"cards": (), "no_cards_reason": "No devices were found"},
-            "there is no GPU, the spec asks for T4 (Tesla T4): No devices were found",
+            "there is no GPU, but the spec requires T4 (Tesla T4): No devices were found",
             True,
         ),
         (
             WANTS_T4,
             {"cards": (replace(T4, name="NVIDIA L4"),)},
-            "the GPU is NVIDIA L4, the spec asks for T4 (Tesla T4)",
+            "the GPU is NVIDIA L4, but the spec requires T4 (Tesla T4)",
             True,
         ),
         (
             {"gpu": {"type": "L4", "device": None, "count": 1}},
             {},
-            "the GPU is Tesla T4, the spec asks for L4",
+            "the GPU is Tesla T4, but the spec requires L4",
             True,
         ),
         (
             {"gpu": {"type": "T4", "device": "Tesla T4", "count": 2}},
             {},
-            "there are 1 of 2 GPUs of type T4",
+            "only 1 of 2 GPUs are of type T4",
             True,
         ),
         (
             WANTS_T4,
             {"cards": (replace(T4, driver="535.104.05"),)},
-            "the NVIDIA driver is 535.104.05, the locked packages need 570.26 or newer",
+            "the NVIDIA driver is 535.104.05, but the locked packages need 570.26 or newer",
             True,
         ),
         (
             WANTS_T4,
             {
                 "cards": (replace(T4, used_mib=9000),),
-                "gpu_processes": ("process 7 (python3) holds 8990 MiB",),
+                "gpu_processes": ("process 7 (python3) uses 8990 MiB",),
             },
-            "9000 MiB of the GPU's memory are",
+            "8.8 GiB of GPU memory is already in use: process 7",
             False,
         ),
         (
             {**WANTS_T4, "expectations__requires": {"vram_bytes": 40 * GIB}},
             {},
-            "the GPU has 15360 MiB, the spec asks for 40960 MiB",
+            "the GPU has 15.0 GiB of memory, but the spec requires 40.0 GiB",
             True,
         ),
-        ({}, {}, "there is a GPU (Tesla T4) that the spec does not ask for", False),
+        ({}, {}, "there is a GPU (Tesla T4) that the spec does not require", False),
         (
             {"expectations__requires": {"ram_bytes": 32 * GIB}},
             {"cards": ()},
-            "the machine has 13.0 GiB of memory, the spec asks for 32.0 GiB",
+            "the machine has 13.0 GiB of memory, but the spec requires 32.0 GiB",
             True,
         ),
         (
             {"expectations__requires": {"disk_bytes": 200 * GIB}},
             {"cards": ()},
-            "100.0 GiB of disk are free, the spec asks for 200.0 GiB",
+            "100.0 GiB of disk is free, but the spec requires 200.0 GiB",
             True,
         ),
     ],
@@ -125,7 +125,7 @@ def test_another_python_is_final_and_comes_first(plain: Runtime) -> None:
         document(plain, **WANTS_T4, runtime=listed), replace(HERE, python="3.99.1", cards=())
     )
     assert [one.always_blocks for one in found] == [True, False]
-    assert found[0].what == f"this is Python 3.99.1, the packages are locked for {MINOR}"
+    assert found[0].what == f"this is Python 3.99.1, but the packages are locked for {MINOR}"
     assert "runtime version 2025.07" in found[0].hint
     assert "isolation: venv" in found[0].hint
     own = document(plain, isolation="venv")
@@ -168,19 +168,19 @@ LISTED = {
         (
             {"python": f"{MINOR}.9"},
             "2.11.0+cu128",
-            [f"Python is {MINOR}.9, the catalogue lists {MINOR}.7"],
+            [f"Python is {MINOR}.9, expected {MINOR}.7"],
         ),
-        ({}, "2.12.0+cu130", ["torch is 2.12.0+cu130, the catalogue lists 2.11.0+cu128"]),
+        ({}, "2.12.0+cu130", ["torch is 2.12.0+cu130, expected 2.11.0+cu128"]),
         ({}, "2.11.0", []),
         (
             {"cards": (replace(T4, driver="590.1"),)},
             None,
-            ["the NVIDIA driver is 590.1, the catalogue lists 580.82.07"],
+            ["the NVIDIA driver is 590.1, expected 580.82.07"],
         ),
         (
             {"os": "Ubuntu 24.04"},
             None,
-            ["the system is Ubuntu 24.04, the catalogue lists Ubuntu 22.04"],
+            ["the system is Ubuntu 24.04, expected Ubuntu 22.04"],
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_what_moved_is_told_one_by_one(
 ) -> None:
     assert [
         one.summary
-        for one in find_catalogue_drift(
+        for one in find_facts_drift(
             document(plain, **WANTS_T4, runtime=LISTED), replace(HERE, **here), torch
         )
     ] == told
@@ -199,9 +199,9 @@ def test_the_cpu_build_of_the_same_torch_has_not_moved_where_no_gpu_is_asked_for
     plain: Runtime,
 ) -> None:
     wanted, here = document(plain, runtime={**LISTED, "driver": None}), replace(HERE, cards=())
-    assert find_catalogue_drift(wanted, here, "2.11.0+cpu") == []
-    assert [one.found for one in find_catalogue_drift(wanted, here, "2.10.0+cpu")] == ["2.10.0+cpu"]
-    assert find_catalogue_drift(document(plain), here, "2.10.0+cpu") == []
+    assert find_facts_drift(wanted, here, "2.11.0+cpu") == []
+    assert [one.found for one in find_facts_drift(wanted, here, "2.10.0+cpu")] == ["2.10.0+cpu"]
+    assert find_facts_drift(document(plain), here, "2.10.0+cpu") == []
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_the_machine_is_looked_at_through_nvidia_smi(runtime: Runtime) -> None:
     found = inspect_machine(runtime.base, runtime.environ())
     assert [card.name for card in found.cards] == ["Tesla T4", "Tesla T4"]
     assert (found.driver, found.cards[0].memory_mib) == ("580.82.07", 15360)
-    assert found.gpu_processes == ("process 4711 (python3) holds 9000 MiB",)
+    assert found.gpu_processes == ("process 4711 (python3) uses 9000 MiB",)
     assert (found.ram_bytes or 0) > GIB // 4
     assert (found.disk_bytes or 0) > 0
     assert found.os
@@ -244,7 +244,7 @@ def test_the_machine_is_looked_at_through_nvidia_smi(runtime: Runtime) -> None:
     [
         ("echo 'No devices were found'", "No devices were found"),
         ("echo 'NVIDIA-SMI has failed' >&2; exit 9", "NVIDIA-SMI has failed"),
-        ("exit 3", "nvidia-smi ended with 3"),
+        ("exit 3", "nvidia-smi exited with code 3"),
     ],
 )
 def test_without_a_card_its_reason_is_kept(runtime: Runtime, text: str, why: str) -> None:

@@ -33,7 +33,7 @@ from provision.agent.notebook.package_diff import (
     find_protected_changes,
     find_unpredicted_changes,
 )
-from provision.agent.notebook.package_folders import find_package_folders
+from provision.agent.notebook.session import find_package_folders
 from tests.agent.probe.bench import write_package
 
 NOTHING = LoadedModules(frozenset(), {}, frozenset())
@@ -58,7 +58,7 @@ def test_packages_are_kept_changed_added_and_the_others_stay(site: Path) -> None
     assert list(found.damaged) == ["beta"]
     assert "bytes" in found.damaged["beta"]
     assert found.to_install == ("beta", "delta", "gamma")
-    assert found.summary == "1 kept, 1 changed, 1 added, 1 damaged; 1 others stay as they are"
+    assert found.summary == "1 kept, 1 changed, 1 added, 1 damaged; 1 not in the lock"
 
 
 def test_a_package_whose_own_record_is_wrong_is_not_damaged(site: Path) -> None:
@@ -84,7 +84,7 @@ def test_what_the_lock_did_not_foresee_is_told(site: Path) -> None:
     assert find_unpredicted_changes(found, {"gamma": "1.0"}) == []
     assert find_unpredicted_changes(found, {"alpha": "0.9"}) == [
         "gamma 1.0 -> 2.0",
-        "alpha is there as locked",
+        "alpha already has the locked version",
     ]
 
 

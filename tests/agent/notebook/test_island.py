@@ -7,8 +7,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from provision.agent.core.zip_files import zip_files
-from provision.agent.notebook.payload import PAYLOAD_FILES
+from provision.agent.core.files import zip_files
+from provision.agent.notebook.document import PAYLOAD_FILES
 from provision.verification import installer_zipapp, notebook_zipapp, probe_zipapp, workbench_zipapp
 from tests.agent.notebook.bench import Runtime
 
@@ -38,7 +38,7 @@ def test_all_its_stages_run_on_every_promised_python(runtime: Runtime, pythons: 
             "expectations__python": {"version": minor, "prefix": ""},
         }
         folder = runtime.lay_out(runtime.document("alpha==1.0", "gamma==2.0", **changes))
-        for told in ("2 packages installed", "nothing to install"):
+        for told in ("installed 2 packages", "nothing to install"):
             done = runtime.start(folder)
             assert (done.returncode, done.stderr) == (0, ""), python
             assert told in done.stdout, python

@@ -10,7 +10,7 @@ import pytest
 from provision.agent.core.files import write_json_object
 from provision.agent.notebook.loaded_modules import KernelProcess
 from provision.agent.notebook.output import Printer
-from provision.agent.notebook.run_state import RunState, read_run_state
+from provision.agent.notebook.session import RunState, read_run_state
 
 
 def test_lines_are_short_and_hold_no_control_characters() -> None:

@@ -43,7 +43,7 @@ def test_pip_installs_the_same_files_where_no_uv_can_be_had(runtime: Runtime) ->
     }
     done = runtime.start(folder, **path_without_uv(runtime), **lying)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "there is no uv here, and the cell names none: pip installs" in done.stdout
+    assert "installing with pip: uv is not installed, and the cell names no version" in done.stdout
     assert runtime.status["counts"] == {"hash-checked": 1, "preinstalled": 0, "reinstalled": 2}
     assert runtime.start(folder, **path_without_uv(runtime)).stdout.count("nothing to install") == 1
 
@@ -80,12 +80,12 @@ def test_the_locked_uv_is_fetched_by_its_hash(runtime: Runtime) -> None:
     )
     done = runtime.start(runtime.lay_out(document), **path_without_uv(runtime))
     assert done.returncode == 0, done.stderr
-    assert "uv 0.13.9 was fetched, its hash checked" in done.stdout
+    assert "downloaded uv 0.13.9, checked against its hash" in done.stdout
     other = runtime.document("beta==1.0", uv={"version": "0.13.9", "files": {wheel.name: 64 * "0"}})
     done = runtime.start(runtime.lay_out(other), **path_without_uv(runtime))
     assert done.returncode == 0, done.stderr
-    assert "uv 0.13.9 cannot be had" in done.stdout
-    assert "pip installs" in done.stdout
+    assert "uv 0.13.9 is not available" in done.stdout
+    assert "installing with pip" in done.stdout
 
 
 def uv_wheel(runtime: Runtime, program: str) -> Path:
@@ -115,7 +115,7 @@ def test_an_old_uv_is_not_used(runtime: Runtime) -> None:
     done = runtime.start(
         runtime.lay_out(runtime.document("alpha==1.0", uv=None)), **path_without_uv(runtime)
     )
-    assert "pip installs" in done.stdout
+    assert "installing with pip" in done.stdout
 
 
 DPKG = (
@@ -183,7 +183,7 @@ def test_an_environment_of_its_own_leaves_the_image_alone(runtime: Runtime) -> N
         "print(provision_cell.run(FOLDER, ['-c', 'import gamma, sys; "
         "print(gamma.__version__); sys.exit(4)']))",
     )
-    assert ran.stdout == "2.0\nrun         python ended with exit code 4\n4\n", ran.stderr
+    assert ran.stdout == "2.0\nrun         python exited with code 4\n4\n", ran.stderr
     again = runtime.cell(folder)
     assert "stored report" in again.stdout
     assert "nothing to install" in again.stdout
@@ -223,5 +223,5 @@ def test_a_python_that_is_nowhere_is_said(runtime: Runtime) -> None:
     done = runtime.start(
         runtime.lay_out(runtime.document("alpha==1.0", isolation="venv", **changes))
     )
-    assert "no Python 3.99 here, and uv cannot fetch one" in done.stderr
+    assert "Python 3.99 is not installed, and uv cannot download it" in done.stderr
     assert runtime.status["stage"] == "install"

@@ -31,7 +31,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "tool": {"name": "provision", "version": "0.1.0"},
         "spec": {"name": "quickstart", "digest": "sha256:spec"},
         "lock": {"digest": "sha256:lock", "environment_digest": "sha256:env"},
-        "target": {"name": "here", "kind": "local", "manager": "uv"},
+        "target": {"name": "local", "kind": "local", "manager": "uv"},
         "tier": "quick",
         "timeout_s": 600,
         "nonce": "0123456789abcdef",

@@ -352,10 +352,10 @@ def test_a_rank_that_never_joins_is_told_and_ended(
     told = judged_together(run, document)
     assert told.status is Status.FAIL
     assert (
-        "2 cards hang when they add up: 0 of them came to an end; cuda:1 never reached its "
+        "an all-reduce over 2 cards hangs: 0 of them finished; cuda:1 never reached its "
         "card. They printed: " in told.message
     )
-    assert told.cause == "a card does not answer, or the process on it does not start"
+    assert told.cause == "a card does not respond, or its process does not start"
     assert "restart the machine" in (told.fix or "")
 
 
@@ -373,7 +373,7 @@ def test_a_link_on_which_all_hang_is_told_with_what_to_try(
     )
     told = judged_together(run, document)
     assert told.status is Status.FAIL
-    assert "2 cards hang when they add up: 0 of them came to an end." in told.message
+    assert "an all-reduce over 2 cards hangs: 0 of them finished." in told.message
     assert "peer-to-peer copies" in (told.cause or "")
     assert "NCCL_P2P_DISABLE=1" in (told.fix or "")
 
@@ -573,7 +573,10 @@ def test_two_sound_cards_are_both_looked_at(verify: Verify) -> None:  # noqa: F8
     assert {found[name]["status"] for name in ("T02", "N01", "N06", "M01", "M02")} == {"pass"}, (
         found
     )
-    assert found["M02"]["message"] == "1 GiB hold what is written to them; so on each of 2 cards"
+    assert (
+        found["M02"]["message"]
+        == "1 GiB of the card's memory tested without errors; the same on all 2 cards"
+    )
     assert found["readings"]["cards.names"] == ["cuda:0 (PCI 0000:1b:00.0)", SECOND]
     assert found["readings"]["cards.memory.wrong_words"] == [0, 0]
     assert found["readings"]["memory.wrong_words"] == 0
@@ -598,7 +601,7 @@ def test_torch_tells_which_of_two_kinds_of_cards_is_shown(verify: Verify, newer:
 @pytest.mark.long
 def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=1;wrong=0", "N06", "M02", gpu={"type": "H200", "count": 1})
-    assert found["M02"]["message"] == "4 words of the card's memory do not hold what was written"
+    assert found["M02"]["message"] == "4 words of the card's memory changed after writing"
     assert not [key for key in found["readings"] if key.startswith("cards.")]
 
 
@@ -609,7 +612,7 @@ def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # no
     assert found["N01"]["message"].startswith(f"on {SECOND}, 1 of 2 cards: fp32 products are wrong")
     assert (
         found["M02"]["message"]
-        == f"on {SECOND}, 1 of 2 cards: 4 words of the card's memory do not hold what was written"
+        == f"on {SECOND}, 1 of 2 cards: 4 words of the card's memory changed after writing"
     )
     assert found["readings"]["cards.memory.wrong_words"] == [0, 4]
     assert found["readings"]["memory.wrong_words"] == 4
@@ -646,7 +649,7 @@ def test_a_card_that_is_counted_and_may_not_be_used_is_named(verify: Verify) -> 
     assert found["T02"]["status"] == "fail"
     said = "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"
     assert (
-        found["T02"]["message"] == f"torch sees 2 device(s), and 1 do not compute: {SECOND}: {said}"
+        found["T02"]["message"] == f"torch sees 2 devices, but 1 cannot compute: {SECOND}: {said}"
     )
-    assert "another program holds the GPU" in found["T02"]["cause"]
+    assert "another program uses the GPU" in found["T02"]["cause"]
     assert found["readings"]["gpu.errors"] == {SECOND: said}

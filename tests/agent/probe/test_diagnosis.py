@@ -61,7 +61,7 @@ CASES = [
     ),
     (four({"entity_id": 0, "status": "Pass"}), "pass", "1 tests pass"),
     (three({"status": "Skip"}), "pass", "1 tests pass"),
-    ({}, "unknown", "no test in its answer"),
+    ({}, "unknown", "no test results in its output"),
 ]
 
 
@@ -109,7 +109,7 @@ def test_an_answer_that_is_no_json_is_unknown_and_a_missing_program_is_skipped(
     missing = found(environment, "/usr/bin:/bin")
 
     assert (garbled["status"], "unable to connect" in garbled["message"]) == ("unknown", True)
-    assert (missing["status"], missing["message"]) == ("skip", "dcgmi is not installed here")
+    assert (missing["status"], missing["message"]) == ("skip", "dcgmi is not installed")
 
 
 LOG = (

@@ -64,9 +64,9 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
 @pytest.mark.parametrize(
     ("answers", "check", "status", "says", "fix"),
     [
-        ("init=9", "D01", "fail", "is not loaded", "choose a machine with a GPU"),
+        ("init=9", "D01", "fail", "is not loaded", "use a machine with a GPU"),
         ("init=18", "D01", "fail", "different versions", "restart the machine"),
-        ("init=4", "D01", "fail", "may not be used", "/dev/nvidia"),
+        ("init=4", "D01", "fail", "no permission to use the driver", "/dev/nvidia"),
         ("init=999", "D01", "fail", "error 999", "restart"),
         ("handle=15", "D01", "fail", "a GPU is lost", "restart the machine"),
         ("count=0", "D01", "fail", "sees 0 GPUs, 1 x L4 declared", "machine type"),
@@ -74,24 +74,30 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("uncorrected=3", "D05", "fail", "3 uncorrected errors", "another machine"),
         ("remap_failed=1", "D05", "fail", "could not be remapped", "another machine"),
         ("remap_pending=1", "D05", "fail", "waits to be replaced", "restart the machine"),
-        ("ecc=-3;remap_pending=-3", "D05", "skip", "tell nothing", ""),
+        ("ecc=-3;remap_pending=-3", "D05", "skip", "do not report memory errors", ""),
         ("retired_pending=1", "D05", "fail", "waits to be retired", "restart the machine"),
-        ("retired_pending=0", "D05", "pass", "no pages to be retired", ""),
+        ("retired_pending=0", "D05", "pass", "no pages to retire", ""),
         (
             "uncorrected=-3",
             "D05",
             "warn",
-            "of 1 of 1 cards the driver does not tell how many errors",
+            "of 1 of 1 cards the driver does not report the number of errors",
             "ECC",
         ),
-        ("uncorrected=-3;remap_pending=-3", "D05", "warn", "does not tell how many errors", "M02"),
+        (
+            "uncorrected=-3;remap_pending=-3",
+            "D05",
+            "warn",
+            "does not report the number of errors",
+            "M02",
+        ),
         ("count=2;uncorrected@1=-3", "D05", "warn", "of 1 of 2 cards", "ECC"),
         ("mig=1", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
         ("mig=1;total_mib=-4", "D04", "unknown", "split into partitions (MIG)", "tier quick"),
-        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "switch it on"),
+        ("ecc=0;uncorrected=3", "D05", "warn", "(ECC) of the card's memory is off", "turn it on"),
         ("lanes=8", "D09", "warn", "its PCIe link has 8 of 16 lanes", "another one"),
-        ("pcie_most=3", "D09", "warn", "its slot is of PCIe 3, the card of PCIe 4", "another one"),
-        ("lanes=-3;pcie_most=-3;persistence=0", "D09", "pass", "full power and link", ""),
+        ("pcie_most=3", "D09", "warn", "the slot is PCIe 3, the card is PCIe 4", "another one"),
+        ("lanes=-3;pcie_most=-3;persistence=0", "D09", "pass", "full power and PCIe link", ""),
         ("reasons=8", "D06", "fail", "hardware slowdown", "another machine"),
         (
             "reasons=76",
@@ -100,7 +106,7 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
             "hardware slowdown, hardware thermal slowdown",
             "another machine",
         ),
-        ("reasons=7", "D06", "pass", "does not slow", ""),
+        ("reasons=7", "D06", "pass", "does not reduce", ""),
         ("used_mib=4000", "D08", "warn", "3.906 GiB of 22.49 GiB", "nvidia-smi"),
         (
             "total_mib=11517",
@@ -112,9 +118,9 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("total_mib=49140", "D04", "fail", "47.99 GiB", "machine type"),
         ("total_mib=24576", "D04", "pass", "24 GiB", ""),
         ("recovery=1", "D07", "fail", "a reset of the card", "restart the machine"),
-        ("recovery=4", "D07", "fail", "end all programs on the card, then to reset", "restart"),
+        ("recovery=4", "D07", "fail", "end all programs on the card and to reset", "restart"),
         ("recovery=9", "D07", "fail", "recovery action 9", "restart"),
-        ("recovery=0", "D07", "pass", "asks for no recovery", ""),
+        ("recovery=0", "D07", "pass", "no recovery action is needed", ""),
         ("fabric=2", "D07", "warn", "in progress", "nvidia-fabricmanager"),
         (
             "fabric=3;fabric_status=999",
@@ -127,8 +133,8 @@ def test_a_card_as_it_should_be(environment: Environment, newer: Path) -> None:
         ("capability=-3", "D03", "pass", "compute capability not told", ""),
         ("mig=1", "D09", "warn", "partitions", "another one"),
         ("compute_mode=3", "D09", "warn", "one program at a time", "another one"),
-        ("compute_mode=2", "D09", "warn", "no program may compute", "another one"),
-        ("power_limit_mw=40000", "D09", "warn", "40 W of 72 W", "another one"),
+        ("compute_mode=2", "D09", "warn", "no program can use it", "another one"),
+        ("power_limit_mw=40000", "D09", "warn", "40 W (the default is 72 W)", "another one"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_cure(
@@ -155,7 +161,7 @@ def test_memory_that_the_driver_keeps_to_itself_is_unknown_with_a_way_out(
 
     assert (found["status"], found["message"]) == (
         "unknown",
-        "no GPU could be asked for its memory",
+        "no GPU reported its memory",
     )
     assert "tier quick" in found["fix"]
 
@@ -169,7 +175,7 @@ def test_an_old_driver_is_found_without_torch(environment: Environment, newer: P
     )
 
     assert found["D02"]["status"] == "fail"
-    assert "535.261.03 does not fit >=580" in found["D02"]["message"]
+    assert "535.261.03 does not satisfy >=580" in found["D02"]["message"]
 
 
 def test_a_driver_older_than_the_locked_cuda_is_found_without_a_declared_one(
@@ -184,7 +190,7 @@ def test_a_driver_older_than_the_locked_cuda_is_found_without_a_declared_one(
 
     assert (found["D02"]["status"], found["D02"]["required"]) == ("fail", True)
     assert (
-        "535.261.03 does not fit >=580.65.06, which torch built for cu130 needs"
+        "535.261.03 does not satisfy >=580.65.06, which torch for cu130 requires"
         in found["D02"]["message"]
     )
     assert "CUDA release notes" in found["D02"]["threshold"]["source"]
@@ -276,7 +282,7 @@ def test_who_holds_the_card_is_named(environment: Environment, newer: Path) -> N
 @pytest.mark.parametrize(
     ("name", "answers", "status", "says"),
     [
-        ("Tesla T4", "pci=515379422", "fail", "the GPU is Tesla T4, L4 declared"),
+        ("Tesla T4", "pci=515379422", "fail", "the GPU is Tesla T4, but L4 is declared"),
         (
             "Graphics Device",
             "",
@@ -304,7 +310,7 @@ def test_without_the_library_the_program_is_asked(environment: Environment, tmp_
         FAKE_SMI=told(SMI),
     )
 
-    assert found["D01"]["message"] == "driver 580.82.07, told by nvidia-smi: NVIDIA L4"
+    assert found["D01"]["message"] == "driver 580.82.07, reported by nvidia-smi: NVIDIA L4"
     assert {name: found[name]["status"] for name in ALL} == {
         **dict.fromkeys(ALL, "pass"),
         "D02": "skip",
@@ -318,14 +324,14 @@ def test_without_the_library_the_program_is_asked(environment: Environment, tmp_
     [
         ({"name": "Tesla T4", "pci.device_id": "0x1EB810DE"}, "D03", "fail", "the GPU is Tesla T4"),
         ({"memory.total": "11517"}, "D04", "fail", "11.25 GiB"),
-        ({"memory.used": "[N/A]"}, "D08", "skip", "do not tell"),
+        ({"memory.used": "[N/A]"}, "D08", "skip", "do not report"),
         ({"retired_pages.pending": "Yes"}, "D05", "fail", "waits to be retired"),
-        ({"retired_pages.pending": "No"}, "D05", "pass", "no pages to be retired"),
+        ({"retired_pages.pending": "No"}, "D05", "pass", "no pages to retire"),
         (
             {"ecc.errors.uncorrected.volatile.total": "[N/A]"},
             "D05",
             "warn",
-            "does not tell how many errors",
+            "does not report the number of errors",
         ),
         ({"mig.mode.current": "Enabled"}, "D04", "unknown", "split into partitions"),
         ({"ecc.errors.uncorrected.volatile.total": "2"}, "D05", "fail", "2 uncorrected errors"),
@@ -346,7 +352,7 @@ def test_without_the_library_the_program_is_asked(environment: Environment, tmp_
         ),
         ({"mig.mode.current": "Enabled"}, "D09", "warn", "partitions"),
         ({"compute_mode": "Exclusive_Process"}, "D09", "warn", "one program at a time"),
-        ({"power.limit": "40.00"}, "D09", "warn", "40 W of 72 W"),
+        ({"power.limit": "40.00"}, "D09", "warn", "40 W (the default is 72 W)"),
     ],
 )
 def test_what_the_program_tells_is_judged_alike(
@@ -395,7 +401,7 @@ def test_an_old_program_that_knows_few_fields_still_tells_the_card(
         ("15", "a GPU is lost"),
         ("18", "different versions"),
         ("6", "finds no GPU"),
-        ("12", "there is no NVIDIA driver"),
+        ("12", "no NVIDIA driver"),
         ("3", "error 3"),
     ],
 )
@@ -418,7 +424,7 @@ def test_a_library_that_lacks_a_function_gives_way_to_the_program(
     )
     alone = checks(environment, folder, PATH="/usr/bin:/bin")
 
-    assert "told by nvidia-smi" in asked["D01"]["message"]
+    assert "reported by nvidia-smi" in asked["D01"]["message"]
     assert alone["D01"]["status"] == "fail"
 
 
@@ -435,7 +441,7 @@ def test_a_card_that_gets_hot_at_work_is_seen(environment: Environment, newer: P
     assert found["status"] == "fail", said
     assert (
         found["message"]
-        == "the card slows itself down while it works (imports): hardware thermal slowdown"
+        == "the card reduces its clocks under load (imports): hardware thermal slowdown"
     )
     assert {"key": "nvml.slowed", "value": [], "class": "context"} in report["readings"]
 
@@ -447,7 +453,7 @@ def test_a_card_that_stays_cool_at_work_passes(environment: Environment, newer: 
 
     assert {check["id"]: check for check in report["checks"]}["D06"][
         "message"
-    ] == "the card does not slow itself down, idle or at work"
+    ] == "the card does not reduce its clocks, idle or under load"
 
 
 def test_without_library_and_program_there_is_no_driver(
@@ -456,7 +462,7 @@ def test_without_library_and_program_there_is_no_driver(
     found = checks(environment, tmp_path, PATH="/usr/bin:/bin")
 
     assert found["D01"]["status"] == "fail"
-    assert "there is no NVIDIA driver" in found["D01"]["message"]
+    assert "no NVIDIA driver" in found["D01"]["message"]
 
 
 def test_without_a_declared_card_nothing_is_asked(environment: Environment, newer: Path) -> None:

@@ -231,7 +231,7 @@ def test_another_flavour_than_the_locked_one_fails(
 ) -> None:
     code, report = verify("T01", flavour="cu130")
     assert code == 1
-    assert "lock says cu130" in checks(report)["T01"]["message"]
+    assert "but cu130 is locked" in checks(report)["T01"]["message"]
 
 
 def test_a_declared_gpu_that_is_not_there_fails(verify: Verify) -> None:

@@ -222,7 +222,7 @@ def test_who_may_read_files_of_credentials_is_told(
     code, report, said = environment.verify(tier="inventory", environ=variables)
     found = checks(report)["Y02"]
     assert (code, found["status"]) == (0, "warn"), said
-    assert found["message"].startswith("Kaggle: others (mode 0644) may read the file; netrc")
+    assert found["message"].startswith("Kaggle: the file can be read by others (mode 0644); netrc")
     assert (
         "Google Cloud: the file that the variable names cannot be read (No such file or directory)"
         in found["message"]
@@ -271,7 +271,7 @@ def test_a_cache_that_cannot_be_written_is_told(environment: Environment, tmp_pa
     _, good, _ = environment.verify(tier="inventory", environ={"HF_HOME": str(tmp_path / "open")})
     _, report, _ = environment.verify(tier="inventory", environ={"HF_HOME": str(closed / "hf")})
     assert checks(good)["W03"]["status"] == "pass"
-    assert "the cache of Hugging Face" in checks(report)["W03"]["message"]
+    assert "the Hugging Face cache" in checks(report)["W03"]["message"]
     assert "is not writable: Permission denied" in checks(report)["W03"]["message"]
 
 
@@ -306,12 +306,10 @@ def test_a_path_that_the_user_may_not_enter_fails_with_its_cause_and_hides_no_ot
         "output": "writable",
         "later": "absent",
     }
-    assert "may not enter" in found["W01"]["cause"]
+    assert "cannot enter" in found["W01"]["cause"]
     assert "chmod +x" in found["W01"]["fix"]
     assert found["W03"]["status"] == "warn"
-    assert (
-        "is not reachable: Permission denied; the cache of Hugging Face" in found["W03"]["message"]
-    )
+    assert "is not reachable: Permission denied; the Hugging Face cache" in found["W03"]["message"]
     assert found["W03"]["fix"]
     assert {name for name, one in found.items() if one["status"] == "unknown"} <= {"H06"}
 
@@ -364,7 +362,7 @@ def test_the_folder_of_the_driver_on_the_path_of_libraries_is_let_be(
     assert judged.status.value == ("warn" if told else "pass")
     if told:
         assert judged.message.startswith(f"LD_LIBRARY_PATH={told}: libraries of the host")
-        assert (judged.fix or "").startswith(f"take {told} out of LD_LIBRARY_PATH, or declare")
+        assert (judged.fix or "").startswith(f"remove {told} from LD_LIBRARY_PATH, or declare")
 
 
 @pytest.mark.parametrize("value", ["0", "false", "No", "OFF", " 0 "])
@@ -433,7 +431,7 @@ def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local
         tier="inventory", target={"name": "there", "kind": "workbench"}
     )
     assert checks(local)["P03"]["status"] == "warn"
-    assert checks(local)["P03"]["message"].endswith("instead of the installed ones: beta; random")
+    assert checks(local)["P03"]["message"].endswith("instead of installed modules: beta; random")
     assert checks(remote)["P03"]["status"] == "pass"
 
 
@@ -441,18 +439,22 @@ def test_files_of_the_working_folder_that_hide_packages_are_a_warning_of_a_local
 @pytest.mark.parametrize(
     ("mount", "status", "says"),
     [
-        ("mount -t tmpfs -o size=64m tmpfs /dev/shm", "warn", "/dev/shm has 64 MiB, 1 GiB advised"),
+        (
+            "mount -t tmpfs -o size=64m tmpfs /dev/shm",
+            "warn",
+            "/dev/shm has only 64 MiB, 1 GiB recommended",
+        ),
         (
             "mount -t tmpfs -o size=2g tmpfs /dev/shm; fallocate -l 1700m /dev/shm/left",
             "warn",
-            "/dev/shm has 2 GiB, of which 348 MiB are free",
+            "/dev/shm has 2 GiB, of which only 348 MiB is free",
         ),
         (
             "mount -t tmpfs -o size=2g,ro tmpfs /dev/shm",
             "warn",
             "/dev/shm is not writable: Read-only file system",
         ),
-        ("mount -t tmpfs -o size=2g tmpfs /dev/shm", "pass", "/dev/shm has 2 GiB, 1 GiB needed"),
+        ("mount -t tmpfs -o size=2g tmpfs /dev/shm", "pass", "/dev/shm has 2 GiB, 1 GiB required"),
     ],
 )
 def test_shared_memory_is_looked_at_as_it_is_mounted(
@@ -474,7 +476,7 @@ def test_a_disk_without_room_for_another_file_is_told(
     found = checks(report)
     assert (found["H06"]["status"], found["H06"]["message"]) == (
         "warn",
-        "no further file can be made at hf_cache",
+        "no more files can be created in hf_cache",
     )
     assert "No space left on device" in found["W03"]["message"]
 
@@ -484,5 +486,5 @@ def test_limits_of_the_shell_are_told(environment: Environment) -> None:
     _, report, _ = environment.verify(tier="inventory")
     found = checks(report)["H12"]
     assert found["status"] == "warn"
-    assert "7.629 GiB of addresses" in found["message"]
+    assert "7.629 GiB of address space" in found["message"]
     assert "500 s of CPU" in found["message"]

@@ -28,17 +28,17 @@ from tests.support import require
 
 WRONG = {
     "l4-lost": ("D01", "fail", "a GPU is lost"),
-    "l4-library-mismatch": ("D01", "fail", "of different versions"),
+    "l4-library-mismatch": ("D01", "fail", "have different versions"),
     "l4-ecc-errors": ("D05", "fail", "3 uncorrected errors"),
-    "l4-remap-pending": ("D05", "fail", "waits to be replaced"),
+    "l4-remap-pending": ("D05", "fail", "will be replaced"),
     "l4-remap-failed": ("D05", "fail", "could not be remapped"),
     "l4-throttled": ("D06", "fail", "hardware slowdown, hardware thermal slowdown"),
     "l4-partitioned": ("D09", "warn", "partitions (MIG)"),
-    "t4-retirement-pending": ("D05", "fail", "waits to be retired"),
+    "t4-retirement-pending": ("D05", "fail", "will be retired"),
     "l4-to-be-reset": ("D07", "fail", "a restart of the machine"),
-    "l4-declared-t4-there": ("D03", "fail", "the GPU is Tesla T4, L4 declared"),
-    "l4-one-of-two": ("D01", "fail", "sees 1 GPU, 2 x L4 declared"),
-    "l4-old-driver": ("D02", "fail", "535.261.03 does not fit >=580"),
+    "l4-declared-t4-there": ("D03", "fail", "the GPU is Tesla T4, but L4 is declared"),
+    "l4-one-of-two": ("D01", "fail", "sees 1 GPU, but the spec declares 2 x L4"),
+    "l4-old-driver": ("D02", "fail", "535.261.03 does not satisfy >=580"),
 }
 ROOT = Path(__file__).parents[3]
 _OF_CARDS = ("gpu.", "driver.", "nvml.")

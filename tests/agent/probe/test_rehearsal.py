@@ -90,10 +90,13 @@ def planned(document: Callable[..., dict[str, Any]], **changes: Any) -> Rehearsa
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"training__model": None}, "no number of parameters"),
-        ({"training__model": {**MODEL, "parameters": None}}, "no number of parameters"),
-        ({"training__batch_size": None}, "not both given"),
-        ({"training__sequence_length": None}, "not both given"),
+        ({"training__model": None}, "not declare the number of parameters"),
+        (
+            {"training__model": {**MODEL, "parameters": None}},
+            "not declare the number of parameters",
+        ),
+        ({"training__batch_size": None}, "not both declared"),
+        ({"training__sequence_length": None}, "not both declared"),
         ({"training__precision": "fp8"}, "fp8"),
         ({"training__method": "qlora"}, "4-bit"),
         (
@@ -136,10 +139,9 @@ def test_a_model_that_is_spread_over_cards_is_not_put_onto_one(
     assert bool(why) is skipped
     if skipped:
         assert why.startswith(
-            f"{strategy} gives each of {cards} GPUs a part, and a rehearsal is made on "
-            "one: that the strategy works R13 shows"
+            f"{strategy} shards the model over {cards} GPUs, but a rehearsal uses only one."
         )
-        assert "`provision lint` says (30 GiB)" in why
+        assert "`provision lint` estimates the memory per GPU (30 GiB)" in why
 
 
 def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(
@@ -164,8 +166,8 @@ def test_a_rehearsal_that_is_not_made_of_a_spread_model_fails_nothing(
         "S02": "skip",
         "S03": "skip",
     }
-    assert judged["S01"].message.startswith("not rehearsed: fsdp gives each of 4 GPUs a part")
-    assert judged["S03"].message == "not rehearsed: S01 says why"
+    assert judged["S01"].message.startswith("not rehearsed: fsdp shards the model over 4 GPUs")
+    assert judged["S03"].message == "not rehearsed (see S01)"
 
 
 def test_lora_needs_peft() -> None:
@@ -183,9 +185,9 @@ def test_what_this_machine_cannot_give_is_refused_beforehand(
     assert isinstance(small, RehearsalPlan)
     assert isinstance(large, RehearsalPlan)
     assert minimum_bytes(large, None) > 100 * GIB
-    assert reason_too_large(large, None, 22 * GIB).startswith("it takes about 104.")
+    assert reason_too_large(large, None, 22 * GIB).startswith("it needs about 104.")
     assert reason_too_large(large, None, 1000 * GIB) == ""
-    assert reason_too_long(large, 1e10).endswith("minutes on this CPU, and 4 is the most")
+    assert reason_too_long(large, 1e10).endswith("minutes on this CPU, and the limit is 4")
     assert reason_too_long(small, 1e10) == ""
     assert reason_too_large(small, None, 22 * GIB) == ""
     assert reason_too_large(small, None, None) == ""
@@ -197,7 +199,7 @@ def test_what_this_machine_cannot_give_is_refused_beforehand(
 def test_a_check_of_a_dearer_tier_says_so(environment: Environment) -> None:
     code, report, said = environment.verify("--only", "S01")
     assert (code, report) == (2, {})
-    assert "--only S01: tier quick does not ask for it" in said
+    assert "--only S01: tier quick does not include this check" in said
 
 
 def test_free_memory_is_that_of_the_container(tmp_path: Path) -> None:

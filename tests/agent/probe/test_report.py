@@ -91,7 +91,7 @@ def test_where_not_all_is_real_what_would_be_verified_is_simulated(
     report = make_report(expected, judged(*pairs), {}, [], Redactor(), partial=partial)
     assert report["verdict"]["result"] == result.value
     assert report["subject"]["simulated"] == ["gpu: an L4 that is not there"]
-    assert ("not real here: gpu: an L4 that is not there" in report["verdict"]["sentence"]) is (
+    assert ("simulated: gpu: an L4 that is not there" in report["verdict"]["sentence"]) is (
         result is Verdict.SIMULATED
     )
 

@@ -65,7 +65,7 @@ def test_a_report_alone_without_a_short_program_is_refused_with_the_way_out(iden
     document["checks"][0].update(id=identity, status="fail")
 
     with pytest.raises(
-        Refused, match=f"the report alone is not enough for a program for {identity}"
+        Refused, match=f"the report alone is not enough to reproduce {identity}"
     ) as refused:
         build_repro_program(Report(document), identity, {})
 
@@ -319,7 +319,7 @@ def test_shared_memory_that_is_small(environment: Environment) -> None:
     done = subprocess.run(["unshare", "--mount", "sh", "-c", small], capture_output=True, text=True)
 
     assert done.returncode == 1, done.stderr
-    assert "/dev/shm has 64 MiB, 1 GiB declared" in done.stdout
+    assert "/dev/shm has only 64 MiB, 1 GiB required" in done.stdout
     large = small.replace("size=64m", "size=2g")
     assert (
         subprocess.run(["unshare", "--mount", "sh", "-c", large], capture_output=True).returncode
@@ -393,7 +393,7 @@ def test_no_driver_at_all(environment: Environment) -> None:
 
     assert ends(environment, program) == (
         1,
-        "there is no NVIDIA driver: libnvidia-ml.so.1 cannot be found\n",
+        "no NVIDIA driver found: libnvidia-ml.so.1 is missing\n",
     )
 
 
@@ -536,7 +536,7 @@ def test_a_compiler_that_is_not_there(tmp_path: Path) -> None:
 
     assert runs(sys.executable, program, tmp_path, PATH="/nowhere") == (
         1,
-        "no compiler is here: looked for g++, clang++\n",
+        "no compiler on the PATH: looked for g++, clang++\n",
     )
     assert runs(sys.executable, program, tmp_path, CXX="", PATH=os.environ["PATH"])[0] == 0
     assert (
@@ -596,8 +596,8 @@ def test_the_program_as_json() -> None:
         (("small-shm.json", "H01"), "H01 did not fail"),
         (("small-shm.json", "X99"), "the report has no check X99"),
         (("nothing.json", "H01"), "cannot read"),
-        (("numpy-abi.json", "P07"), "the report alone is not enough for a program for P07"),
-        (("quickstart.json", "P02"), "nothing failed in it"),
+        (("numpy-abi.json", "P07"), "the report alone is not enough to reproduce P07"),
+        (("quickstart.json", "P02"), "no check failed"),
     ],
 )
 def test_bad_input(words: tuple[str, str], said: str) -> None:

@@ -145,13 +145,13 @@ def test_what_a_check_does_not_ask_for_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("promised", "said"),
     [
-        (document(), "of tier quick, and declare nothing that it looks at"),
+        (document(), "their tier is quick, and they declare nothing for this check"),
         (
             {**document(), "schema": "provision.expectations/9"},
-            "schema is 'provision.expectations/9'",
+            "got 'provision.expectations/9'",
         ),
-        ({"schema": 7}, "not what this version of provision writes"),
-        ({**document(), "training": "x"}, "not what this version of provision writes"),
+        ({"schema": 7}, "this version does not write such expectations"),
+        ({**document(), "training": "x"}, "this version does not write such expectations"),
     ],
 )
 def test_expectations_that_do_not_fit_are_refused(promised: dict[str, Any], said: str) -> None:
@@ -203,7 +203,7 @@ def test_a_package_that_is_not_locked(environment: Environment) -> None:
     code, said = ends(environment.python, program, environment.root)
     assert (code, said) == (
         1,
-        "P03 nothing else in the way: warn: installed but not locked: omega 1.0\n",
+        "P03 no conflicting packages: warn: installed but not locked: omega 1.0\n",
     )
     site = next(environment.root.glob("lib/python*/site-packages"))
     for file in sorted((site / "omega-1.0.dist-info").iterdir()):
@@ -229,7 +229,7 @@ def test_a_card_of_another_capability_and_no_card_at_all(
     program = written(environment, "D03")
 
     code, said = ends(environment.python, program, environment.root, **there)
-    assert (code, "compute capability 7.5 does not fit >=8.0" in said) == (1, True)
+    assert (code, "compute capability 7.5 does not satisfy >=8.0" in said) == (1, True)
     assert (
         ends(environment.python, program, environment.root, **{**there, "FAKE_SMI": told(SMI)})[0]
         == 0

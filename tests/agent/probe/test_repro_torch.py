@@ -96,7 +96,7 @@ def test_without_a_card_a_program_for_cards_says_so(
     code, said = runs(hf_python, build_repro_program(failed(check, 1.0), check, {}), tmp_path)
 
     assert (code, "Traceback" in said) == (2, False)
-    assert said.startswith(("torch 2", "torch sees 0 cards"))
+    assert said.startswith(("torch 2", "torch sees 0 GPUs"))
 
 
 ON_A_CPU = """

@@ -43,7 +43,7 @@ def test_what_the_image_brings_besides_fails_nothing(image: Environment) -> None
         "theirs 3.0 needs absent>=1, which is not installed"
     ]
     assert reading(report, "packages.stray_pth") == ["theirs.pth"]
-    assert "1 other packages of the image" in found["P03"]["message"]
+    assert "the image has 1 other packages" in found["P03"]["message"]
 
 
 def test_the_same_fails_in_an_environment_of_our_own(image: Environment) -> None:
@@ -61,7 +61,7 @@ def test_what_a_locked_package_requires_has_to_be_there(image: Environment) -> N
     image.add("needs", requires="theirs>=4")
     code, report, _ = image.verify(shared=True)
     assert code == 1
-    assert checks(report)["P04"]["observed"] == ["needs 1.0 needs theirs>=4, installed is 3.0"]
+    assert checks(report)["P04"]["observed"] == ["needs 1.0 needs theirs>=4, but 3.0 is installed"]
 
 
 def test_a_locked_package_is_judged_as_ever(image: Environment) -> None:

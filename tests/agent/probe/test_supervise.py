@@ -113,5 +113,5 @@ def test_of_a_long_error_both_ends_are_kept() -> None:
     assert told.startswith("Caught RuntimeError in DataLoader worker process 0.\n")
     assert told.endswith("\nRuntimeError: unable to allocate shared memory(shm)")
     assert 1500 <= len(told) <= 1540
-    assert f"[{len(text) - 1500} characters left out]" in told
+    assert f"[{len(text) - 1500} characters omitted]" in told
     assert truncate_middle(text[:1500], 1500) == text[:1500]

@@ -38,7 +38,7 @@ def test_a_clock_before_the_environment_fails_and_names_the_file(environment: En
 
     found = checks(report)["H09"]
     assert (code, found["status"]) == (1, "fail"), said
-    assert f"before the time of {config}, by 86" in found["message"]
+    assert f"behind the modification time of {config}" in found["message"]
     assert "clock" in found["fix"]
 
 

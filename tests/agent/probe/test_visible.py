@@ -135,7 +135,8 @@ def test_a_variable_that_hides_too_many_is_named(environment: Environment, newer
     assert found["D01"]["status"] == "fail"
     assert (
         found["D01"]["message"]
-        == "CUDA_VISIBLE_DEVICES shows 0 of the 2 GPUs that the driver sees, 1 x RTX-4090 declared"
+        == "CUDA_VISIBLE_DEVICES shows 0 of the 2 GPUs that the driver sees, "
+        "but the spec declares 1 x RTX-4090"
     )
     assert "unset it" in found["D01"]["fix"]
 

@@ -85,7 +85,7 @@ def test_two_runs_do_not_overlap(announced: Cloud, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (
         0,
-        "provision: another run is at work on this instance\n",
+        "provision: another run is already in progress on this instance\n",
     )
     assert announced.store.history == []
 
@@ -137,7 +137,9 @@ def test_a_second_half_that_is_killed_is_told_with_its_phase_and_line(
 
 
 def test_what_the_second_half_told_is_not_told_again(cloud: Cloud, tmp_path: Path) -> None:
-    swapped(cloud, "open('/var/lib/provision/runs/nonce-0001/told', 'w')\nraise SystemExit(1)\n")
+    swapped(
+        cloud, "open('/var/lib/provision/runs/nonce-0001/reported', 'w')\nraise SystemExit(1)\n"
+    )
     assert start(cloud, tmp_path).returncode == 1
     assert cloud.store.history == []
 
@@ -169,7 +171,7 @@ def test_a_run_that_failed_is_tried_again_and_one_that_is_done_is_not(
         start(cloud, tmp_path)
     assert (tmp_path / "lib/provision/runs/nonce-0001/count").read_text() == "xx"
     (tmp_path / "lib/provision/runs/nonce-0001/done").touch()
-    assert "is done already" in start(cloud, tmp_path).stdout
+    assert "is already done" in start(cloud, tmp_path).stdout
     assert (tmp_path / "lib/provision/runs/nonce-0001/count").read_text() == "xx"
 
 
@@ -253,7 +255,7 @@ def test_where_no_deadline_can_be_armed_the_machine_is_powered_off(
 ) -> None:
     guarded(cloud, "900000000", 900000000)
     done = start(cloud, tmp_path, f"echo in the way >/run/provision; {FAKE_SHUTDOWN}")
-    assert "no deadline can be armed" in done.stdout
+    assert "cannot set a timer" in done.stdout
     assert "armed\n" not in done.stdout
     assert (cloud.store.status()["s"], cloud.store.status()["p"]) == ("error", "deadline")
     assert (tmp_path / "lib/shutdown").read_text() == "-h now\n"
@@ -272,5 +274,5 @@ def test_a_metadata_server_that_does_not_tell_of_a_longest_life_is_asked_on(
     cloud.store.attributes[LIFETIME] = "900000000"
     cloud.trouble = {LIFETIME: [503] * 35}
     done = start(cloud, tmp_path)
-    assert "asking goes on" in done.stdout
+    assert "is retried in the background" in done.stdout
     assert done.stdout.endswith("\narmed\n"), done.stdout + done.stderr

@@ -71,14 +71,14 @@ def test_without_guest_attributes_the_bucket_has_the_status(bench: Bench) -> Non
     teller.end_run("why")
     assert bench.cloud.store.history == []
     assert "nonce-0001/status.json" in "".join(bench.cloud.objects)
-    assert (bench.machine.work / "told").exists()
+    assert (bench.machine.work / "reported").exists()
     assert "cannot write the guest attribute provision/status" in bench.console
 
 
 def test_who_hears_nothing_is_not_taken_for_told(bench: Bench) -> None:
     bench.cloud.refused |= {"guest-attributes": 403, "status.json": 403}
     bench.teller(bench.document("alpha")).end_run("why")
-    assert not (bench.machine.work / "told").exists()
+    assert not (bench.machine.work / "reported").exists()
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_service_that_recovers_is_asked_again_and_one_that_refuses_is_not(benc
     with pytest.raises(ServiceCallFailed, match="HTTP 302"):
         services.read_object("gs://b/moved", right)
     assert "GET /stolen" not in bench.cloud.asked, "a token goes nowhere but where it was sent"
-    with pytest.raises(ServiceCallFailed, match="is not what was announced"):
+    with pytest.raises(ServiceCallFailed, match="does not have the announced sha256"):
         services.read_object("gs://b/x", "0" * 64)
     server.shutdown()
     server.server_close()
@@ -158,7 +158,7 @@ def test_a_service_that_recovers_is_asked_again_and_one_that_refuses_is_not(benc
 def test_no_token_is_an_error_that_says_so() -> None:
     services = Services("http://127.0.0.1:9", "http://127.0.0.1:9", "", sleep=lambda _: None)
     with pytest.raises(
-        ServiceCallFailed, match="no answer to instance/service-accounts/default/token"
+        ServiceCallFailed, match="no response to instance/service-accounts/default/token"
     ):
         services.read_object("gs://b/x", "0" * 64)
     assert "access_token" not in repr(services)

@@ -54,6 +54,17 @@ _NOT_SIGNED_IN = re.compile(
 _UNREACHABLE = re.compile(
     r"Max retries exceeded|Name or service not known|Connection refused|ConnectTimeout|ReadTimeout"
 )
+_REFUSALS = {
+    "Allocation refused": (
+        "this account has too many running sessions, or has reached a usage limit (412)",
+        "end other sessions (colab sessions), wait, or choose another gpu",
+    ),
+    "Backend rejected accelerator": (
+        "this account may not use it (400): all GPUs except T4 need a paid plan",
+        "choose another gpu in the target, or buy compute units",
+    ),
+}
+"""Reason and hint by the program's output."""
 _OPEN_LINK = re.compile(r"^\[[^\]]*$")
 _PREFIX = re.compile(r"^\[colab\] (?:Warning: failed to fetch compute-unit info: )?")
 _BALANCE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?) compute units")
@@ -82,20 +93,21 @@ class ColabCli:
         auth = environment.get("PROVISION_COLAB_AUTH") or "adc"
         if auth not in _SIGN_IN:
             raise ExternalError(
-                f"PROVISION_COLAB_AUTH is {escape_line(auth)}",
-                why="the colab program knows adc and oauth2",
+                f"PROVISION_COLAB_AUTH={escape_line(auth)} is not supported",
+                why="the colab program supports adc and oauth2",
                 hint="use one of them, or unset it",
             )
         program = shutil.which("colab", path=environment.get("PATH", os.defpath))
         if program is None:
             hint = (
-                "install it (Python 3.12 or newer): uv tool install google-colab-cli\nthen "
-                f"sign in: {_SIGN_IN[auth]}\nor write via: browser at the target"
+                "install it (Python 3.12 or newer): uv tool install "
+                "google-colab-cli\n"
+                f"then sign in: {_SIGN_IN[auth]}\nor set via: browser in the "
+                "target"
             )
             raise ExternalError(
                 "there is no program called colab",
-                why="via: colab-cli works through Google's own command line, and it is not on "
-                "the PATH",
+                why="via: colab-cli needs Google's command line, which is not on the PATH",
                 hint=hint,
             )
         inherited = {
@@ -142,9 +154,9 @@ class ColabCli:
                     self._argv(*arguments), self.environment, holding=handle, timeout_s=_ACQUIRE_S
                 )
             except subprocess.TimeoutExpired:
-                why = f"nothing came within {_ACQUIRE_S // 60} minutes"
+                why = f"no response within {_ACQUIRE_S // 60} minutes"
                 raise NetworkError(
-                    "Colab does not answer",
+                    "Colab does not respond",
                     why=why,
                     hint=f"run the command again{self._unknown_sessions_note()}",
                 ) from None
@@ -230,14 +242,14 @@ class ColabCli:
             while not _try_lock(handle):
                 if progress and not is_reported:
                     progress(
-                        f"waiting for Colab's answer to the request for {session}, so that "
-                        "it can be given back"
+                        "waiting for Colab's response to the request for "
+                        f"{session}, to release the runtime"
                     )
                     is_reported = True
                 if time.monotonic() >= end:
                     raise ExternalError(
-                        f"{session} is still being asked for",
-                        why="an earlier run's request is not answered",
+                        f"the request for {session} is still pending",
+                        why="Colab has not answered the request of an earlier run",
                         hint="run the command again later",
                     )
                 time.sleep(0.2)
@@ -248,28 +260,14 @@ class ColabCli:
     def _raise_refusal(self, result: ProcessResult, gpu: str) -> NoReturn:
         """Raise what a request for a machine that was turned down means."""
         output, machine = result.stdout + result.stderr, f"a machine with {gpu or 'no GPU'}"
-        if "Allocation refused" in output:
-            why = (
-                "too many sessions of this account run, or it has reached a limit of use for "
-                "now (412)"
-            )
-            raise ExternalError(
-                f"Colab refused {machine}",
-                why=why,
-                hint="end other sessions (colab sessions), wait, or ask for another gpu",
-            )
-        if "Backend rejected accelerator" in output:
-            why = "this account has no right to it (400): all but T4 need a paid plan"
-            raise ExternalError(
-                f"Colab refused {machine}",
-                why=why,
-                hint="ask for another gpu at the target, or get compute units",
-            )
+        for text, (why, hint) in _REFUSALS.items():
+            if text in output:
+                raise ExternalError(f"Colab refused {machine}", why=why, hint=hint)
         if "Service Unavailable" in output:
             raise ExternalError(
-                f"Colab has no {machine.removeprefix('a ')} free now",
-                why="it answered 503",
-                hint=f"try later, or another gpu{self._unknown_sessions_note()}",
+                f"Colab has no {machine.removeprefix('a ')} available now",
+                why="it returned 503",
+                hint=f"try again later, or choose another gpu{self._unknown_sessions_note()}",
             )
         if _NOT_SIGNED_IN.search(output):
             raise self._not_signed_in(result)
@@ -283,11 +281,11 @@ class ColabCli:
     def _not_signed_in(self, result: ProcessResult) -> ExternalError:
         other_auth = next(name for name in _SIGN_IN if name != self.auth)
         hint = (
-            f"sign in: {_SIGN_IN[self.auth]}\nor choose its other way with "
+            f"sign in: {_SIGN_IN[self.auth]}\nor use the other method with "
             f"PROVISION_COLAB_AUTH={other_auth}"
         )
         return ExternalError(
-            "the colab program is not signed in for Colab", why=_error_line(result), hint=hint
+            "the colab program is not signed in to Colab", why=_error_line(result), hint=hint
         )
 
     def _unknown_sessions_note(self) -> str:
@@ -297,23 +295,23 @@ class ColabCli:
         """
         lines = self._call(_CALL_S, "sessions").stdout.splitlines()
         count = sum(line.startswith("[?] ") for line in lines)
+        if not count:
+            return ""
         return (
-            f"\nColab lists {count} of this account not known here; look at Runtime > "
-            "Manage sessions at colab.research.google.com"
-            if count
-            else ""
+            f"\nother sessions of this account on Colab: {count}; see Runtime > Manage sessions "
+            "at colab.research.google.com"
         )
 
     def _call(self, timeout_s: float, *arguments: str) -> ProcessResult:
         try:
             return process.capture(self._argv(*arguments), self.environment, timeout_s=timeout_s)
         except subprocess.TimeoutExpired:
-            return ProcessResult(-1, "", f"no answer within {timeout_s:.0f} s")
+            return ProcessResult(-1, "", f"no response within {timeout_s:.0f} s")
         except OSError as error:
             raise ExternalError(
                 f"cannot start {self.program}",
                 why=os.strerror(error.errno or 0),
-                hint="install it again: uv tool install google-colab-cli",
+                hint="reinstall it: uv tool install google-colab-cli",
             ) from error
 
     def _argv(self, *arguments: str) -> list[str]:

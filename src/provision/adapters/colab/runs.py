@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from provision.adapters import files
+from provision.adapters.colab.cli_client import ColabCli
 from provision.adapters.google.report_polling import DeviceFailed, ReportUnavailable, parse_message
-from provision.effects.colab import RunOnColab
+from provision.effects.colab import RunOnColab, StopColabSession
+from provision.effects.service import ServiceEffect
 from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 from provision.facts import load_facts
@@ -21,8 +23,36 @@ choice.
 """
 _RELEASE_ATTEMPTS = 3
 """Attempts to release a runtime. Our choice."""
-_MANUAL_HINT = "or end it by hand: colab.research.google.com, Runtime > Manage sessions"
+_MANUAL_HINT = "or end it manually: colab.research.google.com, Runtime > Manage sessions"
 _OUTCOMES = ("verified", "failed", "unverified", "restart-needed", "stopped", "error")
+
+
+def perform(
+    effect: ServiceEffect, environment: Mapping[str, str], progress: ProgressCallback
+) -> None:
+    """Perform one effect through Google's `colab` program. May block for hours.
+
+    Raises:
+        ExternalError: the program is missing, is not signed in, or Colab refused.
+        ReportUnavailable: no acceptable report came.
+    """
+    match effect:
+        case RunOnColab():
+            files.make_folder(effect.folder, 0o700)
+            try:
+                refuse_unknown_machine(effect.gpu, high_memory=effect.high_memory)
+                runtimes = ColabCli.from_environment(environment, effect.folder)
+                show_balance(runtimes, progress)
+            except ExternalError as error:
+                error.still_running = ()
+                raise
+            perform_run(effect, runtimes, progress)
+        case StopColabSession(session, folder):
+            files.make_folder(folder, 0o700)
+            runtimes = ColabCli.from_environment(environment, folder)
+            release_runtime(session, runtimes, progress)
+        case _:
+            raise AssertionError(f"not an effect on Colab: {effect!r}")
 
 
 class RuntimeService(Protocol):
@@ -66,11 +96,11 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
     offered = {(shape.colab, shape.shape == "high") for shape in load_facts().shapes}
     if (gpu, high_memory) not in offered:
         names = ", ".join(sorted({name for name, _ in offered if name}))
-        more = " with more memory" if high_memory else ""
+        more = " and high memory" if high_memory else ""
         raise ExternalError(
             f"Colab has no machine with {escape_line(gpu) or 'no GPU'}{more}",
             why=f"it offers {names}",
-            hint="change gpu or shape of the target",
+            hint="change `gpu` or `shape` of the target",
         )
 
 
@@ -95,7 +125,7 @@ def perform_run(effect: RunOnColab, runtimes: RuntimeService, progress: Progress
         ExternalError: the runtime was not allocated, or not released.
     """
     try:
-        progress(f"Colab: asking for a machine with {effect.gpu or 'no GPU'}")
+        progress(f"Colab: requesting a machine with {effect.gpu or 'no GPU'}")
         runtimes.take(effect.session, effect.gpu, high_memory=effect.high_memory)
         files.write(effect.report, _run_cell(effect, runtimes, progress), 0o600)
     except BaseException as error:
@@ -134,7 +164,8 @@ def _release_after_error(
         release_runtime(session, runtimes, progress)
     except ExternalError as failure:
         progress(
-            f"{failure.what}; it may still run, and cost: run the command again, {_MANUAL_HINT}"
+            f"{failure.what}; it may still run and cost money: run the command "
+            f"again, {_MANUAL_HINT}"
         )
     else:
         if isinstance(error, ExternalError):
@@ -151,21 +182,21 @@ def _run_cell(effect: RunOnColab, runtimes: RuntimeService, progress: ProgressCa
         if not ended:
             last = ""
             if status.get("stage"):
-                last = f"; its last stage: {escape_line(str(status['stage']))[:40]}"
+                last = f"; last stage: {escape_line(str(status['stage']))[:40]}"
             raise ReportUnavailable(
-                "the cell did not end",
-                why=f"nothing came within {effect.timeout_s // 60} minutes{last}",
-                hint="give `verify.timeout` more time",
+                "the cell did not finish",
+                why=f"no response within {effect.timeout_s // 60} minutes{last}",
+                hint="increase `verify.timeout`",
             )
         if status.get("outcome") != "restart-needed":
             break
         if turn == _RESTARTS:
             raise ReportUnavailable(
-                f"the cell asks for a restart after {turn} restarts",
+                f"the cell requires another restart after {turn} restarts",
                 why=_status_text(status, "message"),
-                hint="try `isolation: venv` at the target",
+                hint="try `isolation: venv` in the target",
             )
-        reason = _status_text(status, "message") or "asked for by the cell"
+        reason = _status_text(status, "message") or "requested by the cell"
         progress(f"Colab: restarting the kernel ({reason})")
         runtimes.restart(effect.session)
     return _validate_report(effect, runtimes.fetch(effect.session, "report.json"), status)
@@ -185,13 +216,13 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
         nonce = lock = None
     if nonce != effect.nonce:
         raise ReportUnavailable(
-            "the report on the machine answers another run",
-            why="its nonce is not the one that was sent",
+            "the report on the machine belongs to another run",
+            why="its nonce differs from the one that was sent",
             hint="run the command again",
         )
     if lock != effect.lock_digest:
         raise ReportUnavailable(
-            "the report on the machine is of another lock",
+            "the report on the machine is for another lock",
             why=f"its lock is {escape_line(str(lock))[:80]}",
             hint="run the command again",
         )
@@ -203,7 +234,7 @@ def _report_missing(status: Mapping[str, Any]) -> ReportUnavailable:
         return ReportUnavailable(
             "the cell left no report",
             why="no status of this run was found on the machine",
-            hint="its own lines, above, say why",
+            hint="see the output of the cell above",
         )
     stage, message, hint = (_status_text(status, key) for key in ("stage", "message", "hint"))
     has_failed = status["outcome"] in ("failed", "stopped", "error")

@@ -32,7 +32,8 @@ def require_rattler() -> Any:
         from provision.extras import install_command
 
         why = (
-            "conda packages are solved and installed by py-rattler, and there is no module rattler"
+            "provision solves and installs conda packages with py-rattler, and "
+            "there is no module rattler"
         )
         raise ExternalError(
             "the packages for conda environments are not installed",
@@ -165,19 +166,20 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 def unreachable_error(output: str, urls: Mapping[str, str], *, offline: bool) -> NetworkError:
     """Return the error for a channel that py-rattler cannot read, by its output."""
-    channel = next(iter(urls))
-    for name, url in urls.items():
-        if url.rstrip("/") in output:
-            channel = name
-            break
+    channel, hint = find_unreachable_channel(output, urls)
     if offline:
         return NetworkError(
-            f"what channel {channel} has is not in the cache, and --offline was asked for",
-            hint="run it once online",
+            f"the package list of channel {channel} is not in the cache, and --offline is set",
+            hint="run the command once without --offline",
         )
-    variable = channel_override_variable(channel)
     return NetworkError(
-        f"conda channel {channel} cannot be reached",
-        why=redact(escape_control(output)),
-        hint=f"check the network, or name a mirror: {variable}=https://...",
+        f"conda channel {channel} cannot be reached", why=redact(escape_control(output)), hint=hint
     )
+
+
+def find_unreachable_channel(output: str, urls: Mapping[str, str]) -> tuple[str, str]:
+    """Return the channel whose address is in py-rattler's output, and the hint to use a mirror."""
+    channels = (name for name, url in urls.items() if url.rstrip("/") in output)
+    channel = next(channels, next(iter(urls)))
+    variable = channel_override_variable(channel)
+    return channel, f"check the network, or use a mirror: {variable}=https://..."

@@ -44,13 +44,16 @@ def record_urls(
     protected = [record for record in effect.records if record.channel in protected_channels]
     if protected and offline:
         why = (
-            f"{protected[0].channel} asks for credentials, and {effect.program.name} is not told "
-            "them"
+            f"{protected[0].channel} requires credentials, which provision does "
+            f"not pass to {effect.program.name}"
         )
         raise NetworkError(
-            f"{len(protected)} conda files cannot be handed over, and --offline was asked for",
+            f"{len(protected)} conda files have to be downloaded first, and --offline is set",
             why=why,
-            hint="run it online, or set PROVISION_CONDA=py-rattler, which has a cache of its own",
+            hint=(
+                "run the command without --offline, or set "
+                "PROVISION_CONDA=py-rattler, which has its own cache"
+            ),
         )
     urls = channel_urls(effect.channels, environment)
     if protected:
@@ -76,9 +79,9 @@ def require_locked_content(record: CondaRecord, path: Path) -> None:
 def altered_file_error(why: str) -> LockError:
     """Return the error for a file that is not the locked one."""
     return LockError(
-        "a file on a conda channel is not the one that was locked",
+        "a file on a conda channel differs from the locked one",
         why=why,
-        hint="if the change is meant, lock again with `provision lock --upgrade`",
+        hint="if the change is intended, lock again with `provision lock --upgrade`",
     )
 
 
@@ -104,7 +107,7 @@ async def _download(record: CondaRecord, channel_url: str, client: Any, folder: 
     except RuntimeError as error:  # py-rattler 0.28 has no class for this error
         variable = channel_override_variable(record.channel)
         raise NetworkError(
-            "a conda package cannot be fetched",
+            "a conda package could not be downloaded",
             why=redact(escape_control(str(error))),
             hint=f"check the network and the credentials in {variable}",
         ) from None

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,12 +22,20 @@ from provision.adapters.conda.download import (
 from provision.adapters.conda.solver import format_last_items, to_repodata_record
 from provision.agent.core.record_audit import make_install_note, read_record
 from provision.effects.conda import CondaRecord, CreateCondaPrefix
+from provision.effects.system import DownloadProgress, ProgressCallback
 from provision.errors import ExternalError, NetworkError, ProvisionError
 from provision.sanitize import escape_control, redact
 
+_REPORT_INTERVAL_S = 0.5
+
 
 def create_prefix(
-    effect: CreateCondaPrefix, environment: Mapping[str, str], now: str, *, offline: bool = False
+    effect: CreateCondaPrefix,
+    environment: Mapping[str, str],
+    now: str,
+    progress: ProgressCallback,
+    *,
+    offline: bool = False,
 ) -> None:
     """Create a prefix of the locked files, which conda accepts as its own.
 
@@ -43,7 +52,7 @@ def create_prefix(
             _write_public_url(effect, record, url.removesuffix(f"{record.subdir}/{record.file}"))
         return
     urls = channels.channel_urls(effect.channels, environment)
-    _install_with_rattler(effect, environment, urls, offline=offline)
+    _install_with_rattler(effect, environment, urls, progress, offline=offline)
     for record in effect.records:
         _write_public_url(effect, record, urls[record.channel])
     _write_history(effect, now)
@@ -53,6 +62,7 @@ def _install_with_rattler(
     effect: CreateCondaPrefix,
     environment: Mapping[str, str],
     urls: Mapping[str, str],
+    progress: ProgressCallback,
     *,
     offline: bool,
 ) -> None:
@@ -74,12 +84,49 @@ def _install_with_rattler(
                 effect.path,
                 cache_dir=cache,
                 client=channels.http_client(effect.channels, environment),
-                show_progress=False,
+                reporter=_DownloadReporter(progress),
                 requested_specs=specs or None,
             )
         )
     except InstallerError as error:
         raise _install_error(redact(escape_control(str(error))), urls) from None
+
+
+class _DownloadReporter:
+    """Receives py-rattler's calls (InstallerReporter), and reports the downloads twice a second."""
+
+    def __init__(self, progress: ProgressCallback) -> None:
+        self._progress = progress
+        self._packages = self._cached = 0
+        self._downloaded: list[int] = []
+        self._last_report = 0.0
+
+    def on_transaction_start(self, total_operations: int) -> None:
+        """Note the number of packages."""
+        self._packages = total_operations
+
+    def on_download_start(self, _cache_entry: int) -> int:
+        """Return a number for a download."""
+        self._downloaded.append(0)
+        return len(self._downloaded) - 1
+
+    def on_download_progress(self, download: int, downloaded: int, _total: int | None) -> None:
+        """Note the bytes of a download so far."""
+        self._downloaded[download] = downloaded
+        self._report()
+
+    def on_populate_cache_complete(self, _cache_entry: int) -> None:
+        """Note that a package is in the cache."""
+        self._cached += 1
+        self._report()
+
+    def _report(self) -> None:
+        if self._downloaded and time.monotonic() - self._last_report >= _REPORT_INTERVAL_S:
+            self._last_report = time.monotonic()
+            size = sum(self._downloaded)
+            self._progress(
+                DownloadProgress("downloading", self._cached, self._packages, size, None)
+            )
 
 
 def with_conda_packages(result: Mapping[str, Any], prefix: Path, minor: str) -> dict[str, Any]:
@@ -188,9 +235,9 @@ def _refuse_not_cached(records: tuple[CondaRecord, ...], cache: Path) -> None:
             missing.append(record.file)
     if missing:
         raise NetworkError(
-            f"{len(missing)} conda files are not in the cache, and --offline was asked for",
+            f"{len(missing)} conda files are not in the cache, and --offline is set",
             why=format_last_items(missing),
-            hint="run it once online",
+            hint="run the command once without --offline",
         )
 
 
@@ -198,13 +245,8 @@ def _install_error(output: str, urls: Mapping[str, str]) -> ProvisionError:
     if "hash mismatch" in output.lower():
         return altered_file_error(output)
     if "failed to fetch" in output.lower():
-        name = next((name for name, url in urls.items() if url in output), next(iter(urls)))
-        variable = channels.channel_override_variable(name)
-        return NetworkError(
-            "a conda package cannot be fetched",
-            why=output,
-            hint=f"check the network, or name a mirror: {variable}=https://...",
-        )
+        _, hint = channels.find_unreachable_channel(output, urls)
+        return NetworkError("a conda package could not be downloaded", why=output, hint=hint)
     if "(os error 28)" in output:
         return ExternalError(
             "the disk is full",
@@ -213,9 +255,9 @@ def _install_error(output: str, urls: Mapping[str, str]) -> ProvisionError:
             "command again",
         )
     return ExternalError(
-        "the conda environment cannot be made",
+        "the conda environment could not be created",
         why=output,
-        hint="run the command again: what is half-made is made anew",
+        hint="run the command again: it replaces an incomplete environment",
     )
 
 

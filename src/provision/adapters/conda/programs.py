@@ -22,7 +22,7 @@ PROGRAM_VARIABLE = "PROVISION_CONDA"
 PY_RATTLER = "py-rattler"
 _PROGRAM_VARIABLES = (("CONDA_EXE", "conda"), ("MAMBA_EXE", "micromamba"))
 _PIXI = "pixi"
-_PIXI_LIMIT = "makes environments of projects only, not of a list of files"
+_PIXI_LIMIT = "creates environments from projects only, not from a list of files"
 _TIMEOUT_S = 60
 _NOT_REGISTERED = {"CONDA_REGISTER_ENVS": "false"}
 """Keeps a prefix out of conda's ~/.conda/environments.txt, where each update would add a line."""
@@ -36,7 +36,7 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
     supported, since it creates environments of projects and not of a list of files.
 
     Raises:
-        ExternalError: PROVISION_CONDA names no program, or pixi.
+        ExternalError: PROVISION_CONDA is not the name of a program, or is pixi.
     """
     if find_spec("rattler") is None:
         return None
@@ -46,13 +46,13 @@ def find_program(environment: Mapping[str, str]) -> CondaProgram | None:
         path = Path(environment.get(variable) or os.devnull)
         if path.is_file() and os.access(path, os.X_OK):
             known_name = path.name if path.name in _ON_PATH else name
-            return CondaProgram(known_name, path, f"{variable} names it")
+            return CondaProgram(known_name, path, f"set by {variable}")
     for name in _ON_PATH:
         if program := shutil.which(name, path=environment.get("PATH")):
-            return CondaProgram(name, Path(program), "it is on the PATH")
+            return CondaProgram(name, Path(program), "found on the PATH")
     reason = "no conda, mamba or micromamba was found"
     if pixi := shutil.which(_PIXI, path=environment.get("PATH")):
-        reason += f"; {pixi} {_PIXI_LIMIT}; py-rattler is the library that it is built on"
+        reason += f"; {pixi} {_PIXI_LIMIT}; py-rattler is the library that pixi is built on"
     return CondaProgram(PY_RATTLER, None, reason)
 
 
@@ -85,9 +85,9 @@ def create_prefix_with_program(
     if result.code != 0:
         output = redact(escape_control(result.output_tail[-2000:]))
         raise ExternalError(
-            f"{name} could not make the environment",
-            why=output or f"it ended with code {result.code} and said nothing",
-            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER} to have it made without {name}",
+            f"{name} could not create the environment",
+            why=output or f"it exited with code {result.code} and printed nothing",
+            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER} to create it without {name}",
         )
     _refuse_other_packages(effect)
 
@@ -123,21 +123,21 @@ def create_arguments(
 
 def _program_from_variable(program_name: str, environment: Mapping[str, str]) -> CondaProgram:
     if program_name == PY_RATTLER:
-        return CondaProgram(PY_RATTLER, None, f"{PROGRAM_VARIABLE} says so")
+        return CondaProgram(PY_RATTLER, None, f"set by {PROGRAM_VARIABLE}")
     path = shutil.which(program_name, path=environment.get("PATH"))
     if path is None:
         raise ExternalError(
-            f"{PROGRAM_VARIABLE}={program_name} names no program",
-            why="nothing that can be run is there",
-            hint=f"name conda's own path, or {PY_RATTLER}",
+            f"{PROGRAM_VARIABLE}={program_name} is not a program",
+            why="no executable was found",
+            hint=f"set it to the path of conda, or to {PY_RATTLER}",
         )
     if Path(path).stem == _PIXI:
         raise ExternalError(
-            f"{PROGRAM_VARIABLE}={program_name} cannot make the environment",
+            f"{PROGRAM_VARIABLE}={program_name} cannot create the environment",
             why=f"pixi {_PIXI_LIMIT}",
-            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or name a conda",
+            hint=f"set {PROGRAM_VARIABLE}={PY_RATTLER}, or to the path of conda",
         )
-    return CondaProgram(Path(path).name, Path(path), f"{PROGRAM_VARIABLE} names it")
+    return CondaProgram(Path(path).name, Path(path), f"set by {PROGRAM_VARIABLE}")
 
 
 def _without_active_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -156,9 +156,9 @@ def _refuse_other_packages(effect: CreateCondaPrefix) -> None:
     locked = {record.stem for record in effect.records}
     if installed != locked:
         differ = ", ".join(sorted(installed ^ locked)[:6])
-        hint = f"look at its configuration, or set {PROGRAM_VARIABLE}={PY_RATTLER}"
+        hint = f"check its configuration, or set {PROGRAM_VARIABLE}={PY_RATTLER}"
         raise LockError(
-            f"{effect.program.name} made another environment than the locked one",
-            why=f"these differ: {differ}",
+            f"{effect.program.name} created an environment that differs from the lock",
+            why=f"these packages differ: {differ}",
             hint=hint,
         )

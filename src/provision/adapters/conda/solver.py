@@ -52,16 +52,16 @@ def solve(
         raise unreachable_error(str(error), urls, offline=offline) from None
     except InvalidMatchSpecError as error:
         raise LockError(
-            "a version of a conda package cannot be read",
+            "the version of a conda package is invalid",
             why=escape_control(str(error)),
-            hint="write it as conda does, as in 12.8.* or >=6,<7",
+            hint="use conda's notation, such as 12.8.* or >=6,<7",
         ) from None
     except SolverError as error:
         reason = str(error).removeprefix("Cannot solve the request because of: ").strip()
         for name, url in urls.items():
             reason = reason.replace(f' [channel="{url}"]', f" of {name}")
         raise Unsatisfiable(
-            f"no set of conda packages fits on {request.platform}",
+            f"no set of conda packages satisfies the spec on {request.platform}",
             why=redact(escape_control(reason)),
         ) from None
 
@@ -172,25 +172,25 @@ def _refuse_missing_package(
     ]
     if any(spec.matches(record) for record in same_name):
         return
-    where = f"channel {requirement.channel}" if requirement.channel else "no channel"
+    lacks = f"channel {requirement.channel} has no" if requirement.channel else "no channel has"
     if not same_name:
         raise Unsatisfiable(
-            f"{where} has no package {requirement.name} for {platform}",
-            hint="check its name, or name the channel that has it",
+            f"{lacks} package {requirement.name} for {platform}",
+            hint="check the spelling, or set the channel that has it",
         )
     any_build = require_rattler().MatchSpec(f"{requirement.name} {requirement.version}".strip())
     builds = [str(record.build) for record in same_name if any_build.matches(record)]
     if builds:
         raise Unsatisfiable(
-            f"{where} has no build {requirement.build} of {requirement.name} "
+            f"{lacks} build {requirement.build} of {requirement.name} "
             f"{requirement.version} for {platform}",
-            why=f"its builds of that version: {format_last_items(builds)}",
+            why=f"available builds of that version: {format_last_items(builds)}",
         )
     by_version = sorted(same_name, key=lambda record: record.version)
     versions = format_last_items([str(record.version) for record in by_version])
     raise Unsatisfiable(
-        f"{where} has no {requirement.name} {requirement.version} for {platform}",
-        why=f"the versions there: {versions}",
+        f"{lacks} {requirement.name} {requirement.version} for {platform}",
+        why=f"available versions: {versions}",
     )
 
 
@@ -198,8 +198,8 @@ def _to_conda_record(record: RepoDataRecord, urls: Mapping[str, str]) -> CondaRe
     channel = next(name for name, url in urls.items() if str(record.url).startswith(url))
     if record.sha256 is None:
         raise LockError(
-            f"channel {channel} tells no sha256 of {record.file_name}",
-            hint="take the package from a channel that does",
+            f"channel {channel} lists no sha256 for {record.file_name}",
+            hint="use a channel that lists it",
         )
     noarch = ""
     if record.noarch.python:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from provision.adapters.google.endpoints import Endpoints
-from provision.adapters.google.errors import CloudError
+from provision.adapters.google.errors import CloudError, none_if_missing
 from provision.adapters.google.rest import RestClient, resource_path
 from provision.adapters.google.retry import LOOPBACK_POLICY, RetryPolicy
 
@@ -27,6 +27,7 @@ _UNAVAILABLE_KINDS = (
     "billing",
 )
 """Failures of a read that mean "unknown": the caller goes on without the value."""
+T = TypeVar("T")
 _CONSOLE_LENGTH = 65536
 _CONSOLE_PAGES = 32
 
@@ -112,12 +113,11 @@ class GoogleClient:
     def guest_attributes(self, name: str, namespace: str) -> dict[str, str] | None:
         """See CloudReader."""
         url = self._vm_url(name, "/getGuestAttributes")
-        try:
-            document = self.rest.get_or_none(url, {"queryPath": f"{namespace}/"})
-        except CloudError as error:
-            _raise_unless_unavailable(error)
+        query = {"queryPath": f"{namespace}/"}
+        document = _none_if_unavailable(lambda: self.rest.get_or_none(url, query) or {})
+        if document is None:
             return None
-        items = (document or {}).get("queryValue", {}).get("items", ())
+        items = document.get("queryValue", {}).get("items", ())
         return {
             str(item.get("key", "")): str(item.get("value", ""))
             for item in items
@@ -129,12 +129,8 @@ class GoogleClient:
 
         ("", start) if it cannot be read.
         """
-        query = {"port": "1", "start": str(start)}
-        try:
-            document = self.rest.get_or_none(self._vm_url(name, "/serialPort"), query) or {}
-        except CloudError as error:
-            _raise_unless_unavailable(error, "not-found")
-            document = {}
+        url, query = self._vm_url(name, "/serialPort"), {"port": "1", "start": str(start)}
+        document = _none_if_unavailable(lambda: self.rest.get_or_none(url, query)) or {}
         return str(document.get("contents", "")), int(document.get("next", start))
 
     def console(self, name: str) -> str:
@@ -157,20 +153,15 @@ class GoogleClient:
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
         url = self._compute_url(f"projects/{project}/regions/{region}")
-        try:
-            document = self.rest.get_or_none(url)
-        except CloudError as error:
-            _raise_unless_unavailable(error)
-            return None
+        document = _none_if_unavailable(lambda: self.rest.get_or_none(url))
         return None if document is None else tuple(document.get("quotas", ()))
 
     def accelerator_types(self, project: str, zone: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
         url = self._compute_url(f"projects/{project}/zones/{zone}/acceleratorTypes")
-        try:
-            pages = list(self.rest.pages(url))
-        except CloudError as error:
-            _raise_unless_unavailable(error, "not-found")
+        read = partial(none_if_missing, lambda: list(self.rest.pages(url)))
+        pages = _none_if_unavailable(read)
+        if pages is None:
             return None
         return tuple(item for page in pages for item in page.get("items", ()))
 
@@ -183,6 +174,10 @@ class GoogleClient:
         return self._compute_url(f"projects/{project}/zones/{zone}/instances/{instance}") + suffix
 
 
-def _raise_unless_unavailable(error: CloudError, *more_kinds: str) -> None:
-    if error.failure.kind not in (*_UNAVAILABLE_KINDS, *more_kinds):
-        raise error
+def _none_if_unavailable(read: Callable[[], T]) -> T | None:
+    try:
+        return read()
+    except CloudError as error:
+        if error.failure.kind not in _UNAVAILABLE_KINDS:
+            raise
+    return None

@@ -77,10 +77,10 @@ class CreationAttempts:
         if len(attempts) > 1:
             why.insert(0, format_attempts(attempts))
         if self._replaced_instance:
-            why.append(f"{self._replaced_instance} was deleted for this, and its disks with it")
+            why.append(f"{self._replaced_instance} and its disks were deleted before this attempt")
         if left:
             command = instance_command("describe", left)
-            remains = f"{left} may be there and cost money: {command}"
+            remains = f"{left} may exist and cost money: {command}"
         hints = [*(other.hint for other in others), failure.hint, remains]
         return InstanceNotCreated(
             replace(

@@ -32,8 +32,8 @@ def load_credentials(endpoints: Endpoints) -> Any:
             credentials, _ = auth.default(scopes=list(SCOPES))
     except exceptions.DefaultCredentialsError as error:
         hint = (
-            f"{_LOGIN}\nor set GOOGLE_APPLICATION_CREDENTIALS to the credentials file of a service "
-            "account"
+            f"{_LOGIN}\nor set GOOGLE_APPLICATION_CREDENTIALS to the credentials "
+            "file of a service account"
         )
         what = "no credentials for Google Cloud were found"
         raise fatal_error("no-credentials", what, _error_text(error), hint) from error
@@ -68,10 +68,10 @@ def token_request(answer_s: float) -> Any:
 def expired_credentials(error: Exception) -> CloudError:
     """Return the error for credentials that no longer give a token."""
     hint = (
-        f"{_LOGIN}\nfor a service account: a key or workload identity that still holds, named "
-        "by GOOGLE_APPLICATION_CREDENTIALS"
+        f"{_LOGIN}\nfor a service account: set GOOGLE_APPLICATION_CREDENTIALS to "
+        "a key or workload identity that is still valid"
     )
-    what = "your Google Cloud credentials no longer hold"
+    what = "your Google Cloud credentials are no longer valid"
     return fatal_error("credentials", what, _error_text(error), hint)
 
 

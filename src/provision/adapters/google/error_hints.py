@@ -1,14 +1,34 @@
-"""Scopes, messages and hints that depend on the values in an error.
+"""The type of error patterns, and their messages and hints that depend on the values in an error.
 
 Names in braces are filled in by `errors.classify_error`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 HintValues = Mapping[str, str]
 """Values for the templates: the project, the groups of the pattern, the ErrorInfo's metadata."""
+
+
+class ErrorPattern(NamedTuple):
+    """An error with its scope, message and hint.
+
+    It matches if the code is among `codes` (() for any), and one of `patterns` is in the message or
+    the reason is among `reasons`.
+    """
+
+    kind: str
+    scope: str | Callable[[HintValues], str]
+    what: str | Callable[[HintValues], str]
+    hint: str | Callable[[HintValues], str]
+    patterns: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
+    operation: bool | None = None
+    max_retries: int | None = 0
+
 
 _ROLE_BY_PERMISSION = (
     ("notebooks.", "roles/notebooks.admin"),
@@ -24,25 +44,24 @@ _ROLE_BY_PERMISSION = (
 )
 _CONSTRAINT_HINTS = {
     "compute.vmExternalIpAccess": (
-        "write `public_ip: false` under the target: the policy of this project allows no "
-        "address on the internet"
+        "set `public_ip: false` in the target: the policy of this project allows no public address"
     ),
     "compute.requireShieldedVm": (
-        "write `shielded: {secure_boot: true}` under the target, with an image whose GPU "
-        "driver is signed (workbench-instances-2603)"
+        "set `shielded: {secure_boot: true}` in the target, with an image whose "
+        "GPU driver is signed (workbench-instances-2603)"
     ),
     "compute.trustedImageProjects": (
-        "ask who keeps the policy to allow projects/cloud-notebooks-managed, which the images "
-        "of Workbench come from"
+        "ask the administrator of the policy to allow "
+        "projects/cloud-notebooks-managed, the source of Workbench's images"
     ),
     "compute.disableGuestAttributesAccess": (
-        "the device cannot tell how far it is; its report still comes through the bucket"
+        "the instance cannot report its progress; its report still arrives through the bucket"
     ),
     "compute.restrictCloudNATUsage": (
-        "write `nat: false` under the target, and `mirrors:` that the instance reaches"
+        "set `nat: false` in the target, and `mirrors:` that the instance can reach"
     ),
-    "gcp.resourceLocations": "write zones under the target that the policy allows",
-    "iam.disableServiceAccountCreation": "name a service account that exists in `service_account:`",
+    "gcp.resourceLocations": "list zones in the target that the policy allows",
+    "iam.disableServiceAccountCreation": "set `service_account:` to an existing service account",
 }
 PROXY_HINT = (
     "its service account needs roles/notebooks.runner on the project; without a public "
@@ -76,12 +95,13 @@ def quota_what(values: HintValues) -> str:
 def quota_hint(values: HintValues) -> str:
     """Return the command that shows a quota, and the page for requesting more."""
     page = (
-        "ask for more at https://console.cloud.google.com/iam-admin/quotas?project={project} "
+        "request more at "
+        "https://console.cloud.google.com/iam-admin/quotas?project={project} "
         "(filter: {metric}), or delete what uses it"
     )
     if quota_scope(values) == "global":
         return (
-            "see what is used: gcloud compute project-info describe --project={project} "
+            "show the usage: gcloud compute project-info describe --project={project} "
             '--format="yaml(quotas)"\n' + page
         )
     region, alternative = (
@@ -90,18 +110,17 @@ def quota_hint(values: HintValues) -> str:
         else ("{region}", "zones of another region")
     )
     return (
-        f"see what is used: gcloud compute regions describe {region} --project={{project}} "
+        f"show the usage: gcloud compute regions describe {region} --project={{project}} "
         f'--format="yaml(quotas)"\n{page}, or name {alternative}'
     )
 
 
 def capacity_hint(values: HintValues) -> str:
     """Return the hint for a zone without capacity, with the zones that the service suggests."""
-    suggestion = "Google Cloud names zones that have it: {zones}\n" if values.get("zones") else ""
+    suggestion = "Google Cloud suggests these zones: {zones}\n" if values.get("zones") else ""
     return (
-        suggestion
-        + "run it again later, list further zones under the target, or use another GPU; a "
-        "reservation keeps capacity for you"
+        suggestion + "run the command again later, list further zones in the target, or use "
+        "another GPU; a reservation guarantees capacity"
     )
 
 
@@ -120,9 +139,10 @@ def permission_hint(values: HintValues) -> str:
     if role == "roles/compute.networkUser":
         host = values.get("host", "HOST_PROJECT")
         return (
-            "in a Shared VPC the service agent of Notebooks and you need the network "
-            "(NUMBER: gcloud projects describe {project}):\n"
-            f"gcloud projects add-iam-policy-binding {host} --role={role} "
+            "in a Shared VPC, you and the service agent of Notebooks need access "
+            "to the network (NUMBER: gcloud projects describe "
+            f"{{project}}):\ngcloud projects add-iam-policy-binding {host} "
+            f"--role={role} "
             "--member=serviceAccount:service-NUMBER@gcp-sa-notebooks.iam.gserviceaccount.com"
         )
     if permission.startswith("storage."):
@@ -137,9 +157,11 @@ def act_as_hint(values: HintValues) -> str:
     """Return the command that allows a person to act as a service account."""
     account = values.get("account", "SERVICE_ACCOUNT").rpartition("/")[2]
     return (
-        "who makes an instance must be allowed to act as its service account:\n"
+        "whoever creates an instance must be allowed to act as its service "
+        "account:\n"
         f"gcloud iam service-accounts add-iam-policy-binding {account} "
-        f"--project={{project}} --role=roles/iam.serviceAccountUser --member=user:YOU"
+        "--project={project} --role=roles/iam.serviceAccountUser "
+        "--member=user:YOU"
     )
 
 
@@ -147,9 +169,10 @@ def policy_hint(values: HintValues) -> str:
     """Return the change of the spec that satisfies a policy of the organization."""
     change = _CONSTRAINT_HINTS.get(
         values.get("constraint", ""),
-        "ask who keeps the policies of the organization, or use another project",
+        "ask the administrator of the organization's policies, or use another project",
     )
     return (
-        change + "\nsee the policy: gcloud org-policies describe {constraint} --effective "
+        change + "\n"
+        "show the policy: gcloud org-policies describe {constraint} --effective "
         "--project={project}"
     )

@@ -8,15 +8,15 @@ recognize, and from the documentation of Compute Engine and google.rpc.ErrorInfo
 from __future__ import annotations
 
 from provision.adapters.google import error_hints
-from provision.adapters.google.error_pattern import ErrorPattern
+from provision.adapters.google.error_hints import ErrorPattern
 from provision.adapters.google.identity_error_patterns import IDENTITY_PATTERNS
 from provision.adapters.google.instance_commands import InstanceCommand, render_command
 
-_RETRY_HINT = "it usually passes by itself: run the same command again in a few minutes"
+_RETRY_HINT = "this is usually temporary: run the same command again in a few minutes"
 _EXISTS = (
     "exists",
     "fatal",
-    "there is something of this name already",
+    "a resource with this name already exists",
     lambda _: render_command(InstanceCommand("list", "{project}", "{zone}")),
 )
 
@@ -26,7 +26,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "throttled",
         "zone",
-        "Compute Engine takes no more operations at the moment",
+        "Compute Engine accepts no more operations at the moment",
         _RETRY_HINT,
         (r"RESOURCE_OPERATION_RATE_EXCEEDED", r"[Oo]peration rate exceeded"),
         ("RESOURCE_OPERATION_RATE_EXCEEDED",),
@@ -35,7 +35,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "rate",
         "retry",
-        "Google Cloud asks for fewer requests",
+        "Google Cloud limits the rate of requests",
         _RETRY_HINT,
         (
             r"Quota exceeded for quota metric '[^']+' and limit '[^']+ per (?:minute|second|day)",
@@ -71,7 +71,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "capacity",
         "zone",
-        "the zone has no machine of this kind free",
+        "the zone has no capacity for this machine now",
         error_hints.capacity_hint,
         (
             (
@@ -93,7 +93,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "capacity",
         "zone",
-        "the zone did not keep the machine: it was taken away, or is not ready",
+        "the zone took the machine back, or the machine is not ready",
         _RETRY_HINT + ", or list further zones",
         (r"UNSUPPORTED_OPERATION", r"RESOURCE_NOT_READY"),
         ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_READY", "resourceNotReady"),
@@ -102,7 +102,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "policy",
         "fatal",
-        "a policy of the organization forbids it: {constraint}",
+        "an organization policy forbids this: {constraint}",
         error_hints.policy_hint,
         (
             r"[Cc]onstraint (?:constraints/)?(?P<constraint>[A-Za-z]+\.[A-Za-z.]+) violated",
@@ -112,7 +112,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "changed",
         "fatal",
-        "somebody else changed it at the same time",
+        "someone else changed it at the same time",
         "run the same command again",
         (r"pre-conditions you specified did not hold",),
         ("conditionNotMet",),
@@ -122,15 +122,15 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "protected",
         "fatal",
-        "metadata key {key} belongs to Workbench",
+        "metadata key {key} is reserved by Workbench",
         "remove {key} from `metadata:` of the target",
         (r'metadata key "?(?P<key>[A-Za-z0-9_-]+)"? is protected',),
     ),
     ErrorPattern(
         "disk",
         "fatal",
-        "a disk is smaller than the image that it is made from",
-        "raise `boot_disk: {size: ...}` of the target; the default is 150GB",
+        "a disk is smaller than its image",
+        "increase `boot_disk: {size: ...}` of the target; the default is 150GB",
         (r"disk size .{0,40}cannot be smaller than the (?:image|chosen)",),
     ),
     ErrorPattern(
@@ -150,17 +150,17 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "subnet",
         "region",
-        "the subnet is not there in the region of the zone",
-        "name a subnet of that region under `subnet:`: gcloud compute networks subnets "
-        "list --project={project}",
+        "the subnet does not exist in the region of the zone",
+        "set `subnet:` to a subnet of that region: gcloud compute networks "
+        "subnets list --project={project}",
         (r"SUBNET_NOT_FOUND_FOR_VPC", r"/subnetworks/[a-z0-9-]+' (?:was|is) not found"),
         ("SUBNET_NOT_FOUND_FOR_VPC",),
     ),
     ErrorPattern(
         "network",
         "global",
-        "the network is not there",
-        "name one under `network:`: gcloud compute networks list --project={project}",
+        "the network does not exist",
+        "set `network:` to an existing network: gcloud compute networks list --project={project}",
         (r"VPC_NOT_FOUND", r"/networks/[a-z0-9-]+' (?:was|is) not found"),
         ("VPC_NOT_FOUND",),
     ),
@@ -194,7 +194,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "project",
         "global",
-        "there is no project {project}, or you may not see it",
+        "there is no project {project}, or you have no access to it",
         "correct `project:` under the target: gcloud projects list",
         (
             r"[Pp]roject .{0,100}(?:not found|has been deleted|was not found)",
@@ -232,8 +232,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "unreachable",
         "retry",
         "Google Cloud cannot be reached",
-        "look at the network and the proxy (https_proxy, no_proxy) of this machine, then "
-        "run it again",
+        "check the network and the proxy (https_proxy, no_proxy) of this "
+        "machine, then run the command again",
         (
             r"errors resolving",
             r"[Ff]ailed to connect to all addresses",
@@ -249,7 +249,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "queue",
         "retry",
-        "another operation is at work on the instance",
+        "another operation on the instance is running",
         _RETRY_HINT,
         (r"unable to queue the operation",),
         max_retries=None,
@@ -260,7 +260,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "tenant",
         "retry",
         "Workbench could not prepare its own project for yours",
-        _RETRY_HINT + "; where it stays, tell Google Cloud's support the words above",
+        _RETRY_HINT + "; if it persists, send the message above to Google Cloud's support",
         (r"Failed to perform tenant project creation",),
         max_retries=1,
     ),
@@ -268,8 +268,8 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "internal",
         "retry",
         "the operation failed inside Google Cloud",
-        "run the same command again; where it stays, look at what may be behind it: the "
-        "owner of the instance (`access:`), the service account, the subnet",
+        "run the same command again; if it persists, check the possible causes: "
+        "the owner of the instance (`access:`), the service account, the subnet",
         codes=(2, 13),
         operation=True,
         max_retries=1,
@@ -277,7 +277,7 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "aborted",
         "retry",
-        "the operation was broken off by Google Cloud",
+        "Google Cloud aborted the operation",
         _RETRY_HINT,
         codes=(10, 14, 4),
         operation=True,
@@ -287,13 +287,13 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "cancelled",
         "fatal",
         "the operation was cancelled",
-        "somebody or something cancelled it; run the same command again",
+        "a person or a program cancelled it; run the same command again",
         codes=(1,),
     ),
     ErrorPattern(
         "unavailable",
         "retry",
-        "Google Cloud did not answer as it should",
+        "Google Cloud failed to answer the request",
         _RETRY_HINT,
         codes=(13, 14, 4, 8),
         max_retries=None,
@@ -301,35 +301,35 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "conflict",
         "fatal",
-        "something else changed it at the same time",
+        "another request changed it at the same time",
         "run the same command again",
         codes=(10,),
     ),
     ErrorPattern(
         "not-found",
         "fatal",
-        "it is not there",
-        "look at the names in the spec: project, zones, network, bucket",
+        "the resource does not exist",
+        "check the names in the spec: project, zones, network, bucket",
         codes=(5,),
     ),
     ErrorPattern(
         "refused",
         "fatal",
-        "Google Cloud refused it",
-        "gcloud projects get-iam-policy {project}   shows who may do what",
+        "Google Cloud refused the request",
+        "gcloud projects get-iam-policy {project}   shows who has which role",
         codes=(7,),
     ),
     ErrorPattern(
         "refused",
         "fatal",
-        "Google Cloud does not take what was asked",
-        "change what the message names under the target",
+        "Google Cloud rejected the request as invalid",
+        "change the field of the target that the message names",
         codes=(3, 9, 11, 12),
     ),
     ErrorPattern(
         "unknown",
         "zone",
-        "an error that is not known here",
-        "where it stays, tell it as an issue with the words above",
+        "Google Cloud returned an unknown error",
+        "if it persists, report it as an issue with the message above",
     ),
 )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
-from provision.adapters.google.error_pattern import ErrorPattern
+from provision.adapters.google.error_hints import ErrorPattern
 from provision.adapters.google.error_patterns import ERROR_PATTERNS
 from provision.adapters.google.service_errors import ServiceError
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, redact
+
+T = TypeVar("T")
 
 
 class FailureScope(Enum):
@@ -56,6 +59,16 @@ def fatal_error(kind: str, what: str, why: str, hint: str) -> CloudError:
     return CloudError(CloudFailure(FailureScope.FATAL, kind, what, why, hint))
 
 
+def none_if_missing(call: Callable[[], T]) -> T | None:
+    """Return the result of a call, None if the service does not find the resource."""
+    try:
+        return call()
+    except CloudError as error:
+        if error.failure.kind == "not-found":
+            return None
+        raise
+
+
 def classify_error(error: ServiceError, project: str = "PROJECT") -> CloudFailure:
     """Return the meaning of a service's error; `project` is for the commands of its hint.
 
@@ -65,7 +78,7 @@ def classify_error(error: ServiceError, project: str = "PROJECT") -> CloudFailur
     for pattern in ERROR_PATTERNS:
         if (groups := _match_pattern(pattern, error)) is not None:
             return _failure_from_pattern(pattern, error, groups, project)
-    raise AssertionError("the last case holds for every fault")
+    raise AssertionError("the last pattern matches every error")
 
 
 def _match_pattern(pattern: ErrorPattern, error: ServiceError) -> Mapping[str, str] | None:
@@ -96,12 +109,12 @@ def _failure_from_pattern(
         template(values) if callable(template) else template
         for template in (pattern.scope, pattern.what, pattern.hint)
     )
-    speaker = "the connection" if pattern.kind == "unreachable" else "Google Cloud"
+    origin = "connection error" if pattern.kind == "unreachable" else "Google Cloud reported"
     return CloudFailure(
         scope=FailureScope(scope),
         kind=pattern.kind,
         what=_fill_template(what, values),
-        why=f"{speaker} says: {redact(escape_control(error.message))} ({_code_text(error)})",
+        why=f"{origin}: {redact(escape_control(error.message))} ({_code_text(error)})",
         hint=_fill_template(hint, values),
         zones_available=zones,
         max_retries=pattern.max_retries,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.adapters.google import error_hints
-from provision.adapters.google.error_pattern import ErrorPattern
+from provision.adapters.google.error_hints import ErrorPattern
 
 _LOGIN = "gcloud auth application-default login"
 
@@ -25,7 +25,10 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
         "api-disabled",
         "fatal",
         "an API is not enabled in project {project}: {service}",
-        "gcloud services enable {service} --project={project}   (it takes a minute or two to hold)",
+        (
+            "gcloud services enable {service} --project={project}   (it takes effect "
+            "after a minute or two)"
+        ),
         (
             (
                 r"API has not been used in project \S+ before or it is "
@@ -58,7 +61,7 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
     ErrorPattern(
         "act-as",
         "fatal",
-        "you may not use the service account of the instance",
+        "you are not allowed to use the service account of the instance",
         error_hints.act_as_hint,
         (
             (
@@ -72,8 +75,9 @@ IDENTITY_PATTERNS: tuple[ErrorPattern, ...] = (
         "account",
         "fatal",
         "there is no service account {account}",
-        "name one under `service_account:`: gcloud iam service-accounts list --project={project}\n"
-        "or make it: gcloud iam service-accounts create {short} --project={project}",
+        "set `service_account:` to an existing account: gcloud iam "
+        "service-accounts list --project={project}\nor create it: gcloud iam "
+        "service-accounts create {short} --project={project}",
         (
             (
                 r"'(?:One of \[)?(?P<account>(?P<short>[a-z0-9-]+)@[a-z0-9.-]+)\]?' of type "

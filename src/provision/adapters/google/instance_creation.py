@@ -73,11 +73,11 @@ class _InstanceCreation:
         try:
             existing_zone = self._find_existing_zone()
         except CloudError as error:
-            raise self._attempts.error(error.failure, remains="nothing was asked for") from error
+            raise self._attempts.error(error.failure, remains="nothing was requested") from error
         if existing_zone is not None:
             zones = [existing_zone, *(zone for zone in zones if zone != existing_zone)]
         hint = "list zones under the target"
-        failure = fatal_error("no-zone", "no zone is named", "", hint).failure
+        failure = fatal_error("no-zone", "no zone is listed", "", hint).failure
         while zones:
             zone = zones.pop(0)
             try:
@@ -120,7 +120,7 @@ class _InstanceCreation:
                     continue
                 if failure.scope is not FailureScope.RETRY or tries >= (failure.max_retries or 0):
                     raise
-                self._attempts.record(zone, failure.kind, f"{failure.what}; asked again")
+                self._attempts.record(zone, failure.kind, f"{failure.what}; trying again")
                 self._remove(zone)
                 tries += 1
         if instance is not None:
@@ -150,12 +150,12 @@ class _InstanceCreation:
             lambda: self._notebooks.get(name), self._policy, self._policy.visible_s
         )
         if instance is None:
-            hint = "run the same command again in a few minutes: it is looked for in every zone"
+            hint = "run the same command again in a few minutes: it searches every zone"
             why = (
-                f"{name} exists already, says Google Cloud, and was not found in "
-                f"{self._policy.visible_s:.0f} seconds"
+                f"Google Cloud reports that {name} already exists, but did not "
+                f"list it within {self._policy.visible_s:.0f} seconds"
             )
-            what = "an instance of this name exists that is not shown"
+            what = "an instance with this name exists, but Google Cloud does not list it"
             raise fatal_error("stuck", what, why, hint)
         self._require_own(zone, instance)
         return instance
@@ -163,7 +163,7 @@ class _InstanceCreation:
     def _adopt(self, zone: str, instance: RestResource) -> CreatedInstance:
         """Bring our existing instance to what is requested now, and ACTIVE."""
         name, state = self._full_name(zone), instance.get("state", "")
-        self._progress(f"adopt: {self._request.instance} is in {zone} already ({state})")
+        self._progress(f"adopt: {self._request.instance} already exists in {zone} ({state})")
         if state != "ACTIVE" and (operation := latest_operation(self._notebooks, name)):
             # If its creation fails, it never ran and is an empty shell that can be deleted.
             # Anything else may contain somebody's work.
@@ -176,14 +176,14 @@ class _InstanceCreation:
         if _metadata_of(instance).get(_CREATION_KEY) != requested.get(_CREATION_KEY):
             raise fatal_error(
                 "otherwise",
-                "the instance that is there was made from another spec",
-                f"{name} was made by an earlier run with another image, disk, account or network "
-                f"(its metadata key {_CREATION_KEY} says how)",
-                "run the same command again: the plan then compares it with the spec, and says "
-                "what is to be done",
+                "the existing instance was created from another spec",
+                f"{name} was created by an earlier run with another image, disk, "
+                f"account or network (see its metadata key {_CREATION_KEY})",
+                "run the same command again: the plan then compares it with the "
+                "spec and shows the necessary changes",
             )
         instance = self._rerun(name, instance)
-        return self._finish_attempts(zone, instance, "adopted", "it is ours, from a run before")
+        return self._finish_attempts(zone, instance, "adopted", "an earlier run created it")
 
     def _rerun(self, name: str, instance: RestResource) -> RestResource:
         """Start the instance with the requested metadata: its program runs at each start."""
@@ -212,7 +212,7 @@ class _InstanceCreation:
         try:
             self._remove(zone)
         except CloudError as error:
-            why = f"{failure.why}\nand what it left could not be deleted: {error.what}"
+            why = f"{failure.why}\nand its remains could not be deleted: {error.what}"
             raise self._attempts.error(
                 replace(failure, why=why), left=self._full_name(zone)
             ) from error
@@ -233,9 +233,10 @@ class _InstanceCreation:
             name = self._full_name(zone)
             raise fatal_error(
                 "foreign",
-                "an instance of this name exists that is not ours",
-                f"{name} does not carry the labels of this spec, target and state",
-                "it is not touched. Rename the spec file or the target, or delete it "
+                "an instance with this name exists that this target does not own",
+                f"{name} does not have the labels of this spec, target and state",
+                "provision does not change it. Rename the spec file or the "
+                "target, or delete the instance "
                 f"yourself:\n{instance_command('delete', name)}",
             )
 

@@ -72,18 +72,23 @@ class InstanceOperations:
             state = instance.get("state", "")
             if state != last_state:
                 last_state = state
-                self.progress(f"boot: {short_name} is {state or 'of an unknown state'}")
+                self.progress(f"boot: {short_name} is {state or 'in an unknown state'}")
             if state in _ENDED_STATES:
                 raise fatal_error(
                     "ended",
                     f"{short_name} is {state} instead of ACTIVE",
                     "it was stopped or deleted while it booted",
-                    f"its log tells why: provision's own is in the bucket; {_inspect_hint(name)}",
+                    (
+                        "see its logs for the reason (provision's log is in the "
+                        f"bucket); {_inspect_hint(name)}"
+                    ),
                 )
             return instance if state == "ACTIVE" else None
 
         def heartbeat(waited: str) -> None:
-            self.progress(f"still boot: {short_name} is {last_state or 'not seen yet'}, {waited}")
+            self.progress(
+                f"still booting: {short_name} is {last_state or 'not visible yet'}, {waited}"
+            )
 
         active = poll_until(get_active, self.policy, self.policy.boot_s, heartbeat)
         if active is None:
@@ -136,7 +141,7 @@ class InstanceOperations:
         if not self._wait_until(
             lambda: self._get_existing(name).get("state") == "STOPPED", "stopping"
         ):
-            why = f"asked for {self.policy.boot_s / 60:.0f} minutes"
+            why = f"it is not stopped after {self.policy.boot_s / 60:.0f} minutes"
             raise fatal_error("stuck", f"{name} does not stop", why, _inspect_hint(name))
 
     def start(self, name: str) -> None:
@@ -163,16 +168,19 @@ class InstanceOperations:
         label = instance.get("labels", {}).get(LINEAGE_LABEL)
         if lineage is not None and label != lineage:
             owner = f"{LINEAGE_LABEL}={escape_line(str(label or ''))}"
-            self.progress(f"left alone: {name} belongs to another state (label {owner})")
+            self.progress(f"not deleted: {name} belongs to another state (label {owner})")
             return
         self.progress(f"delete: {_short_name(name)}")
         operation = self.notebooks.delete(name, self.policy.new_uuid())
         if operation is not None:
             self.wait_for(operation)
         if not self._wait_until(lambda: self.notebooks.get(name) is None, "deleting"):
-            why = f"deleted, and asked for {self.policy.boot_s / 60:.0f} minutes"
+            why = (
+                "the deletion was requested, but the instance still exists after "
+                f"{self.policy.boot_s / 60:.0f} minutes"
+            )
             hint = f"it may still cost money; delete it again:\n{instance_command('delete', name)}"
-            raise fatal_error("stuck", f"{name} is still there", why, hint)
+            raise fatal_error("stuck", f"{name} still exists", why, hint)
 
     def _wait_until(self, is_done: Callable[[], bool], action: str) -> bool:
         done = poll_until(
@@ -217,9 +225,8 @@ def _missing_error(name: str) -> CloudError:
     return fatal_error(
         "gone",
         f"there is no instance {_short_name(name)}",
-        f"Google Cloud does not know {name}",
-        "somebody deleted it, or it never came to be: run `provision plan` to see what would "
-        "be done",
+        f"Google Cloud has no instance {name}",
+        "it was deleted, or was never created: run `provision plan` to see the necessary changes",
     )
 
 
@@ -230,14 +237,14 @@ def _stuck_error(name: str, state: str, console: str, policy: RetryPolicy) -> Cl
         for line in console.splitlines()
         if any(text in line for text in _CONSOLE_CAUSES)
     ]
-    why = "the operation is done, yet the instance does not become ACTIVE"
+    why = "the operation is done, but the instance does not become ACTIVE"
     hint = _inspect_hint(name)
     if lines:
         cause = classify_error(ServiceError(9, "\n".join(lines[-3:])))
         shown = [f"its console: {escape_line(redact(line))}" for line in lines[-3:]]
         why, hint = "\n".join([cause.what, *shown]), f"{cause.hint}\n{hint}"
     what = (
-        f"{_short_name(name)} is still {state or 'not seen'} after "
+        f"{_short_name(name)} is still {state or 'not visible'} after "
         f"{policy.boot_s / 60:.0f} minutes, and it costs money"
     )
     return fatal_error("stuck", what, why, hint)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from provision.adapters.google.errors import CloudError
+from provision.adapters.google.errors import none_if_missing
 from provision.adapters.google.rest import RestClient, resource_path
 
 RestResource = Mapping[str, Any]
@@ -50,12 +50,8 @@ class NotebooksApi:
 
     def delete(self, name: str, request: str) -> RestResource | None:
         """Start deleting an instance and return the operation, None if it does not exist."""
-        try:
-            return self._rest.request_json("DELETE", self._url(name), {"requestId": request})
-        except CloudError as error:
-            if error.failure.kind == "not-found":
-                return None
-            raise
+        query = {"requestId": request}
+        return none_if_missing(lambda: self._rest.request_json("DELETE", self._url(name), query))
 
     def resize(self, name: str, disk: str, size_gb: str) -> RestResource:
         """Start enlarging a disk (bootDisk or dataDisk) and return the operation."""

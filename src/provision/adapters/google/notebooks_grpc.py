@@ -10,7 +10,7 @@ from typing import Any
 from provision.adapters.diagnostic_log import log
 from provision.adapters.google import credentials as identity
 from provision.adapters.google.endpoints import Endpoints
-from provision.adapters.google.errors import CloudError, classify_error
+from provision.adapters.google.errors import CloudError, classify_error, none_if_missing
 from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
 from provision.adapters.google.optional_import import import_optional
 from provision.adapters.google.rest import RestClient, project_from_name
@@ -129,12 +129,7 @@ class GrpcNotebooks(NotebooksApi):
     def _call_or_none(
         self, call: Callable[..., Any], name: str, request: Mapping[str, Any]
     ) -> Any | None:
-        try:
-            return self._call(call, name, request)
-        except CloudError as error:
-            if error.failure.kind == "not-found":
-                return None
-            raise
+        return none_if_missing(lambda: self._call(call, name, request))
 
     def _call(self, call: Callable[..., Any], name: str, request: Mapping[str, Any]) -> Any:
         timeout_s = self._policy.call_timeout_s

@@ -50,8 +50,9 @@ def wait_for_operation(
             "slow",
             f"{verb} is not done after {policy.operation_s / 60:.0f} minutes",
             f"operation {name}",
-            "it goes on at Google Cloud: run the same command again to wait for it\n"
-            f"see it: {render_command(command)}",
+            "it continues at Google Cloud: run the same command again to wait "
+            "for it\n"
+            f"show it: {render_command(command)}",
         )
     if "error" in done:
         error = parse_operation_error(done["error"])

@@ -25,7 +25,7 @@ def import_optional(module: str) -> Any:
         from provision.extras import install_command
 
         raise ExternalError(
-            "the packages that speak to Google Cloud are not installed",
+            "the packages for Google Cloud are not installed",
             why=f"there is no module {missing}",
             hint=install_command("workbench"),
         ) from error

@@ -20,15 +20,15 @@ GUEST_NAMESPACE = "provision"
 MAX_REPORT_BYTES = 8 * 2**20
 MAX_STATUS_BYTES = 64 * 2**10
 _ENDED_STATES = ("STOPPED", "STOPPING", "SUSPENDED", "DELETED", "ORPHANED")
-_NO_STATUS_YET = "boot: no word from the device yet"
+_NO_STATUS_YET = "boot: no status from the device yet"
 _CONSOLE_FAILURE_PREFIX = "ended in phase"
 """The program's console text for a failure before its first status (workbench-startup.sh)."""
 _VERIFY_PHASES = ("verify", "report")
 _PHASES = {
     "start": "boot: the instance runs its program",
     "deadline": (
-        "boot: max_lifetime is declared and no deadline could be armed, so the instance powers "
-        "itself off"
+        "boot: max_lifetime is declared but no shutdown timer could be set, so "
+        "the instance powers itself off"
     ),
     "driver": "driver: waiting for the NVIDIA driver",
     "system": "packages: installing system packages",
@@ -36,7 +36,7 @@ _PHASES = {
     "packages": "packages",
     "kernel": "kernel: registering with Jupyter",
     "verify": "verification: the probe runs on the device",
-    "report": "verification: the report is on its way",
+    "report": "verification: the device uploads its report",
 }
 
 
@@ -51,7 +51,7 @@ class ReportTimeout(ReportUnavailable):
 
 
 class DeviceFailed(ReportUnavailable):
-    """The device reported that it could not make the environment."""
+    """The device reported that it could not create the environment."""
 
     exit_code = 1
 
@@ -133,8 +133,8 @@ class _ReportPoller:
         attributes = cloud.guest_attributes(effect.name, GUEST_NAMESPACE)
         if attributes is None and self._readable:
             self._progress(
-                "guest attributes of the instance cannot be read: its status comes through "
-                "the bucket, at the end"
+                "the guest attributes of the instance cannot be read: its status "
+                "arrives through the bucket, at the end"
             )
         self._readable = attributes is not None
         result = self._parse_own((attributes or {}).get("result"))
@@ -154,9 +154,9 @@ class _ReportPoller:
             why = (cloud.guest_attributes(effect.name, "sandbox") or {}).get("unbooted")
             if why is not None:
                 raise ReportUnavailable(
-                    "the startup program was not run: no machine can be isolated here",
+                    "the startup program was not run: this machine cannot isolate it",
                     why=escape_control(why),
-                    hint="the rest of the sandbox works as it is",
+                    hint="everything else in the sandbox works",
                 )
         instance = cloud.instance(effect.name) or {"state": "DELETED"}
         state = str(instance.get("state", ""))
@@ -182,18 +182,20 @@ class _ReportPoller:
     def _limit(self) -> tuple[float, str]:
         """Return the time at which the wait ends without news, and the reason to show then."""
         end, clock = self._began + self._effect.timeout_s, self._clock
-        whole = f"the report did not come within {format_duration(self._effect.timeout_s)}"
+        whole = f"no report arrived within {format_duration(self._effect.timeout_s)}"
         if self._phase in _VERIFY_PHASES:
             until = self._since + self._effect.verify_s
             why = (
-                f"the verification did not end within {format_duration(self._effect.verify_s)} "
-                "(verify.timeout, and a few minutes for the report)"
+                "the verification did not end within "
+                f"{format_duration(self._effect.verify_s)} (verify.timeout plus a "
+                "few minutes for the report)"
             )
         elif not self._phase and self._readable and not self._by_console:
             until = self._began + clock.silence_limit_s
             why = (
-                f"the device said nothing within {format_duration(clock.silence_limit_s)}: its "
-                "program did not start, or cannot be heard"
+                "the device sent no status within "
+                f"{format_duration(clock.silence_limit_s)}: its program did not "
+                "start, or its messages do not arrive"
             )
         else:
             return end, whole
@@ -208,8 +210,9 @@ class _ReportPoller:
         self._by_console = bool(line) and not line.startswith(_CONSOLE_FAILURE_PREFIX)
         if self._by_console:
             self._progress(
-                "the device writes no guest attributes, but its console shows that its "
-                "program runs: its status comes through the bucket, at the end"
+                "the device writes no guest attributes, but its console shows "
+                "that its program runs: its status arrives through the bucket, "
+                "at the end"
             )
         return self._by_console
 
@@ -238,10 +241,10 @@ class _ReportPoller:
             if self._phase:
                 age = format_duration(self._clock.now() - self._last_status_at)
                 latest = f"{self._status_text}, {age} ago"
-            attributes = "cannot be read (a policy, or a role that is missing)"
+            attributes = "not readable (because of a policy or a missing role)"
             if self._readable:
                 attributes = "readable"
-            facts += [f"last word: {latest}", f"guest attributes: {attributes}"]
+            facts += [f"last status: {latest}", f"guest attributes: {attributes}"]
         include_console = kind is not DeviceFailed
         facts += read_log_tail(self._effect, self._cloud, include_console=include_console)
         instance = self._effect.name.rpartition("/")[2]
@@ -249,18 +252,18 @@ class _ReportPoller:
 
 
 def _validate_report(report: bytes, effect: AwaitReport, result: Mapping[str, Any]) -> bytes:
-    advice = "look at who may, then have it verify itself again"
+    advice = "check who may write to it, then verify again"
     if result and result.get("sha256") != hashlib.sha256(report).hexdigest():
         raise ReportUnavailable(
-            "the report in the bucket is not the one that the device told of",
+            "the report in the bucket is not the one that the device announced",
             why="its sha256 differs",
             hint=f"someone else can write to the bucket, or the run was repeated: {advice}",
         )
     subject = parse_message(report, len(report)).get("subject")
     if not isinstance(subject, dict) or subject.get("nonce") != effect.nonce:
         raise ReportUnavailable(
-            "the report in the bucket answers another run",
-            why="its nonce is not the one that was sent",
+            "the report in the bucket belongs to another run",
+            why="its nonce differs from the one that was sent",
             hint=f"someone else can write to the bucket: {advice}",
         )
     return report

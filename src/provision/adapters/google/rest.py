@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from provision.adapters import files
 from provision.adapters.diagnostic_log import log
 from provision.adapters.google import credentials as identity
 from provision.adapters.google.errors import (
@@ -17,6 +18,7 @@ from provision.adapters.google.errors import (
     FailureScope,
     classify_error,
     fatal_error,
+    none_if_missing,
 )
 from provision.adapters.google.http_adapter import timeout_adapter
 from provision.adapters.google.optional_import import import_optional
@@ -70,9 +72,9 @@ class RestClient:
             text = escape_control(response.body[:200].decode("utf-8", "replace"))
             raise fatal_error(
                 "nonsense",
-                "an answer of Google Cloud is no JSON",
-                f"{_without_query(url)} answered: {text}",
-                "look whether a proxy answers in its place",
+                "Google Cloud's response is not JSON",
+                f"{_without_query(url)} returned: {text}",
+                "check whether a proxy responds in its place",
             )
         return document
 
@@ -80,12 +82,7 @@ class RestClient:
         self, url: str, query: Mapping[str, str] | None = None
     ) -> dict[str, Any] | None:
         """Return the JSON object at an address, None if it does not exist; raises CloudError."""
-        try:
-            return self.request_json("GET", url, query)
-        except CloudError as error:
-            if error.failure.kind == "not-found":
-                return None
-            raise
+        return none_if_missing(lambda: self.request_json("GET", url, query))
 
     def pages(self, url: str, query: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
         """Yield the pages of a list; raises CloudError."""
@@ -173,9 +170,9 @@ def resource_path(name: str) -> str:
         part in ("", ".", "..") for part in name.split("/")
     ):
         raise ExternalError(
-            f"{escape_control(name)} is no name of a resource",
-            why="it holds what no name of Google Cloud holds",
-            hint="look at project, zones and the name of the target",
+            f"{escape_control(name)} is not a valid resource name",
+            why="it contains characters or parts that Google Cloud does not allow",
+            hint="check the project, the zones and the name of the target",
         )
     return name
 
@@ -187,9 +184,9 @@ def _read_bounded(response: Any, url: str, limit: int) -> bytes:
         if len(content) > limit:
             raise fatal_error(
                 "too-long",
-                f"the answer is longer than {limit} bytes",
-                f"asked of {_without_query(url)}",
-                "look at what lies there: it was not written by us",
+                f"the response is larger than {files.format_limit(limit)}",
+                f"requested from {_without_query(url)}",
+                "check its content: provision did not write it",
             )
     return bytes(content)
 
@@ -198,15 +195,16 @@ def _unreachable_error(url: str, error: Exception, call: TimedCall) -> CloudErro
     what = f"{urlsplit(url).hostname or url} cannot be reached"
     why = redact(escape_control(str(error)))[:300]
     hint = (
-        "look at the network, the proxy (https_proxy, no_proxy) and the certificates "
-        "(REQUESTS_CA_BUNDLE) of this machine, then run it again"
+        "check the network, the proxy (https_proxy, no_proxy) and the "
+        "certificates (REQUESTS_CA_BUNDLE) of this machine, then run the command "
+        "again"
     )
     if call.timed_out:
-        what = f"{_without_query(url)} answers too slowly"
+        what = f"{_without_query(url)} responds too slowly"
         why = str(call.make_timeout_error())
         hint = (
-            "look at the network and the proxy (https_proxy, no_proxy) of this machine, then run "
-            "it again"
+            "check the network and the proxy (https_proxy, no_proxy) of this "
+            "machine, then run the command again"
         )
     failure = CloudFailure(FailureScope.RETRY, "unreachable", what, why, hint, max_retries=None)
     return CloudError(failure)

@@ -74,8 +74,8 @@ def retry_call(
                 raise
             pause = max(base_pause * (0.5 + policy.jitter() / 2), failure.retry_after_s or 0)
             if policy.clock() + pause > end:
-                times = "once" if attempt == 1 else f"{attempt} times"
-                why = f"{failure.why}\nasked {times}, and gave up"
+                attempts = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+                why = f"{failure.why}\ngave up after {attempts}"
                 raise CloudError(replace(failure, why=why)) from error
             log.info("retry %d in %.1f s: %s", attempt, pause, failure.what)
             policy.sleep(pause)

@@ -94,7 +94,7 @@ def parse_http_error(status: int, body: bytes, headers: Mapping[str, str]) -> Se
 def parse_operation_error(error: Mapping[str, Any]) -> ServiceError:
     """Return the error of a long-running operation in JSON form."""
     code = error.get("code")
-    message = str(error.get("message") or "the operation failed without a word")[:_LONGEST]
+    message = str(error.get("message") or "the operation failed without a message")[:_LONGEST]
     return ServiceError(
         code if isinstance(code, int) and code in RPC_CODES else 2,
         message,

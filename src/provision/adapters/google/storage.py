@@ -6,12 +6,18 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from provision.adapters.google.errors import CloudError, CloudFailure, fatal_error
+from provision.adapters.google.errors import (
+    CloudError,
+    CloudFailure,
+    fatal_error,
+    none_if_missing,
+)
 from provision.adapters.google.rest import RestClient
 from provision.errors import ExternalError
 
@@ -41,19 +47,17 @@ class Storage:
         Raises:
             CloudError: it is longer than `limit` bytes (kind "too-long").
         """
-        try:
-            return self._rest.send("GET", self._object(uri), {"alt": "media"}, limit=limit).body
-        except CloudError as error:
-            if error.failure.kind == "not-found":
-                return None
-            raise _with_address(error, uri) from error
+        query = {"alt": "media"}
+        with _named_in_errors(uri):
+            response = none_if_missing(
+                lambda: self._rest.send("GET", self._object(uri), query, limit=limit)
+            )
+        return None if response is None else response.body
 
     def stat(self, uri: str) -> BucketObject | None:
         """Return the description of an object, None if it does not exist."""
-        try:
+        with _named_in_errors(uri):
             document = self._rest.get_or_none(self._object(uri))
-        except CloudError as error:
-            raise _with_address(error, uri) from error
         return None if document is None else _to_object(uri, document)
 
     def put(self, uri: str, content: bytes) -> BucketObject:
@@ -65,10 +69,8 @@ class Storage:
         bucket, name = _split_uri(uri)
         query = {"uploadType": "media", "name": name}
         url = f"{self._address}/upload/storage/v1/b/{quote(bucket, safe='')}/o"
-        try:
+        with _named_in_errors(uri):
             response = self._rest.send("POST", url, query, content, "application/octet-stream")
-        except CloudError as error:
-            raise _with_address(error, uri) from error
         try:
             document = json.loads(response.body)
         except ValueError:
@@ -77,8 +79,8 @@ class Storage:
         if written.md5 and written.md5 != _md5(content):
             raise fatal_error(
                 "broken",
-                f"{uri} did not arrive as it was sent",
-                "its MD5 is another",
+                f"{uri} was changed during the upload",
+                "its MD5 differs",
                 "run the same command again",
             )
         return written
@@ -87,10 +89,8 @@ class Storage:
         """Return the objects whose address begins with `prefix`, sorted by it."""
         bucket, name = _split_uri(prefix, folder=True)
         url = f"{self._address}/storage/v1/b/{quote(bucket, safe='')}/o"
-        try:
+        with _named_in_errors(prefix):
             pages = list(self._rest.pages(url, {"prefix": name} if name else {}))
-        except CloudError as error:
-            raise _with_address(error, prefix) from error
         return tuple(
             _to_object(f"gs://{bucket}/{item['name']}", item)
             for page in pages
@@ -99,13 +99,9 @@ class Storage:
 
     def delete(self, uri: str) -> bool:
         """Delete an object, and return whether it existed."""
-        try:
-            self._rest.send("DELETE", self._object(uri))
-        except CloudError as error:
-            if error.failure.kind == "not-found":
-                return False
-            raise _with_address(error, uri) from error
-        return True
+        with _named_in_errors(uri):
+            deleted = none_if_missing(lambda: self._rest.send("DELETE", self._object(uri)))
+        return deleted is not None
 
     def upload(self, objects: tuple[tuple[str, bytes], ...]) -> tuple[str, ...]:
         """Write the objects whose content in the bucket differs, and return their addresses."""
@@ -121,8 +117,8 @@ class Storage:
         """Delete every object below an address that ends in a slash, and return their number."""
         if not re.fullmatch(r"gs://[^/]+/.+/", prefix):
             raise ExternalError(
-                f"{prefix} is no folder in a bucket",
-                why="only a folder of ours is cleared",
+                f"{prefix} is not a folder in a bucket",
+                why="provision deletes only its own folders",
                 hint="gs://BUCKET/PREFIX/INSTANCE/",
             )
         return sum(self.delete(item.uri) for item in self.list(prefix))
@@ -137,9 +133,9 @@ def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
     bucket, name = match.group(1, 2) if match else ("", None)
     if not bucket or not (name or folder) or len((name or "").encode()) > 1024:
         raise ExternalError(
-            f"{uri} is no address of Cloud Storage",
-            why="it is written gs://BUCKET/NAME",
-            hint="look at `bucket:` of the target",
+            f"{uri} is not an address in Cloud Storage",
+            why="expected gs://BUCKET/NAME",
+            hint="check `bucket:` of the target",
         )
     return bucket, name or ""
 
@@ -153,13 +149,21 @@ def _md5(content: bytes) -> str:
     return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
 
 
+@contextmanager
+def _named_in_errors(uri: str) -> Iterator[None]:
+    """Add the object's address to errors, and the bucket to their commands."""
+    try:
+        yield
+    except CloudError as error:
+        raise _with_address(error, uri) from error
+
+
 def _with_address(error: CloudError, uri: str) -> CloudError:
-    """Return the error with the object's address, and the bucket in its commands."""
     failure, bucket = error.failure, uri.removeprefix("gs://").partition("/")[0]
     if failure.kind == "not-found":
         hint = (
-            f"make it in the region of the zones: gcloud storage buckets create gs://{bucket} "
-            "--location=REGION --uniform-bucket-level-access"
+            "create it in the region of the zones: gcloud storage buckets create "
+            f"gs://{bucket} --location=REGION --uniform-bucket-level-access"
         )
         what = f"there is no bucket {bucket}"
         return CloudError(CloudFailure(failure.scope, "bucket", what, failure.why, hint))

@@ -51,13 +51,18 @@ def download_file(
     """
     address = urlsplit(file.url)
     if address.scheme not in ("https", "http", "file"):
-        raise _refused_error(file, f"its address is neither https nor file: {redact(file.url)}")
+        raise _refused_error(
+            file, f"its URL does not begin with https, http or file: {redact(file.url)}"
+        )
     if environment.get("UV_OFFLINE") and address.scheme != "file":
-        why = f"{file.name} was not read on this machine before, and what it needs stands in it"
+        why = (
+            f"{file.name} was never downloaded on this machine, and it lists the "
+            "package's requirements"
+        )
         raise NetworkError(
-            "something is needed that is not in the cache, and the network is switched off",
+            "a required file is not in the cache, and the network is disabled",
             why=why,
-            hint="run once with network",
+            hint="run the command once with network access",
         )
     try:
         with open_url(file.url, index, environment, TimedCall(limits)) as response:
@@ -66,9 +71,9 @@ def download_file(
         raise _download_error(file, error) from None
     if sha256 != file.sha256:
         raise LockError(
-            f"{file.name} is not the file that the index tells of",
-            why=f"sha256 {sha256}, where the index says {file.sha256}",
-            hint="try again; if it stays, the index or the way to it is damaged",
+            f"{file.name} differs from the file that the index lists",
+            why=f"sha256 {sha256}, and the index lists {file.sha256}",
+            hint="try again; if it fails again, the index or a proxy serves a damaged file",
         )
 
 
@@ -89,19 +94,19 @@ def _download_error(file: SourceDistribution, error: Exception) -> ExternalError
     if isinstance(error, urllib.error.HTTPError):
         why, hint = f"{error.code} {error.reason}", "try again later"
         if error.code in REFUSED_CODES:
-            hint = "check user name and password in pip's index-url or ~/.netrc"
+            hint = "check the user name and password in pip's index-url or ~/.netrc"
     elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "free some space and run the command again"
         return ExternalError("the disk is full", why=str(error), hint=hint)
     elif isinstance(error, TooSlow) or isinstance(reason, TooSlow):
-        hint = "try again later, or name a mirror of the index"
-    what = f"{file.name} could not be fetched"
+        hint = "try again later, or use a mirror of the index"
+    what = f"{file.name} could not be downloaded"
     return NetworkError(what, why=f"{redact(file.url)}: {why}", hint=hint)
 
 
 def _refused_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
-        f"{file.name} is not fetched",
+        f"{file.name} was not downloaded",
         why=why,
         hint="choose another version, or one that has a wheel",
     )

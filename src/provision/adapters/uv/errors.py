@@ -64,7 +64,7 @@ def error_from_output(
     error = _error_by_pattern(verb, line, sources) or _package_error(
         verb, line, code, project, sources
     )
-    error.why = output
+    error.why = output or "uv printed nothing"
     return error
 
 
@@ -87,11 +87,12 @@ def python_install_error(minor: str, output: str) -> ProvisionError:
     elif _UNREACHABLE.search(line) or _UNAUTHORIZED.search(line) or NETWORK_DISABLED.search(line):
         kind = NetworkError
         hint = (
-            "check network and proxy, or name a mirror of uv's downloads in "
-            f"UV_PYTHON_INSTALL_MIRROR\nor {otherwise}"
+            "check the network and the proxy, or set UV_PYTHON_INSTALL_MIRROR to "
+            "a mirror of uv's downloads\n"
+            f"or {otherwise}"
         )
     elif _DENIED.search(line) or "failed to create directory" in line:
-        hint = f"name a folder that you may write to in UV_PYTHON_INSTALL_DIR\nor {otherwise}"
+        hint = f"set UV_PYTHON_INSTALL_DIR to a writable folder\nor {otherwise}"
     return kind(what, why=output, hint=hint)
 
 
@@ -121,10 +122,11 @@ def _package_error(
         return Unsatisfiable(what, hint="\n".join(hints) + _local_wheels_hint(sources))
     if verb == "pip" and _NO_SOLUTION in output:
         hint = (
-            "it was withdrawn, or this mirror lacks it: lock again with `provision lock --upgrade`,"
-            f" or ask another index{_mirror_hint(output, sources)}"
+            "it was withdrawn, or this mirror does not have it: lock again with "
+            "`provision lock --upgrade`, or use another "
+            f"index{_mirror_hint(output, sources)}"
         )
-        return LockError("a version of the lock cannot be had from its index", hint=hint)
+        return LockError("a locked version is not available from its index", hint=hint)
     return ExternalError(f"uv {verb} failed (exit code {code})")
 
 
@@ -134,33 +136,36 @@ def _solution_hints(
     """Yield a hint for each cause in a derivation, except requirements that exclude each other."""
     if project.exclude_newer and "exclude-newer" in output:
         yield (
-            f"exclude_newer: {project.exclude_newer} hides what came later, and all of an index "
-            "that tells no day of upload: take a later day, or leave it out"
+            f"exclude_newer: {project.exclude_newer} hides later releases, and "
+            "everything on an index without upload dates: set a later date, or "
+            "remove it"
         )
         return
     names = [missing or no_version for missing, no_version in _NOT_FOUND.findall(output)]
     for name in dict.fromkeys(names):
         yield (
-            f"there is no {name} on {_index_label(name, project, sources)}: check the "
-            "spelling; what lies elsewhere needs an index of its own (`indexes`, `index`)"
+            f"{name} is not on {_index_label(name, project, sources)}: check the "
+            "spelling; if another index has it, declare that index (`indexes`, "
+            "`index`)"
         )
     if _OTHER_PYTHON.search(output):
         yield (
-            f"not every version is made for Python {project.python}: ask for one that is, or "
-            "for another `python`"
+            f"some versions do not support Python {project.python}: require one "
+            "that does, or change `python`"
         )
     if _OTHER_PLATFORM.search(output):
         yield (
-            f"not every version has a wheel for Python {project.python} on each platform: ask "
-            "for one that has, for another `python`, or for fewer `platforms`"
+            f"some versions have no wheel for Python {project.python} on every "
+            "platform: require one that does, change `python`, or declare fewer "
+            "`platforms`"
         )
     for name in dict.fromkeys(_SOURCE_ONLY.findall(output)):
         yield (
-            f"{name} has no wheels, only source distributions: ask for a version with wheels, "
-            f"or write {{name: {name}, build: true}}"
+            f"{name} has no wheels, only source distributions: require a version "
+            f"with wheels, or write {{name: {name}, build: true}}"
         )
     if _DAMAGED.search(output):
-        yield "a wheel came damaged: run the command again, or ask another mirror"
+        yield "a downloaded wheel is damaged: run the command again, or use another mirror"
 
 
 def _index_label(name: str, project: UvProject, sources: PackageSources | None) -> str:
@@ -188,28 +193,29 @@ def _credentials_hint(_: str, sources: PackageSources | None) -> str:
         if not source.url.startswith("file:"):
             prefix = f"UV_INDEX_{source.name.upper().replace('-', '_')}"
             variables.append(f"{prefix}_USERNAME and {prefix}_PASSWORD")
-    hint = "check user name and password in pip's index-url or ~/.netrc"
+    hint = "check the user name and password in pip's index-url or ~/.netrc"
     return f"{hint}; for an index of the spec set {', '.join(variables)}" if variables else hint
 
 
 def _local_wheels_hint(sources: PackageSources | None) -> str:
     names = [source.name for source in sources.named if source.wheels] if sources else []
     return "".join(
-        f"\nlocal wheels stood in for index {name}: "
-        f"{index_override_variable(name)}=ADDRESS asks an index instead"
+        f"\nlocal wheels were used instead of the index {name}: "
+        f"set {index_override_variable(name)}=URL to query an index"
         for name in names
     )
 
 
 def _network_hint(output: str, sources: PackageSources | None) -> str:
     return (
-        f"check network, proxy and certificates{_mirror_hint(output, sources)}\nwithout network, "
-        "--offline makes do with what is in uv's cache"
+        "check network, proxy and "
+        f"certificates{_mirror_hint(output, sources)}\nwithout a network, use "
+        "--offline to install from uv's cache"
     )
 
 
 def _answer_hint(output: str, sources: PackageSources | None) -> str:
-    hint = "check the address, and whether a proxy answers in its place"
+    hint = "check the address, and whether a proxy responds in its place"
     return hint + _mirror_hint(output, sources)
 
 
@@ -225,13 +231,14 @@ def _mirror_hint(output: str, sources: PackageSources | None) -> str:
     for source in remote:
         if redact(source.url) in output:
             variable = index_override_variable(source.name)
-            return f"; a mirror of index {source.name} is named by the variable {variable}"
+            return f"; to use a mirror of index {source.name}, set {variable}"
     variables = "".join(
         f", {index_override_variable(source.name)} (index {source.name})" for source in remote
     )
     return (
-        "; a mirror is named by pip's index-url\nor by a variable: "
-        f"{index_override_variable(sources.default.name)} (default index){variables}"
+        "; to use a mirror, set pip's index-url\n"
+        f"or a variable: {index_override_variable(sources.default.name)} (default "
+        f"index){variables}"
     )
 
 
@@ -240,8 +247,8 @@ _FAILURES: tuple[_Failure, ...] = (
         _BUILD_FAILED,
         ExternalError,
         "{} could not be built from source",
-        "what the build lacks is named above: a Python package goes to `packages`, a "
-        "compiler is for the machine to have",
+        "the output above shows what the build lacks: add a missing Python "
+        "package to `packages`, and install a missing compiler on the machine",
     ),
     _Failure(
         _NO_SPACE,
@@ -252,34 +259,34 @@ _FAILURES: tuple[_Failure, ...] = (
     _Failure(
         _DENIED,
         ExternalError,
-        "uv {} may not write where it has to",
-        "check the owner and mode of the path it names",
+        "uv {} is not allowed to write to a path that it needs",
+        "check the owner and mode of the path in uv's message",
     ),
     _Failure(
         HASH_MISMATCH,
         LockError,
-        "a file on the index is not the one that was locked",
-        "a mirror or a proxy may have changed it: ask another one\nif the change is meant, lock "
-        "again with `provision lock --upgrade`",
+        "a file on the index differs from the locked one",
+        "a mirror or a proxy may have changed it: use another one\n"
+        "if the change is intended, lock again with `provision lock --upgrade`",
     ),
     _Failure(
         NETWORK_DISABLED,
         NetworkError,
-        "something is needed that is not in uv's cache, and the network is switched off",
-        "run once with network",
+        "a required file is not in uv's cache, and the network is disabled",
+        "run the command once with network access",
     ),
     _Failure(
         _UNAUTHORIZED,
         NetworkError,
-        "a package index refused the credentials, or asks for some",
+        "a package index requires credentials, or rejected them",
         _credentials_hint,
     ),
     _Failure(
         _DAMAGED,
         NetworkError,
-        "a wheel came damaged",
-        "run the command again; when it stays so, a mirror or a proxy has cut the file "
-        "short: ask another one",
+        "a downloaded wheel is damaged",
+        "run the command again; if it fails again, a mirror or a proxy truncates "
+        "the file: use another one",
     ),
 )
 _CONNECTION_FAILURES = (
@@ -287,15 +294,15 @@ _CONNECTION_FAILURES = (
         _CERTIFICATE,
         NetworkError,
         "the certificate of a package index is not trusted",
-        "a proxy or a mirror may bring a certificate of its own: name the file of its "
-        "authority in SSL_CERT_FILE or as `cert` in pip's configuration\n"
-        "UV_SYSTEM_CERTS=1 trusts what the operating system trusts",
+        "if a proxy or a mirror has its own certificate, set SSL_CERT_FILE (or "
+        "`cert` in pip's configuration) to the file of its certificate authority\n"
+        "set UV_SYSTEM_CERTS=1 to use the certificates of the operating system",
     ),
     _Failure(_UNREACHABLE, NetworkError, "a package index could not be reached", _network_hint),
     _Failure(
         _NO_INDEX,
         NetworkError,
-        "a package index gave an answer that cannot be read",
+        "a package index returned an unreadable response",
         _answer_hint,
     ),
 )

@@ -78,8 +78,10 @@ def _write_index(folder: Path, release: Release, metadata: str) -> None:
     info = f"{stem}.dist-info"
     texts = {
         "METADATA": metadata,
-        "WHEEL": "Wheel-Version: 1.0\nGenerator: provision\nRoot-Is-Purelib: true\nTag: "
-        "py3-none-any\n",
+        "WHEEL": "Wheel-Version: 1.0\n"
+        "Generator: provision\n"
+        "Root-Is-Purelib: true\n"
+        "Tag: py3-none-any\n",
     }
     texts["RECORD"] = "".join(f"{info}/{name},,\n" for name in (*texts, "RECORD"))
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -168,7 +170,9 @@ def _read_sdist(file: SourceDistribution, path: Path) -> _SdistFiles:
         texts.get("PKG-INFO", ""), texts.get("pyproject.toml", ""), texts.get("requires.txt", "")
     )
     if not files.metadata:
-        raise _unreadable_error(file, "it holds no PKG-INFO, which says what a package needs")
+        raise _unreadable_error(
+            file, "it has no PKG-INFO, the file with the package's requirements"
+        )
     return files
 
 
@@ -217,7 +221,7 @@ def _metadata_file_name(member: str) -> str:
 
 def _unreadable_error(file: SourceDistribution, why: str) -> LockError:
     return LockError(
-        f"{file.name} cannot be locked as source",
+        f"{file.name} cannot be locked as a source distribution",
         why=why,
         hint="choose another version, or one that has a wheel",
     )

@@ -123,7 +123,7 @@ def _fetch_page(
                 raise _unreadable_error(url, index, f"its page is longer than {_LIMIT >> 20} MiB")
         expected = response.headers.get("Content-Length")
         if expected is not None and expected.isdigit() and length < int(expected):
-            raise OSError(f"the answer ended after {length} of {expected} bytes")
+            raise OSError(f"the response ended after {length} of {expected} bytes")
         kind = str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
     text = b"".join(parts).decode("utf-8", "replace")
     try:
@@ -180,24 +180,25 @@ def _index_label(index: IndexSource) -> str:
 
 
 def _unreachable_error(url: str, index: IndexSource, error: Exception) -> NetworkError:
-    hint = "check network, proxy and certificates, or try again later: nothing is verified"
+    hint = "check network, proxy and certificates, or try again later: nothing was verified"
     reason = getattr(error, "reason", error)
     problem, why = "could not be reached", redact(str(reason))
     if isinstance(error, urllib.error.HTTPError):
-        problem, why = "refused the question", f"{error.code} {error.reason}"
+        problem, why = "refused the request", f"{error.code} {error.reason}"
         if error.code in REFUSED_CODES:
             hint = (
-                "check user name and password of the index, in pip's index-url, "
-                "UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, or ~/.netrc"
+                "check the user name and password of the index in pip's "
+                "index-url, UV_INDEX_NAME_USERNAME and UV_INDEX_NAME_PASSWORD, "
+                "or ~/.netrc"
             )
     elif isinstance(reason, TimeoutError):
-        problem = "did not answer in time"
+        problem = "did not respond in time"
     return NetworkError(f"{_index_label(index)} {problem}", why=f"{redact(url)}: {why}", hint=hint)
 
 
 def _unreadable_error(url: str, index: IndexSource, why: str) -> NetworkError:
     return NetworkError(
-        f"{_index_label(index)} gave an answer that cannot be read",
+        f"{_index_label(index)} returned an unreadable response",
         why=f"{redact(url)}: {why}",
         hint="check that it is a package index (PEP 503)",
     )

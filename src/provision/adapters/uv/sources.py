@@ -227,15 +227,15 @@ def _source_notes(
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
         yield (
-            f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: name such an "
-            "index under `indexes:` and bind packages to it with `index:`"
+            f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: "
+            "declare the index under `indexes:` and bind packages to it with "
+            "`index:`"
         )
     for source in named:
         if source.wheels:
-            yield (
-                f"index {source.name}: {len(source.wheels)} local wheel(s) from pip's "
-                "find-links stand in for it"
-            )
+            count = len(source.wheels)
+            wheels_text = "1 local wheel" if count == 1 else f"{count} local wheels"
+            yield f"using {wheels_text} (pip's find-links) instead of the index {source.name}"
     for index, source in zip(indexes, named, strict=True):
         if index.flavour is None or source.wheels or source.url != index.url:
             continue
@@ -243,7 +243,6 @@ def _source_notes(
         if flavoured:
             packages, platforms = ", ".join(index.packages), ", ".join(index.platforms)
             yield (
-                f"index {index.name} itself is asked: pip's find-links hold "
-                f"{', '.join(flavoured)}, "
+                f"querying the index {index.name}: pip's find-links has {', '.join(flavoured)}, "
                 f"but not all of {packages} for Python {minor} on {platforms}"
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -11,15 +12,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.adapters.process import capture
+from provision.adapters.process import capture, stream
 from provision.adapters.uv.errors import (
     error_from_output,
     python_install_error,
     python_not_found_error,
 )
 from provision.adapters.uv.local_index import index_url
-from provision.adapters.uv.sources import link_wheels, locate_sources, read_pip_config
+from provision.adapters.uv.sources import (
+    home_folder,
+    link_wheels,
+    locate_sources,
+    read_pip_config,
+)
 from provision.agent.core.process import ProcessResult
+from provision.agent.install.installer import RunProcess
 from provision.agent.install.uv_inputs import scrub_environment
 from provision.effects.local import CreateVenv, InstallPackages, InstallPython
 from provision.effects.packages import (
@@ -30,10 +37,18 @@ from provision.effects.packages import (
     PythonSearchResult,
     UvProject,
 )
+from provision.effects.system import DownloadProgress, ProgressCallback
 from provision.errors import ExternalError, LockError
 from provision.sanitize import escape_control, redact
 
 _VERSION_PROGRAM = "import platform; print(platform.python_version())"
+_DOWNLOAD_BEGINS = re.compile(r"Downloading (\S+)(?: \(download\))? \(([\d.]+)([KMG]?i?B)\)")
+_DOWNLOAD_ENDS = re.compile(r" *Downloaded (\S+)")
+_STEP = re.compile(
+    r"(Using Python|Resolved|Prepared|Uninstalled|Installed|Audited) "
+    r"| +(Building|Built) | [-+~] \S+=="
+)
+_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _ALLOW_DOWNLOADS = {"UV_PYTHON_DOWNLOADS": "manual"}
 
 
@@ -80,6 +95,7 @@ class UvToolchain:
             for row in rows
             if row["implementation"] == "cpython" and row["path"]
         )
+        installed += _list_pyenv_pythons(self._caller_environment)
         return PythonSearchResult(minor, None, installed, not why_not, why_not)
 
     def interpreter(self, minor: str) -> PythonInstallation | None:
@@ -110,7 +126,9 @@ class UvToolchain:
         options = ["--quiet", "--clear", "--python", str(interpreter.path)]
         run_uv(["venv", *options, str(effect.path)], self.environment())
 
-    def install_packages(self, effect: InstallPackages) -> dict[str, Any]:
+    def install_packages(
+        self, effect: InstallPackages, progress: ProgressCallback
+    ) -> dict[str, Any]:
         """Make an environment contain exactly the pins, or at least these if it is shared.
 
         Returns:
@@ -144,7 +162,7 @@ class UvToolchain:
             )
             try:
                 return installer.install_packages(
-                    request, _uv_program(), environment, capture, Path(folder)
+                    request, _uv_program(), environment, _runner(progress), Path(folder)
                 )
             except installer.UvFailed as error:
                 output = _clean_output(error.output)
@@ -159,7 +177,8 @@ class UvToolchain:
             return own
         result = _query_uv(["python", "find", "--system", minor], self.environment())
         if result.code != 0:
-            return None
+            pythons = _list_pyenv_pythons(self._caller_environment)
+            return next((python for python in pythons if python.minor == minor), None)
         path = Path(result.stdout.strip())
         version = _python_version(path, self._caller_environment)
         return PythonInstallation(version or f"{minor}.0", path)
@@ -188,11 +207,13 @@ def run_uv(
     return result.stdout
 
 
-def install_python(effect: InstallPython, environment: Mapping[str, str]) -> None:
+def install_python(
+    effect: InstallPython, environment: Mapping[str, str], progress: ProgressCallback
+) -> None:
     """Download a managed CPython: the only call that may download an interpreter."""
     # Not --quiet, which leaves out why it failed.
-    arguments = ["python", "install", "--no-progress", effect.minor]
-    result = _query_uv(arguments, {**environment, **_ALLOW_DOWNLOADS})
+    argv = [_uv_program(), "python", "install", "--no-progress", effect.minor]
+    result = _run_with_progress(argv, {**environment, **_ALLOW_DOWNLOADS}, None, progress)
     if result.code != 0:
         raise python_install_error(effect.minor, _clean_output(result.stderr))
 
@@ -225,6 +246,49 @@ def _query_uv(
     return capture([_uv_program(), *arguments], environment, folder)
 
 
+def _runner(progress: ProgressCallback) -> RunProcess:
+    """Return a function that runs programs for the installer, and reports uv's downloads."""
+
+    def run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
+        if "--quiet" not in argv:
+            return capture(argv, environment, folder)
+        # With --quiet, uv reports no downloads.
+        loud = [argument for argument in argv if argument != "--quiet"]
+        return _run_with_progress(loud, environment, folder, progress)
+
+    return run
+
+
+def _run_with_progress(
+    argv: list[str], environment: Mapping[str, str], folder: Path | None, progress: ProgressCallback
+) -> ProcessResult:
+    """Run uv and report its downloads; the result's stderr has its other lines.
+
+    uv announces files of 1 MiB and more only.
+    """
+    sizes: dict[str, int] = {}
+    complete: set[str] = set()
+    others: list[str] = []
+
+    def read_line(line: str) -> None:
+        if match := _DOWNLOAD_BEGINS.match(line):
+            sizes[match[1]] = round(float(match[2]) * _UNITS[match[3]])
+        elif match := _DOWNLOAD_ENDS.match(line):
+            complete.add(match[1])
+        else:
+            if not _STEP.match(line):
+                others.append(line)
+            elif sizes and line.startswith("Prepared "):
+                progress(DownloadProgress("installing", 0, int(line.split()[1]), None, None))
+            return
+        bytes_done = sum(size for name, size in sizes.items() if name in complete)
+        counts = (len(complete), len(sizes), bytes_done, sum(sizes.values()))
+        progress(DownloadProgress("downloading", *counts))
+
+    result = stream(argv, environment, read_line, folder)
+    return ProcessResult(result.code, "", "\n".join(others))
+
+
 def _uv_program() -> str:
     """Return the path of the uv that is installed with provision."""
     import uv  # imported here: commands that only read a spec start without it
@@ -241,6 +305,26 @@ def _running_interpreter() -> PythonInstallation:
     """Return the interpreter that runs us, outside any virtual environment."""
     path = getattr(sys, "_base_executable", sys.executable)
     return PythonInstallation(platform.python_version(), Path(path))
+
+
+def _list_pyenv_pythons(environment: Mapping[str, str]) -> tuple[PythonInstallation, ...]:
+    """Return the CPythons that pyenv has installed, newest first.
+
+    uv does not find them: it searches the PATH, on which pyenv has only the selected versions.
+    """
+    home = home_folder(environment)
+    root = environment.get("PYENV_ROOT") or (home and str(home / ".pyenv"))
+    folders = Path(root, "versions").glob("3.*") if root else ()
+    pythons = [
+        PythonInstallation(folder.name, folder / "bin/python3", is_found_by_uv=False)
+        for folder in folders
+        if re.fullmatch(r"3\.\d+\.\d+", folder.name) and (folder / "bin/python3").is_file()
+    ]
+    return tuple(sorted(pythons, key=lambda python: _version_key(python.version), reverse=True))
+
+
+def _version_key(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
 
 
 def _python_version(python: Path, environment: Mapping[str, str]) -> str | None:

@@ -10,7 +10,36 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .json_fields import FieldReader
-from .uv_tool import LockedUv
+
+
+@dataclass(frozen=True, slots=True)
+class LockedUv:
+    """An exact version of uv, and the sha256 (hexadecimal) of every wheel that may be installed."""
+
+    version: str
+    hashes: tuple[str, ...]
+
+    @property
+    def requirement(self) -> str:
+        """A line of a requirements file."""
+        return f"uv=={self.version} " + " ".join(f"--hash=sha256:{value}" for value in self.hashes)
+
+    def folder(self, tools: Path) -> Path:
+        """Return the folder of this version among the tools."""
+        return tools / f"uv-{self.version}"
+
+
+def pip_arguments(requirements: Path, target: Path) -> list[str]:
+    """Return pip's arguments to install a requirements file, by hash, into a folder."""
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes", "--upgrade"]
+    return ["install", *options, "--target", str(target), "--requirement", str(requirements)]
+
+
+def parse_uv_version(output: str) -> str | None:
+    """Return the version in the output of `uv --version`."""
+    match = re.match(r"uv (\d+(?:\.\d+)*)", output)
+    return match[1] if match else None
+
 
 SHA256 = re.compile(r"(sha256:)?[0-9a-f]{64}")
 VERSION = re.compile(r"\d+(\.\d+)+")
@@ -23,7 +52,7 @@ D = TypeVar("D")
 
 
 class DocumentError(Exception):
-    """A document that cannot be followed; the text is one line for a person."""
+    """An unusable document; the text is a message of one line."""
 
 
 def read_document(path: Path, parse: Callable[[object], D]) -> D:
@@ -39,7 +68,7 @@ def read_document(path: Path, parse: Callable[[object], D]) -> D:
 def open_document(document: object, schema: str) -> FieldReader:
     """Return the reader of a decoded document. Raises DocumentError for another schema."""
     if not isinstance(document, dict) or document.get("schema") != schema:
-        raise DocumentError(f"the document is not for this program, which reads {schema}")
+        raise DocumentError(f"the document does not have the schema {schema}")
     return FieldReader(document, "the document", _field_error, optional_keys=True)
 
 
@@ -97,7 +126,7 @@ def _read_paths(reader: FieldReader) -> dict[str, str]:
     paths = reader.text_map("paths", _VARIABLE)
     for name, path in paths.items():
         if not path.startswith("/") or ".." in path.split("/"):
-            raise reader.error(f"paths.{name}", "absolute, without ..", path)
+            raise reader.error(f"paths.{name}", "an absolute path without ..", path)
     return paths
 
 
@@ -105,7 +134,7 @@ def _read_install_request(reader: FieldReader, mode: str) -> dict[str, Any]:
     """Return the installer's document, whose interpreter is chosen on the device."""
     install = reader.mapping("install")
     if "python" in install or install.get("mode") != mode:
-        requirement = f"in mode {mode}, without an interpreter: that is chosen on the device"
+        requirement = f"an object with mode {mode} and without an interpreter"
         raise reader.error("install", requirement, install.get("mode"))
     if not isinstance(install.get("packages"), list):
         raise reader.error("install.packages", "a list", install.get("packages"))

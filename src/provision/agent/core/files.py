@@ -1,10 +1,14 @@
-"""Files that a reader sees whole or not at all, and JSON objects in them."""
+"""Atomic file writes, JSON objects in files, reproducible zip files and digests of sources."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import tempfile
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +22,8 @@ def write_atomically(
         path: the file; its folder exists.
         content: bytes, or text that is written as UTF-8; lone surrogates are escaped.
         mode: permissions of the file.
-        durable: the content is on the disk before it replaces the old one. That takes some
-            milliseconds, which a file that only has to outlive its process need not pay.
+        durable: the content is on the disk before it replaces the old one, which takes some
+            milliseconds. A file that only has to outlive its process does not need it.
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -48,3 +52,32 @@ def read_json_object(path: Path) -> dict[str, Any]:
 def write_json_object(path: Path, document: dict[str, Any]) -> None:
     """Write a JSON object for everybody to read. Raises OSError."""
     write_atomically(path, json.dumps(document, indent=1, sort_keys=True) + "\n", mode=0o644)
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def zip_files(files: Mapping[str, bytes]) -> bytes:
+    """Return a zip of these files by name: sorted, uncompressed, with one fixed time."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.external_attr = 0o644 << 16
+            entry.create_system = 3  # Unix, on every system
+            # The output of deflate depends on the version of zlib, and these bytes are compared
+            # between machines.
+            entry.compress_type = zipfile.ZIP_STORED
+            archive.writestr(entry, files[name])
+    return buffer.getvalue()
+
+
+def digest_of_sources(files: Mapping[str, bytes]) -> str:
+    """Return the sha256 (64 hexadecimal digits) of source files, by their names and contents.
+
+    It is the same for a zip and for the folder that it was unpacked into.
+    """
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name}\n{len(files[name])}\n".encode() + files[name])
+    return total.hexdigest()

@@ -1,4 +1,4 @@
-"""Return whether the name that a driver gives a GPU is the declared one."""
+"""Comparison of the GPU name that a driver reports with the declared one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _ALIASES = {
     "rtx6000": "rtx-pro-6000",
     "g4": "rtx-pro-6000",
 }
-"""Names of a machine type whose GPU has another name (Compute Engine documentation, "GPU machine
+"""Names of machine types whose GPU has another name (Compute Engine documentation, "GPU machine
 types"; aliases of the facts).
 """
 _MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
 _OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
-"""Words that make a name another GPU's: an RTX 4060 Ti is not an RTX 4060."""
+"""Words that distinguish GPUs: an RTX 4060 Ti is not an RTX 4060."""
 
 
 def is_declared_gpu(name: str, declared: str) -> bool:
-    """Return whether a GPU's name in the driver fits the declared one.
+    """Return whether a GPU's name in the driver matches the declared one.
 
-    "NVIDIA A100-SXM4-80GB" fits "A100-80GB".
+    "NVIDIA A100-SXM4-80GB" matches "A100-80GB".
 
     A size in the declared name counts only against a size in the driver's name: "NVIDIA H200"
     has none.

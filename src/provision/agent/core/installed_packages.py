@@ -24,9 +24,9 @@ class InstalledPackage:
         name: canonical name.
         version: version in the name of the metadata folder.
         metadata_folder: path of NAME.dist-info or NAME.egg-info.
-        stamp: inode, time and size of its RECORD, which installers write anew and never link from
-            a cache, because it lists their own files too.
-        installed_ns: time at which the RECORD got its place on the disk; 0 if unknown.
+        stamp: inode, time and size of its RECORD, which installers always write and never link
+            from a cache, because it lists their own files too.
+        installed_ns: time at which the RECORD was written; 0 if unknown.
     """
 
     name: str
@@ -39,8 +39,9 @@ class InstalledPackage:
 class Provenance(str, Enum):
     """Provenance of an installed package.
 
-    preinstalled: that version was there, and fits its RECORD. hash-checked, reinstalled: this run
-    installed it from a file with a locked sha256, the latter over another or damaged version.
+    preinstalled: that version was installed before, and matches its RECORD. hash-checked,
+    reinstalled: this run installed it from a file with a locked sha256, the latter over another or
+    damaged version.
     """
 
     HASH_CHECKED = "hash-checked"
@@ -55,7 +56,7 @@ class AuditResult:
     Attributes:
         files: number of files compared.
         flaws: one short text for each file that differs, or for the RECORD.
-        record_is_garbled: the RECORD exists, and is not a table of three columns.
+        record_is_garbled: the RECORD exists but is not a table of three columns.
         altered_files: paths of the files that differ.
     """
 
@@ -145,14 +146,14 @@ def audit_packages(
 ) -> dict[str, AuditResult]:
     """Compare every file that the RECORDs of packages list: by size, with `hashed` by sha256 too.
 
-    A RECORD is a package's own list. That all files fit it means that nothing was changed since
-    the installation, not that the installed files are those that a lock names. Lines without a
+    A RECORD is a package's own list. If all files match it, nothing was changed since the
+    installation, but the files need not be those of the lock. Lines without a
     hash (bytecode, the RECORD itself) are left out.
 
     Args:
         packages: the packages by name.
         hashed: read all files.
-        among: other packages in the same folders. A file that several packages bring has to fit
+        among: other packages in the same folders. A file that several packages install must match
             the RECORD of one of them.
     """
     if hashed:

@@ -1,4 +1,4 @@
-"""Strict reading of decoded JSON: each field has its type and form, or an error names it."""
+"""Strict reading of decoded JSON: a field of the wrong type or form raises an error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MakeError = Callable[[str, str], Exception]
-"""Makes the error of a program from a message ("FILE: gpu.count has to be a number above 0") and
+"""Makes the error of a program from a message ("FILE: gpu.count must be a number above 0") and
 the reason ("it is 'two'"), which may hold a secret."""
 
 
@@ -45,7 +45,7 @@ class FieldReader:
     def error(self, route: str, requirement: str, value: object) -> Exception:
         """Return the error of a value that is not as required."""
         return self.make_error(
-            f"{self.source}: {self.prefix}{route} has to be {requirement}",
+            f"{self.source}: {self.prefix}{route} must be {requirement}",
             "it is missing" if value is None else f"it is {value!r:.60}",
         )
 
@@ -83,11 +83,11 @@ class FieldReader:
         return values
 
     def text(self, route: str, form: re.Pattern[str] | None = None, requirement: str = "") -> str:
-        """Return a text without line breaks and NUL, of a form if one is given."""
+        """Return a string without line breaks and NUL that matches `form`."""
         return self.check_text(route, self.value(route), form, requirement)
 
     def optional_text(self, route: str, form: re.Pattern[str] | None = None) -> str | None:
-        """Return a text, None for null."""
+        """Return a string, None for null."""
         return None if self.value(route) is None else self.text(route, form)
 
     def check_text(
@@ -97,16 +97,16 @@ class FieldReader:
         form: re.Pattern[str] | None = None,
         requirement: str = "",
     ) -> str:
-        """Return a value if it is a text of one line, of a form if one is given."""
+        """Return a value if it is a string on one line that matches `form`."""
         # A line break would end a line of a file that another program reads; NUL ends an argument.
         if not isinstance(value, str) or any(character in value for character in "\r\n\0"):
-            raise self.error(route, requirement or "a text of one line", value)
+            raise self.error(route, requirement or "a string on one line", value)
         if form is not None and not form.fullmatch(value):
-            raise self.error(route, requirement or f"of the form {form.pattern}", value)
+            raise self.error(route, requirement or f"a string that matches {form.pattern}", value)
         return value
 
     def one_of(self, route: str, allowed: tuple[str, ...]) -> str:
-        """Return one of these texts."""
+        """Return one of these strings."""
         value = self.value(route)
         if not isinstance(value, str) or value not in allowed:
             raise self.error(route, " or ".join(allowed), value)
@@ -131,12 +131,12 @@ class FieldReader:
         return value
 
     def texts(self, route: str, form: re.Pattern[str] | None = None) -> tuple[str, ...]:
-        """Return a list of texts, of a form if one is given."""
+        """Return a list of strings that match `form`."""
         values = self.items(route)
         for value in values:
             if not isinstance(value, str) or not _has_form(value, form):
-                suffix = f" of the form {form.pattern}" if form else ""
-                raise self.error(route, f"a list of texts{suffix}", values)
+                suffix = f" that match {form.pattern}" if form else ""
+                raise self.error(route, f"a list of strings{suffix}", values)
         return tuple(values)
 
     def text_map(
@@ -145,17 +145,17 @@ class FieldReader:
         keys: re.Pattern[str] | None = None,
         values: re.Pattern[str] | None = None,
     ) -> dict[str, str]:
-        """Return an object of texts, with names and values of these forms; {} for null."""
+        """Return an object of strings whose names and values match; {} for null."""
         if self.optional_keys and self.value(route) is None:
             return {}
         texts = self.mapping(route)
         for key, value in texts.items():
             if not _has_form(key, keys):
-                raise self.error(f"{route}.{key}", "a name with a text", key)
+                raise self.error(f"{route}.{key}", "a valid name", key)
             if not isinstance(value, str) or "\0" in value:
-                raise self.error(f"{route}.{key}", "a name with a text", value)
+                raise self.error(f"{route}.{key}", "a string", value)
             if values is not None and not values.fullmatch(value):
-                raise self.error(f"{route}.{key}", f"of the form {values.pattern}", value)
+                raise self.error(f"{route}.{key}", f"a string that matches {values.pattern}", value)
         return dict(texts)
 
 

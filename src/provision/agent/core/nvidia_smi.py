@@ -12,7 +12,7 @@ _USUAL_PATHS = ("/opt/bin/nvidia-smi", "/usr/bin/nvidia-smi", "/usr/local/nvidia
 
 
 def find_nvidia_smi(environ: Mapping[str, str]) -> str | None:
-    """Return the program of the PATH, else that of an image's usual folders."""
+    """Return nvidia-smi from PATH, else from the usual folders of images."""
     on_path = shutil.which("nvidia-smi", path=environ.get("PATH"))
     return on_path or next((path for path in _USUAL_PATHS if os.access(path, os.X_OK)), None)
 
@@ -23,7 +23,7 @@ def query_arguments(fields: Sequence[str], subject: str = "gpu") -> list[str]:
 
 
 def parse_rows(output: str, fields: Sequence[str]) -> list[dict[str, str]]:
-    """Return the rows of a query by field; lines with another number of cells are messages."""
+    """Return the rows of a query by field; lines with another number of cells are skipped."""
     return [
         dict(zip(fields, (cell.strip() for cell in row), strict=True))
         for row in csv.reader(output.splitlines(), skipinitialspace=True)

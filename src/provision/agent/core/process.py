@@ -1,4 +1,4 @@
-"""Programs in new process groups, which end at a time limit and with Ctrl-C."""
+"""Programs in new process groups, which are stopped at a time limit and by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEARTBEAT_S = 20.0
 _PR_SET_PDEATHSIG = 1
 """From linux/prctl.h."""
 _GRACE_S = 2.0
-"""Our choice: seconds that a group has after each signal but the last."""
+"""Our choice: seconds that a group gets after each signal but the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", 
 class RecordFile:
     """A package's own list of its files: path, hash and size as strings, and the list's sha256.
 
-    `flaw` is why the list cannot be used ("": it can); `garbled`: it exists, and is not a table of
+    `flaw` is why the list cannot be used, "" if it can; `garbled`: it exists but is not a table of
     three columns.
     """
 
@@ -54,9 +54,8 @@ class RecordFile:
 class InstallNote:
     """Note of an installer about one package: sha256 of its RECORD, and a snapshot of its files.
 
-    "" stands for what was not noted.
-
-    `fits` is false for a package whose RECORD does not fit the files of its wheel.
+    An empty value was not noted. `record_fits` is false for a package whose RECORD does not match
+    the files of its wheel.
     """
 
     record_sha256: str = ""
@@ -112,7 +111,7 @@ def read_record(metadata: str) -> RecordFile:
         lines = io.StringIO(content.decode("utf-8"), newline="")
         rows = tuple((path, listed, size) for path, listed, size in csv.reader(lines))
     except (ValueError, csv.Error):
-        return RecordFile(metadata, (), digest, "its RECORD is garbled", garbled=True)
+        return RecordFile(metadata, (), digest, "its RECORD is malformed", garbled=True)
     is_empty = not any(listed for _, listed, _ in rows)
     flaw = "its RECORD lists no file with a hash" if is_empty else ""
     return RecordFile(metadata, rows, digest, flaw)
@@ -128,9 +127,9 @@ def compare_files(
 ) -> FileComparison:
     """Compare the files of a RECORD with it: by size, with `hashed` by sha256 too.
 
-    With the note of the installation, each file is looked at once: if size, mode and time of
-    change are as noted, nothing was changed since. If they are not, the package's files are
-    compared by sha256. An edit that keeps size and time is found with `hashed` only.
+    With the note of the installation, files whose size, mode and time of change are as noted count
+    as unchanged; otherwise all files of the package are compared by sha256. An edit that keeps size
+    and time is found with `hashed` only.
     """
     rows, record_path = record.hashed_rows, os.path.join(record.metadata_folder, "RECORD")
     if record.flaw:
@@ -158,9 +157,9 @@ def _flaws(record: RecordFile, *, hashed: bool) -> dict[str, str]:
 def find_matching_files(
     files: Collection[str], records: Iterable[RecordFile], *, hashed: bool
 ) -> frozenset[str]:
-    """Return the files that fit some RECORD.
+    """Return the files that match some RECORD.
 
-    Packages that bring files of one name (README.md, tests/__init__.py) overwrite each other's.
+    Packages with files of the same name (README.md, tests/__init__.py) overwrite each other's.
     """
     if not files:
         return frozenset()
@@ -207,7 +206,7 @@ def _snapshot(record: RecordFile) -> str:
 
 
 def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
-    """Return what is wrong with a file, "" when it is as listed."""
+    """Return how a file differs from its row, "" if it does not."""
     try:
         about = os.stat(path)
     except PermissionError:
@@ -217,9 +216,9 @@ def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
     if not stat.S_ISREG(about.st_mode):
         return "is not a regular file"
     if size.isdecimal() and int(size) != about.st_size:
-        return f"has {about.st_size} bytes, not {size}"
+        return f"has {about.st_size} bytes, expected {size}"
     if not hashed:
-        # What everybody may read needs no second call: there are thousands of files.
+        # World-readable files need no second call: there are thousands of files.
         return (
             ""
             if about.st_mode & stat.S_IROTH or os.access(path, os.R_OK)
@@ -251,5 +250,5 @@ def _is_venv_file(folder: str, name: str) -> bool:
 
 
 def _readable(text: str) -> str:
-    """A name of any bytes as a short text that JSON can hold."""
+    """Return a name of any bytes as a short string that JSON can represent."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")[:_LONGEST_FLAW]

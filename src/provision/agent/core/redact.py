@@ -17,13 +17,13 @@ _PREFIXED = re.compile(
     r"|AKIA[A-Z0-9]{16}(?![A-Za-z0-9_])|xox[abprs]-[A-Za-z0-9-]{10,}"
     r"|(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))(?:sk-[A-Za-z0-9_-]{20,}|gl(?:pat|ptt|rt)-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{40,})"
 )
-"""Tokens with the published prefix of their service. Prefixes that may end a word stand at the
-start of one, or behind an escape such as \\n.
+"""Tokens with the published prefix of their service. Prefixes that may end a word match only at
+the start of a word, or after an escape such as \\n.
 """
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)"
 )
-# Begins where a run of these characters begins, so that each is read a few times only.
+# Matches from the start of a run of these characters, so that each is read a few times only.
 _DOTTED = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _WEB_TOKEN_START = re.compile(r"(?<![A-Za-z0-9])eyJ")
 _BEARER = re.compile(
@@ -42,13 +42,14 @@ _SECRET_NAME = re.compile(r"(?i)token|key|secret|sig|password|credential|auth")
 
 def secret_spellings(values: Iterable[str]) -> list[str]:
     """Return the spellings of secret values, longest first: plain, lines, repr, JSON, URLs."""
-    found: set[str] = set()
+    spellings: set[str] = set()
     for value in values:
         lines = [line for line in value.splitlines() if len(line) >= _SHORTEST_LINE]
         for text in (value, value.strip(), *lines):
             if len(text) >= _SHORTEST_VALUE:
-                found.update((text, repr(text)[1:-1], json.dumps(text)[1:-1], quote(text, safe="")))
-    return sorted(found, key=len, reverse=True)
+                quoted = (repr(text)[1:-1], json.dumps(text)[1:-1], quote(text, safe=""))
+                spellings.update((text, *quoted))
+    return sorted(spellings, key=len, reverse=True)
 
 
 def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> str:
@@ -56,13 +57,12 @@ def redact(text: str, secrets: Iterable[str] = (), hidden: str = REDACTED) -> st
 
     Args:
         text: any text.
-        secrets: texts to hide, the longest first (see `spellings`).
-        hidden: what stands in their place.
+        secrets: texts to hide, the longest first (see `secret_spellings`).
+        hidden: the replacement.
 
     Hides `secrets`, well-known shapes of tokens and private keys, values after `Bearer`, 40
     hexadecimal digits after a word such as `key` or `token`,
-    user names and passwords of URLs, and the values of URL parameters whose names say that they
-    are secret.
+    user names and passwords of URLs, and the values of URL parameters with secret-like names.
     """
     for secret in secrets:
         text = text.replace(secret, hidden)
@@ -125,12 +125,12 @@ def _hide_web_tokens(dotted: str, hidden: str) -> str:
 def _hide_user(address: str, hidden: str) -> str:
     """Hide user and password of the URLs in a text without white space.
 
-    They reach up to the last @, as uv and urllib read it: a password may have an @ or a slash.
+    They end at the last @, as in uv and urllib: a password may have an @ or a slash.
     """
     if "://" not in address or "@" not in address:
         return address
     last, kept, position = address.rindex("@"), list[str](), 0
-    while (found := address.find("://", position)) != -1 and (start := found + 3) <= last:
+    while (colon := address.find("://", position)) != -1 and (start := colon + 3) <= last:
         kept.append(address[position:start])
         position = start
         end = _END_OF_USER.search(address, start)

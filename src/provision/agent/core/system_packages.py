@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+
+from .process import ProcessResult
 
 APT_VARIABLES = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "l"}
 _QUERY = ["dpkg-query", "--show", "--showformat=${binary:Package} ${db:Status-Status}\\n"]
@@ -13,24 +14,11 @@ _OPTIONS = ("--yes", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300")
 _INSTALL = ["apt-get", "install", *_QUIET, *_OPTIONS, "-o", "Dpkg::Use-Pty=0", "--"]
 
 
-class Answer(Protocol):
-    """Exit code and output of a program."""
-
-    @property
-    def code(self) -> int:
-        """The exit code."""
-
-    @property
-    def stdout(self) -> str:
-        """The output."""
-
-
-A = TypeVar("A", bound=Answer)
-Run = Callable[[Sequence[str]], A]
+Run = Callable[[Sequence[str]], ProcessResult]
 """Runs a command line with enough rights; that of apt-get with `APT_VARIABLES`."""
 
 
-def find_missing_packages(names: Sequence[str], run: Run[A]) -> list[str]:
+def find_missing_packages(names: Sequence[str], run: Run) -> list[str]:
     """Return the packages that are not installed."""
     if not names:
         return []
@@ -40,13 +28,13 @@ def find_missing_packages(names: Sequence[str], run: Run[A]) -> list[str]:
     return [name for name in names if name not in installed]
 
 
-def install_packages(names: Sequence[str], run: Run[A]) -> A:
-    """Install packages, if need be with new package lists; return the answer of the last try."""
+def install_packages(names: Sequence[str], run: Run) -> ProcessResult:
+    """Install packages, if necessary with new package lists; return the last result."""
     install = [*_INSTALL, *names]
-    answer = run(install)
-    if answer.code == 0:
-        return answer
-    # The package lists of an image are as old as the image, or absent. One index that cannot be
-    # updated does not matter, if the packages are in others.
+    result = run(install)
+    if result.code == 0:
+        return result
+    # The package lists of an image are as old as the image, or absent. An index that cannot be
+    # updated does not matter if the packages are in others.
     run(["apt-get", "update", *_QUIET])
     return run(install)

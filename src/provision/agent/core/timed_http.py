@@ -2,8 +2,8 @@
 
 The limit covers what is sent, and headers, body and redirections of the answer.
 
-A timeout of a socket limits the pause between two parts only: a server that sends a byte every few
-seconds blocks its client for days. Standard library only: it runs at home and on devices.
+A socket's timeout limits only the pause between two parts: a server that sends a byte every few
+seconds blocks its client for days.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 _PIECE = 2**14
-"""A record of TLS: more than one of them would each have the time that is left."""
+"""A record of TLS: each of several records would get all of the remaining time."""
 
 
 class TimeLimits(NamedTuple):
-    """Seconds that a call may take, and bytes that earn one second more.
+    """Seconds that a call may take, and bytes that add a second.
 
-    Both are our choice. 60 s is what pauses were limited to; dnf ends a transfer that stays
+    Both are our choice. 60 s was the limit of pauses; dnf ends a transfer that stays
     below 1000 B/s for 30 s (dnf.conf, minrate), at which a file of 100 MB would still take a
     day. 32 KiB/s is less than a mobile network of the second generation reaches (EDGE, 384
     kbit/s).
@@ -60,12 +60,12 @@ class TimedCall:
         """Return the error of a call whose time is over."""
         self.timed_out = True
         return TooSlow(
-            f"too slow: {self.received} bytes came in {time.monotonic() - self._began:.0f} s"
+            f"too slow: received {self.received} bytes in {time.monotonic() - self._began:.0f} s"
         )
 
 
 class TimedConnection:
-    """Mixin for connections: what they send and receive takes the time of the latest call."""
+    """Mixin for connections: sending and receiving uses the time of the latest call."""
 
     sock: Any
     call: TimedCall
@@ -98,7 +98,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Incoming(io.RawIOBase):
-    """The bytes of a socket, each read in what is left of a call's time."""
+    """The bytes of a socket, each read within the remaining time of a call."""
 
     def __init__(self, raw: Any, sock: Any, call: TimedCall) -> None:
         self._raw, self._sock, self._call = raw, sock, call

@@ -64,7 +64,7 @@ class Version:
 
 
 def normalize_name(name: str) -> str:
-    """The one spelling of a package name (PEP 503): lower case, runs of `-_.` become one `-`."""
+    """Return the canonical spelling of a package name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -86,15 +86,16 @@ def read_version(text: str) -> Version:
     )
 
 
-def is_same_version(one: str, other: str) -> bool:
+def is_same_version(left: str, right: str) -> bool:
     """Return whether two spellings name one version, local part included.
 
-    "2.13" is "2.13.0", "2.13.0" is not "2.13.0+cpu". Texts that are not versions are compared.
+    "2.13" equals "2.13.0", "2.13.0" differs from "2.13.0+cpu". Other strings are compared as they
+    are.
     """
     try:
-        return read_version(one).key == read_version(other).key
+        return read_version(left).key == read_version(right).key
     except UnreadableVersion:
-        return one.strip().lower() == other.strip().lower()
+        return left.strip().lower() == right.strip().lower()
 
 
 def specifier_allows(specifier: str, version: str) -> bool:
@@ -103,7 +104,7 @@ def specifier_allows(specifier: str, version: str) -> bool:
     Raises UnreadableVersion.
     """
     clauses = [clause.strip() for clause in specifier.split(",") if clause.strip()]
-    # Every clause is read, so that an invalid clause raises even behind a false one.
+    # Every clause is read, so that an invalid clause raises even after a false one.
     answers = [_clause_allows(clause, version) for clause in clauses]
     return all(answers)
 
@@ -123,10 +124,10 @@ def _clause_allows(clause: str, text: str) -> bool:
         ours = version.key if limit.local else version.public_key
         return (ours == (limit.key if limit.local else limit.public_key)) is (operator == "==")
     if limit.local:
-        raise UnreadableVersion(f"{operator} takes no local version: {clause!r}")
+        raise UnreadableVersion(f"{operator} does not allow a local version: {clause!r}")
     if operator == "~=":
         if len(limit.release) < 2:
-            raise UnreadableVersion(f"~= needs two release numbers: {clause!r}")
+            raise UnreadableVersion(f"~= needs at least two release numbers: {clause!r}")
         return version.public_key >= limit.public_key and _starts_with(
             version, limit.epoch, limit.release[:-1]
         )
@@ -168,7 +169,7 @@ def _wildcard_allows(operator: str, prefix: str, version: Version) -> bool:
         or limit.local
     ):
         raise UnreadableVersion(
-            f"a wildcard goes with == or != and a bare release: {operator}{prefix}.*"
+            f"a wildcard must follow == or != and a plain release: {operator}{prefix}.*"
         )
     return _starts_with(version, limit.epoch, limit.release) is (operator == "==")
 

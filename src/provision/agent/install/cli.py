@@ -28,7 +28,7 @@ _NOT_THERE = re.compile(r"No solution found|no version of|was not found in the p
 def main(words: Sequence[str] | None = None) -> int:
     """Install and return 0; 1 if the request cannot be met, 2 if it could not be tried.
 
-    A file that is not the locked one, or a version that does not exist, is 1.
+    A file that does not match the lock, or a version that does not exist, gives 1.
     """
     arguments = _parser().parse_args(words)
     try:
@@ -65,49 +65,51 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     verb = verbs.add_parser("install", help="install what a document lists")
     verb.add_argument(
-        "--document", type=Path, required=True, metavar="FILE", help="what to install"
+        "--document", type=Path, required=True, metavar="FILE", help="the packages to install"
     )
     verb.add_argument(
         "--result",
         type=Path,
         required=True,
         metavar="FILE",
-        help="where to write what became of it",
+        help="write the result to this file",
     )
     verb.add_argument(
         "--python",
         default=sys.executable,
         metavar="PATH",
-        help="the interpreter, if the document names none (default: this one)",
+        help="install into this interpreter if the document names none (default: this one)",
     )
     verb.add_argument(
         "--uv",
         default="",
         metavar="PATH",
-        help="the uv to call (default: the one beside this interpreter, else that of PATH)",
+        help="run this uv (default: next to this interpreter, else on PATH)",
     )
     verb.add_argument(
         "--audit",
         choices=[audit.value for audit in AuditLevel],
-        help="compare installed files by sha256, or by size only",
+        help="compare installed files by sha256 or only by size (default: as in the document)",
     )
-    verb.add_argument("--offline", action="store_true", help="take everything from uv's cache")
+    verb.add_argument("--offline", action="store_true", help="use only uv's cache")
     return parser
 
 
 def _uv(named: str) -> str:
-    found = named or shutil.which("uv", path=os.path.dirname(sys.executable)) or shutil.which("uv")
-    if not found:
+    program = (
+        named or shutil.which("uv", path=os.path.dirname(sys.executable)) or shutil.which("uv")
+    )
+    if not program:
         raise InstallError(
-            "there is no uv on this machine",
-            "it is neither beside this interpreter nor on the PATH",
-            "python -m pip install uv, or --uv PATH",
+            "uv is not installed",
+            "it was found neither next to this interpreter nor on PATH",
+            "run `python -m pip install uv`, or pass --uv PATH",
         )
-    return os.path.abspath(found)
+    return os.path.abspath(program)
 
 
 def _run(argv: list[str], environment: Mapping[str, str], folder: Path | None) -> ProcessResult:
-    # Not in a new process group: whoever ends the installer's group ends uv with it.
+    # Not in a new process group: stopping the installer's group stops uv too.
     done = subprocess.run(
         argv,
         env=dict(environment),
@@ -126,16 +128,16 @@ def _uv_failed(error: UvFailed) -> int:
     if HASH_MISMATCH.search(output):
         return _say(
             1,
-            "a file on the index is not the one that was locked; nothing was installed",
+            "a file on the index does not match the lock; nothing was installed",
             output,
-            "if the change is meant, lock again",
+            "if the change is expected, lock again",
         )
     if NETWORK_DISABLED.search(output):
         return _say(
             2,
-            "something is needed that is not in uv's cache, and the network is switched off",
+            "a required file is not in uv's cache, and network access is off",
             output,
-            "run once with network",
+            "run again with network access",
         )
     return _say(
         1 if _NOT_THERE.search(output) else 2, f"uv failed (exit code {error.code})", output

@@ -14,7 +14,7 @@ from ..core.json_fields import FieldReader
 
 SCHEMA = "provision.install/1"
 DEFAULT_INDEX = "pypi"
-"""The name of the default index: a package of it is bound to no index."""
+"""The name of the default index; packages from it need no entry."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
@@ -25,8 +25,8 @@ _MINOR = re.compile(r"\d+\.\d+")
 class InstallMode(str, Enum):
     """Ownership of the environment.
 
-    `own`: it is ours and ends up with exactly the packages. `shared`: nothing else in it is
-    changed.
+    `own`: provision made it, and it ends up with exactly the packages. `shared`: nothing else in it
+    is changed.
     """
 
     OWN = "own"
@@ -67,11 +67,11 @@ class PackageToInstall:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """The whole request: interpreter, packages and where they come from.
+    """The whole request: interpreter, packages and their sources.
 
     `indexes` maps names to addresses; without the default index, uv uses its own. `find_links` are
-    further places of wheels. `reinstall` are packages to install again although their version is
-    the requested one.
+    further folders and pages of wheels. `reinstall` are packages to install again even in
+    the requested version.
     """
 
     mode: InstallMode
@@ -96,7 +96,7 @@ def read_document(path: Path, python: str) -> InstallRequest:
         raise InstallError(
             f"the document {path} is damaged",
             f"it is not JSON: {str(error)[:200]}",
-            "make it again",
+            "write it again",
         ) from None
     return parse_document(document, str(path), python)
 
@@ -109,10 +109,10 @@ def parse_document(document: object, where: str, python: str) -> InstallRequest:
     """
     if not isinstance(document, dict):
         raise InstallError(
-            f"{where}: the document has to be one JSON object", f"it is {document!r:.60}"
+            f"{where}: the document must be a JSON object", f"it is {document!r:.60}"
         )
     if document.get("schema") != SCHEMA:
-        hint = "use the installer that belongs to the tool which wrote the file"
+        hint = "use the installer of the provision version that wrote the file"
         raise InstallError(
             f"{where} is not for this installer",
             f"its schema is {document.get('schema')!r:.60}, expected {SCHEMA}",
@@ -148,14 +148,14 @@ def _check_packages(
     if repeated:
         raise InstallError(
             f"{where}: {min(repeated)} is listed twice",
-            "an environment holds one version of a package",
+            "an environment contains one version of each package",
         )
     for package in packages:
         if package.index is not None and not indexes.get(package.index):
             raise InstallError(
-                f"{where}: {package.name} is bound to the index {package.index}, "
+                f"{where}: {package.name} comes from the index {package.index}, "
                 "which has no address",
-                f"indexes are: {', '.join(indexes) or 'none'}",
+                f"indexes in the document: {', '.join(indexes) or 'none'}",
             )
 
 
@@ -167,13 +167,13 @@ def _package(reader: FieldReader, entry: object, route: str) -> PackageToInstall
         raise reader.error(f"{route}.files", "an object", files)
     if not files:
         raise InstallError(
-            f"{reader.source}: {route}.files is empty", "a package without a hash is not installed"
+            f"{reader.source}: {route}.files is empty", "packages without a hash are not installed"
         )
     index = entry.get("index")
     is_default = index in (None, DEFAULT_INDEX)
     check = reader.check_text
     return PackageToInstall(
-        check(f"{route}.name", entry.get("name"), _NAME, "a name in its canonical form"),
+        check(f"{route}.name", entry.get("name"), _NAME, "a canonical package name"),
         check(f"{route}.version", entry.get("version"), _VERSION, "a version"),
         None if is_default else check(f"{route}.index", index),
         tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,9 @@ from ..core.installed_packages import (
     find_installed_packages,
     find_locked_packages,
 )
+from ..core.process import ProcessResult
 from ..core.record_audit import make_install_note, read_record
 from .document import AuditLevel, InstallError, InstallMode, InstallRequest, PackageToInstall
-from .interpreter import RunProcess, TargetInterpreter, inspect_interpreter
 from .uv_inputs import (
     HASHES_FILE,
     PROJECT_FILE,
@@ -29,6 +29,68 @@ from .uv_inputs import (
     build_request_variables,
     write_project,
 )
+
+_PROGRAM = """
+import json, sys, sysconfig
+paths = sysconfig.get_paths()
+new = [path for path in (paths["purelib"], paths["platlib"]) if path not in sys.path]
+answer = {
+    "minor": "%d.%d" % sys.version_info[:2],
+    "entries": new + sys.path,
+    "stdlib": paths["stdlib"],
+    "venv": sys.prefix != sys.base_prefix,
+}
+sys.stdout.write(json.dumps(answer))
+"""
+EXTERNALLY_MANAGED_FILE = "EXTERNALLY-MANAGED"
+
+
+RunProcess = Callable[["list[str]", Mapping[str, str], "Path | None"], ProcessResult]
+"""Runs a program (arguments, variables, folder) to its end. Raises OSError if it cannot start."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetInterpreter:
+    """An interpreter: folders of packages in sys.path's order; another installer's marker or ""."""
+
+    python: str
+    minor: str
+    package_folders: tuple[str, ...]
+    managed_marker: str
+
+
+def inspect_interpreter(
+    python: str, environment: Mapping[str, str], run: RunProcess
+) -> TargetInterpreter:
+    """Return what an interpreter reports about itself. Raises InstallError if it does not start.
+
+    The user's own packages and PYTHONPATH are left out.
+
+    The marker counts outside virtual environments only. Source: packaging.python.org,
+    "Externally Managed Environments".
+    """
+    hint = "use an interpreter that starts"
+    try:
+        result = run([python, "-I", "-c", _PROGRAM], environment, None)
+    except OSError as error:
+        raise InstallError(
+            f"cannot start the interpreter {python}", error.strerror or str(error), hint
+        ) from None
+    try:
+        paths = json.loads(result.stdout) if result.code == 0 else None
+    except ValueError:
+        paths = None
+    if not isinstance(paths, dict):
+        raise InstallError(
+            f"the interpreter {python} did not report its package folders",
+            result.stderr.strip()[-500:] or f"exit code {result.code}",
+            hint,
+        )
+    marker = os.path.join(paths["stdlib"], EXTERNALLY_MANAGED_FILE)
+    is_managed = not paths["venv"] and os.path.isfile(marker)
+    folders = tuple(dict.fromkeys(os.path.realpath(entry) for entry in paths["entries"] if entry))
+    return TargetInterpreter(python, paths["minor"], folders, marker if is_managed else "")
+
 
 _OFF = ("", "0", "false", "f", "no", "n", "off")
 
@@ -51,11 +113,12 @@ def install_packages(
     """Install the requested packages; return a JSON value with each one's version and provenance.
 
     uv compares the sha256 of downloaded files with the locked ones. Of a wheel in its cache it
-    compares the noted sha256, and trusts the unpacked files, which environments may hard-link: an
-    edit of one edits both. Therefore packages are compared with their RECORD (by `request.audit`),
-    and reinstalled without the cache if they differ. Packages that are there in the requested
-    version, which uv does not check, are compared too, and reinstalled if they differ or are in
-    `request.reinstall`. An edit of a cached file and of its RECORD line is not detected.
+    compares the noted sha256 and trusts the unpacked files, which environments may hard-link, so
+    that an edit changes both. Packages are therefore compared with their RECORD (by
+    `request.audit`), and reinstalled without the cache if they differ. Packages that are already
+    installed in the requested version, which uv does not check, are compared too, and reinstalled
+    if they differ or are in `request.reinstall`. An edit of a cached file together with its RECORD
+    line is not detected.
 
     `environment` is scrubbed; with UV_OFFLINE=1, everything comes from uv's cache. `folder` is
     empty, for files that uv reads. Raises InstallError, and UvFailed: uv changes nothing before it
@@ -66,7 +129,7 @@ def install_packages(
         raise InstallError(
             f"{request.python} is Python {python.minor}",
             f"the packages were locked for Python {request.python_version}",
-            "name another interpreter",
+            f"use an interpreter of Python {request.python_version}",
             1,
         )
     return _Installation(request, python, folder, uv, environment, run).perform()
@@ -117,7 +180,7 @@ class _Installation:
     def _repair(
         self, before: Mapping[str, InstalledPackage], damaged: Collection[str]
     ) -> tuple[dict[str, InstalledPackage], dict[str, AuditResult], list[str]]:
-        """Audit what uv installed, and reinstall without its cache what that had damaged."""
+        """Audit what uv installed, and reinstall packages from damaged cache entries."""
         after, audits = self._audit(before, damaged)
         spoiled = _find_flawed(audits)
         if not spoiled:
@@ -125,36 +188,36 @@ class _Installation:
         names = ", ".join(spoiled)
         if self.environment.get("UV_OFFLINE", "").lower() not in _OFF:
             raise InstallError(
-                f"uv's cache holds damaged files of {names}, and the network is switched off",
+                f"uv's cache contains damaged files of {names}, and network access is off",
                 _format_flaws(audits, spoiled),
-                f"run `uv cache clean {' '.join(spoiled)}`, and once with network",
+                f"run `uv cache clean {' '.join(spoiled)}`, then install again with network access",
             )
         try:
             self._install(spoiled, "--no-cache")
         except UvFailed as error:
             raise UvFailed(
                 error.code,
-                f"uv's cache holds damaged files of {names}, and the index did not give them anew:"
+                f"uv's cache contains damaged files of {names}, and downloading them again failed:"
                 f"\n{error.output}",
             ) from None
         after, audits = self._audit(before, damaged)
         still = _find_flawed(audits)
         if stuck := [name for name in still if after[name] == before.get(name)]:
             raise InstallError(
-                f"cannot put right {', '.join(stuck)}",
+                f"cannot repair {', '.join(stuck)}",
                 _format_flaws(audits, stuck),
-                "remove it by the means that installed it",
+                "uninstall it with the tool that installed it",
                 1,
             )
         notes = [
-            f"{name}: uv's cache held damaged files; `uv cache clean {name}` removes them"
+            f"{name}: uv's cache contained damaged files; `uv cache clean {name}` removes them"
             for name in spoiled
             if name not in still
         ]
-        # Installed from a file with the locked hash and past every cache: the package's own list
-        # is wrong.
+        # Installed from a file with the locked hash and without any cache: the RECORD itself is
+        # wrong.
         notes += [
-            f"{name}: its RECORD does not fit the files of its own wheel: "
+            f"{name}: its RECORD does not match the files of its wheel: "
             f"{'; '.join(audits[name].flaws[:3])}"
             for name in still
         ]
@@ -163,10 +226,10 @@ class _Installation:
     def _audit(
         self, before: Mapping[str, InstalledPackage], damaged: Collection[str]
     ) -> tuple[dict[str, InstalledPackage], dict[str, AuditResult]]:
-        """Return the requested packages, and their audits: of all that changed in full.
+        """Return the requested packages with their audits, in full for those that changed.
 
-        The others are audited by size: an installer that removes a package removes whatever its
-        RECORD lists.
+        The others are audited by size, because removing a package removes whatever its RECORD
+        lists.
 
         Raises:
             InstallError: a version differs.
@@ -180,9 +243,10 @@ class _Installation:
                 if name in wrong
             ]
             raise InstallError(
-                f"{len(wrong)} packages are not as wanted although uv said so",
+                f"{len(wrong)} of {len(versions)} packages lack the locked version although uv "
+                "reported success",
                 "\n".join(lines[:5]),
-                "another copy of it comes first on sys.path?",
+                "check whether another copy comes first on sys.path",
                 1,
             )
         changed, others = dict[str, InstalledPackage](), dict[str, InstalledPackage]()
@@ -197,8 +261,8 @@ class _Installation:
     def _install(self, reinstalled: Collection[str], *options: str) -> None:
         """Install the wheels, then build and install source packages with the locked torch.
 
-        uv keeps what it has built by its source alone. Therefore it gets the files for which it
-        builds: next to another torch it builds again.
+        uv caches its builds by their source alone. The hashes of all packages are therefore passed
+        as a build variable, so that it builds again for another torch.
         """
         request = self.request
         packages: Iterable[PackageToInstall] = request.packages
@@ -259,7 +323,7 @@ class _Installation:
             raise InstallError(
                 f"cannot start {self.uv}",
                 error.strerror or str(error),
-                "install uv: python -m pip install uv",
+                "install uv with `python -m pip install uv`",
             ) from None
         if answer.code:
             raise UvFailed(answer.code, answer.stderr.strip())
@@ -267,10 +331,10 @@ class _Installation:
 
 @contextmanager
 def _moved_aside(records: Iterable[str]) -> Iterator[None]:
-    """Move RECORDs aside while uv runs; they come back if it fails.
+    """Move RECORDs aside while uv runs, and restore them if it fails.
 
-    uv does not remove a package whose RECORD it cannot read, but one without a RECORD. Nor may it
-    read one that was edited: it would remove what that lists.
+    uv removes a package without a RECORD, but not one with an unreadable RECORD. It must not read
+    an edited one either, because it would remove the listed files.
     """
     paths = [path for path in records if os.path.exists(path)]
     for path in paths:
@@ -295,5 +359,5 @@ def _format_flaws(audits: Mapping[str, AuditResult], names: Iterable[str]) -> st
 
 def _describe(package: InstalledPackage | None) -> str:
     if package is None:
-        return "not there"
-    return f"{package.version} is used, in {os.path.dirname(package.metadata_folder)}"
+        return "not installed"
+    return f"found {package.version} in {os.path.dirname(package.metadata_folder)}"

@@ -1,6 +1,6 @@
 """Inputs of uv: a scratch project with packages bound to indexes, hashes, and variables.
 
-No other setting of a machine decides what is installed.
+No other setting of the machine affects what is installed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def build_index_variables(
 ) -> dict[str, str]:
     """Return the addresses of packages as variables.
 
-    They may have passwords: command lines are public, and a file would outlive a kill.
+    They may contain passwords: command lines are public, and a file would remain after a kill.
     """
     passed = {"UV_DEFAULT_INDEX": default, "UV_FIND_LINKS": ",".join(links)}
     return {

@@ -1,4 +1,4 @@
-"""The program in a notebook's kernel: brings its runtime to what a document declares.
+"""The program in a notebook's kernel: sets up its runtime as a document declares.
 
 Standard library only, Python 3.10 or newer. A cell writes the program's files and calls `start`.
 """

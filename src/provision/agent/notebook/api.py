@@ -14,19 +14,17 @@ from typing import Any
 
 from ..core.agent_config import DocumentError, read_document
 from ..core.process import end_process_group
-from .document import parse_document
+from .document import compute_payload_digest, parse_document
 from .errors import StageError
 from .kernel import Notebook, find_notebook
 from .loaded_modules import identify_kernel_process
-from .output import Printer
+from .output import Printer, format_package_count
 from .package_stages import roll_back_packages
-from .payload import DamagedPayload, compute_payload_digest
 from .process_environment import apply_environment
-from .run_state import read_run_state
-from .session import Session
+from .session import Session, read_run_state
 from .stages import STAGES, VERIFY_STAGES, run_stages
 
-_AGAIN = "run the bootstrap cell again: it lays out its files anew"
+_AGAIN = "run the first cell again: it writes its files again"
 
 
 def start(
@@ -68,9 +66,9 @@ def rollback(folder: str | os.PathLike[str]) -> None:
     session = _open(Path(folder), None)
     if not session.document.shared:
         raise StageError(
-            "there is nothing to put back",
-            "the packages are in an environment of their own",
-            f"remove {session.environment}",
+            "there is nothing to restore",
+            "the packages are in a separate environment",
+            f"to remove the environment, delete {session.environment}",
         )
     session.stage = "rollback"
     with _locked(session):
@@ -78,20 +76,20 @@ def rollback(folder: str | os.PathLike[str]) -> None:
             done, left = roll_back_packages(session)
         except OSError as error:
             raise StageError(
-                "cannot put the packages back",
+                "cannot restore the packages",
                 f"{error.filename}: {error.strerror or error}",
-                "delete the runtime to get a fresh one",
+                "delete the runtime to get a new one",
                 "error",
             ) from None
-    names = ", ".join(done) or "none was changed"
-    session.print_line(f"{len(done)} packages are as they were before: {names}")
+    restored = f"restored {format_package_count(len(done))}: {', '.join(done)}"
+    session.print_line(restored if done else "no package was changed")
     if left:
         session.print_detail(
-            f"no copy was kept of {', '.join(left)}: install them with pip, or delete the "
-            "runtime to get a fresh one"
+            f"no backup of {', '.join(left)}: install them with pip, or delete the runtime to get "
+            "a new one"
         )
     if done:
-        session.print_detail("restart the runtime if this kernel has used them")
+        session.print_detail("restart the runtime if this kernel has imported them")
 
 
 def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None = None) -> int:
@@ -110,7 +108,7 @@ def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None 
 
 def _require_set_up(session: Session) -> None:
     if not session.install_result:
-        raise StageError("nothing has been set up here yet", "", "run the bootstrap cell first")
+        raise StageError("the environment is not set up yet", "", "run the first cell")
 
 
 def _open(
@@ -125,9 +123,9 @@ def _open(
     try:
         payload = compute_payload_digest(folder)
         document = read_document(folder / "document.json", parse_document)
-    except (DamagedPayload, DocumentError) as error:
+    except DocumentError as error:
         raise StageError(
-            "the cell's files were changed or cut", str(error), _AGAIN, "error"
+            "the cell's files are incomplete or were changed", str(error), _AGAIN, "error"
         ) from None
     printer = Printer()
     printer.add_secrets(os.environ[name] for name in document.secrets if name in os.environ)
@@ -147,20 +145,20 @@ def _open(
 
 @contextmanager
 def _locked(session: Session) -> Iterator[None]:
-    """Lock this machine's packages: notebooks of one runtime run one after the other."""
+    """Lock this machine's packages: only one notebook of a runtime may change them at a time."""
     try:
         file: Any = (session.base / "lock").open("a")
     except OSError as error:
-        hint = "set PROVISION_CELL_BASE to a folder that can be written, then run the cell again"
+        hint = "set PROVISION_CELL_BASE to a writable folder, then run the cell again"
         raise StageError(
-            f"cannot write in {session.base}", error.strerror or str(error), hint, "error"
+            f"cannot write to {session.base}", error.strerror or str(error), hint, "error"
         ) from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            hint = "wait until it has ended, then run this one again"
-            raise StageError("another run of a cell is at work on this runtime", "", hint) from None
+            hint = "wait until it ends, then run this cell again"
+            raise StageError("another cell is already running on this runtime", "", hint) from None
         yield
 
 
@@ -185,12 +183,12 @@ def _stream(argv: list[str], variables: dict[str, str], cwd: str | None, printer
         code = process.wait()
     except KeyboardInterrupt:
         raise StageError(
-            "interrupted", "the program and all that it had started were ended", "run it again"
+            "interrupted", "the program and its child processes were stopped", "run it again"
         ) from None
     finally:
         if process.poll() is None:
             end_process_group(process)
             process.wait()
     if code:
-        printer.print_stage_line("run", f"{Path(argv[0]).name} ended with exit code {code}")
+        printer.print_stage_line("run", f"{Path(argv[0]).name} exited with code {code}")
     return code

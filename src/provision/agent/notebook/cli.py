@@ -13,7 +13,7 @@ from .kernel import Notebook
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Return 0 if all stages ended, 1 if one stopped, or the exit code of the program."""
+    """Return 0 if all stages passed, 1 if one stopped, or the exit code of the program."""
     arguments = _parser().parse_args(words)
     try:
         if arguments.verb == "start":
@@ -32,28 +32,28 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="cell.pyz", description="Brings this runtime to what a cell says, and proves it."
+        prog="cell.pyz", description="Sets up this runtime as a cell declares, and verifies it."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, description in (
-        ("start", "all stages"),
-        ("verify", "the proof alone"),
-        ("rollback", "the way back"),
-        ("run", "a program in the environment"),
+        ("start", "run all stages"),
+        ("verify", "run only the verification"),
+        ("rollback", "restore the packages that the cell changed"),
+        ("run", "run a program in the environment"),
     ):
         command = verbs.add_parser(verb, help=description)
-        command.add_argument("folder", type=Path, metavar="FOLDER", help="what the cell laid out")
+        command.add_argument("folder", type=Path, metavar="FOLDER", help="folder of the cell")
         if verb == "start":
             command.add_argument(
                 "--continue-anyway",
                 action="store_true",
-                help="go on where the machine is not the one that was asked for",
+                help="continue even if the machine does not meet the spec",
             )
         if verb == "verify":
             command.add_argument(
                 "--again",
                 action="store_true",
-                help="run the probe though a stored report still holds",
+                help="run the probe even if the stored report is still valid",
             )
         if verb == "run":
             command.add_argument("program", nargs=argparse.REMAINDER, metavar="WORD")

@@ -1,9 +1,11 @@
-"""The document of a cell (`document.json`), read strictly into frozen values."""
+"""The files of a cell: its document (`document.json`), read strictly, and the payload's digest."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..core.agent_config import (
@@ -13,6 +15,7 @@ from ..core.agent_config import (
     open_document,
     read_shared_fields,
 )
+from ..core.files import zip_files
 from ..core.json_fields import FieldReader
 
 SCHEMA = "provision.agent.notebook/1"
@@ -21,8 +24,8 @@ _SECRET = re.compile(r"[^\r\n\0]{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueRuntime:
-    """A row of the catalogue of Colab runtimes, as of a day; None for what it does not list."""
+class RuntimeFacts:
+    """Values that the facts list for a Colab runtime, with their date; None if not listed."""
 
     version: str
     as_of: str
@@ -35,7 +38,7 @@ class CatalogueRuntime:
 
 @dataclass(frozen=True, slots=True)
 class RequiredGpu:
-    """The card that the spec requires; `device` is its name in nvidia-smi, None if unknown."""
+    """The GPU that the spec requires; `device` is its name in nvidia-smi, None if unknown."""
 
     type: str
     device: str | None
@@ -49,7 +52,7 @@ class NotebookDocument(SetupDocument):
     tool: dict[str, str]
     spec: dict[str, str]
     lock: dict[str, str]
-    runtime: CatalogueRuntime | None
+    runtime: RuntimeFacts | None
     isolation: str
     gpu: RequiredGpu | None
     driver_min: str | None
@@ -60,7 +63,7 @@ class NotebookDocument(SetupDocument):
 
     @property
     def shared(self) -> bool:
-        """The packages go into the interpreter of the image."""
+        """True if the packages are installed into the interpreter of the image."""
         return self.isolation == "system"
 
     def required_size(self, key: str) -> int | None:
@@ -75,8 +78,8 @@ class NotebookDocument(SetupDocument):
 def parse_document(document: object) -> NotebookDocument:
     """Return the values of a decoded document.
 
-    Whatever reaches a command line is checked against its grammar here, although it was checked
-    when it was written.
+    Values that reach a command line are validated again, although they were validated when the
+    document was written.
 
     Raises:
         DocumentError: a field does not have its form; the message names it.
@@ -87,7 +90,7 @@ def parse_document(document: object) -> NotebookDocument:
     expectations = shared["expectations"]
     has_nonce = expectations.get("nonce") == shared["nonce"]
     if not has_nonce or not isinstance(expectations.get("python"), dict):
-        raise DocumentError("the document: expectations must have the document's nonce, and python")
+        raise DocumentError("the document: expectations must contain its nonce and python")
     predicted = reader.section("predicted")
     return NotebookDocument(
         **shared,
@@ -105,11 +108,11 @@ def parse_document(document: object) -> NotebookDocument:
     )
 
 
-def _runtime(runtime: FieldReader | None) -> CatalogueRuntime | None:
+def _runtime(runtime: FieldReader | None) -> RuntimeFacts | None:
     if runtime is None:
         return None
     optional = ("python", "torch", "flavour", "os", "driver")
-    return CatalogueRuntime(
+    return RuntimeFacts(
         runtime.text("version"),
         runtime.text("as_of"),
         *(runtime.optional_text(key) for key in optional),
@@ -129,7 +132,29 @@ def _package_versions(install: dict[str, Any]) -> dict[str, str]:
         name, version = str(package.get("name")), package.get("version")
         if not isinstance(version, str) or not _PACKAGE.fullmatch(name):
             raise DocumentError(
-                f"the document: install.packages[{position}] has to name a package and its version"
+                f"the document: install.packages[{position}] must have a name and a version"
             )
         versions[name] = version
     return versions
+
+
+PAYLOAD_FILES = ("cell.pyz", "document.json", "installer.pyz", "probe.pyz")
+FOLDER_DIGITS = 12
+"""Number of digits of the payload's sha256 in its folder's name."""
+
+
+def compute_payload_digest(folder: Path) -> str:
+    """Return the payload's sha256, by which its folder is named. Raises DocumentError."""
+    members: dict[str, bytes] = {}
+    for name in PAYLOAD_FILES:
+        try:
+            members[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise DocumentError(f"cannot read {folder / name}: {error.strerror or error}") from None
+    digest = hashlib.sha256(zip_files(members)).hexdigest()
+    if folder.name != digest[:FOLDER_DIGITS]:
+        raise DocumentError(
+            f"the files in {folder} are not the ones that the cell wrote: their sha256 is "
+            f"{digest[:FOLDER_DIGITS]}..."
+        )
+    return digest

@@ -22,8 +22,8 @@ class StageError(Exception):
         return [
             f"provision stopped: {self.what}",
             *why,
-            *(f"how to go on: {line}" for line in hints[:1]),
-            *(f"              {line}" for line in hints[1:]),
+            *(f"help: {line}" for line in hints[:1]),
+            *(f"      {line}" for line in hints[1:]),
         ]
 
     def _render_traceback_(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The notebook's kernel, if there is one: its output, its restart, and Colab's secrets."""
+"""The notebook's host and kernel: its output, its restart, and Colab's secrets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,53 @@ import inspect
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from importlib import import_module
 from types import FrameType
 from typing import Any
+
+from ..core.process import TIMED_OUT, run_process
+
+_HOSTNAME = "/var/colab/hostname"
+
+
+class Host(str, Enum):
+    """A host; the value is its name for people."""
+
+    COLAB = "Google Colab"
+    ENTERPRISE = "Colab Enterprise"
+    WORKBENCH = "Vertex AI Workbench"
+    JUPYTER = "a Jupyter kernel"
+    PYTHON = "Python without a kernel"
+
+    @property
+    def is_colab(self) -> bool:
+        """Return whether its kernel is Colab's."""
+        return self in (Host.COLAB, Host.ENTERPRISE)
+
+
+def detect_host(
+    environ: Mapping[str, str],
+    modules: Collection[str],
+    exists: Callable[[str], bool],
+    in_kernel: bool,
+) -> Host:
+    """Return the host. Sources: colabtools `_resource_monitor.py`, variables of Vertex AI's images.
+
+    Vertex is checked first: Colab Enterprise has Colab's modules and files too.
+    """
+    product = environ.get("VERTEX_PRODUCT", "")
+    if product == "COLAB_ENTERPRISE":
+        return Host.ENTERPRISE
+    if product == "WORKBENCH_INSTANCE":
+        return Host.WORKBENCH
+    if "COLAB_RELEASE_TAG" in environ or "google.colab" in modules or exists(_HOSTNAME):
+        return Host.COLAB
+    return Host.JUPYTER if in_kernel else Host.PYTHON
+
 
 _COLAB_DATA = "application/vnd.colab-display-data+json"
 """Content type that Colab's front end shows with a button. Source: googlecolab/colabtools,
@@ -26,17 +67,17 @@ class SecretUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """`shell` is IPython's, None where no kernel runs this."""
+    """`shell` is IPython's; None without a kernel."""
 
     shell: Any = None
 
     @property
     def in_kernel(self) -> bool:
-        """Return whether a kernel runs this, which can be restarted."""
+        """Return whether this runs in a kernel, which can be restarted."""
         return getattr(self.shell, "kernel", None) is not None
 
     def display(self, bundle: dict[str, Any]) -> None:
-        """Show one thing in several formats; without a notebook, nothing. Never fails."""
+        """Show one thing in several formats; without a notebook, show nothing. Never fails."""
         if self.in_kernel:
             try:
                 self.shell.display_pub.publish(bundle)
@@ -69,16 +110,16 @@ def find_notebook() -> Notebook:
 
 
 def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
-    """Return a secret of Colab, which may first ask for access. Raises SecretUnavailable."""
+    """Return a secret of Colab, which may ask the user for access. Raises SecretUnavailable."""
     advice = (
-        f"add {name} under the key symbol at the left of the notebook, and switch its notebook "
-        "access on"
+        f"add {name} in Colab's Secrets panel (the key icon on the left), and turn on its notebook "
+        "access"
     )
     try:
         userdata = import_module("google.colab.userdata")
     except ImportError:
         raise SecretUnavailable(
-            "this is not Colab, which would keep it: set the variable before the kernel starts"
+            "this is not Colab, which stores secrets: set the variable before the kernel starts"
         ) from None
     try:
         with _time_limit(timeout_s):
@@ -87,15 +128,15 @@ def read_colab_secret(name: str, timeout_s: float = 120.0) -> str:
         kind = type(error).__name__
         if kind in ("TimeoutException", "TimeoutError"):
             raise SecretUnavailable(
-                "Colab's store did not answer: it needs the notebook open in a browser; "
-                "elsewhere set the variable before"
+                "Colab's secret store did not respond: open the notebook in a browser, or set the "
+                "variable before the kernel starts"
             ) from None
-        why = f"Colab's store does not hold it ({kind})"
+        why = f"it is not in Colab's secret store ({kind})"
         if kind == "NotebookAccessError":
             why = "this notebook has no access to it"
         raise SecretUnavailable(f"{why}: {advice}") from None
     if not isinstance(value, str) or not value:
-        raise SecretUnavailable(f"Colab's store holds nothing for it: {advice}")
+        raise SecretUnavailable(f"its value in Colab's secret store is empty: {advice}")
     return value
 
 
@@ -119,3 +160,19 @@ def _time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+_COLAB = "import google.colab, google.colab._kernel, colab_kernel_launcher"
+_PLAIN = "import ipykernel, IPython; from ipykernel.kernelapp import IPKernelApp"
+_TIMEOUT_S = 120.0
+
+
+def find_kernel_start_error(host: Host, python: str, environ: Mapping[str, str]) -> str:
+    """Return Python's error if a new kernel would not start, else ""."""
+    code = _COLAB if host.is_colab else _PLAIN
+    answer = run_process([python, "-c", code], _TIMEOUT_S, environ)
+    if answer.code == TIMED_OUT:
+        return f"its imports did not finish within {_TIMEOUT_S:.0f} s"
+    if answer.code == 0:
+        return ""
+    return (answer.output_tail.splitlines() or [f"exit code {answer.code}"])[-1][:300]

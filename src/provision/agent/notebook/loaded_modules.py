@@ -1,4 +1,4 @@
-"""Packages that this kernel has loaded in another version than the installed one."""
+"""Finds packages that this kernel has loaded in another version than the installed one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc|\.post|\.dev)\d+)?(\+[A-Za-z0-
 
 @dataclass(frozen=True, slots=True)
 class LoadedModules:
-    """Loaded files, versions that top-level modules state, and mapped files that were deleted."""
+    """Loaded files, `__version__` of top-level modules by file, and deleted but mapped files."""
 
     files: frozenset[str]
     versions: dict[str, str]
@@ -36,7 +36,7 @@ class KernelProcess:
 def identify_kernel_process() -> KernelProcess:
     """Return this process."""
     try:
-        # The name in parentheses may hold spaces; the 20th field after it is the start
+        # The name in parentheses may contain spaces; the 20th field after it is the start
         # (proc_pid_stat(5)).
         text = Path("/proc/self/stat").read_text(encoding="ascii", errors="replace")
         fields = text.rpartition(")")[2].split()
@@ -78,7 +78,7 @@ def inspect_loaded_modules(modules: Mapping[str, object]) -> LoadedModules:
 def find_packages_in_use(
     packages: Iterable[InstalledPackage], loaded: LoadedModules
 ) -> tuple[str, ...]:
-    """Return those packages of which something is loaded."""
+    """Return the packages that have loaded files."""
     return tuple(
         sorted(
             package.name
@@ -94,11 +94,11 @@ def find_stale_packages(
     noted: Collection[str],
     since_ns: int,
 ) -> tuple[str, ...]:
-    """Return the packages that a restart would load anew; `since_ns` is when this process started.
+    """Return the packages that only a restart would reload; `since_ns` is this process's start.
 
-    A package is stale when it was in use when it was changed (`noted`, of this kernel), when a
-    library of it is loaded whose file was replaced, or when it was
-    installed after the start and a loaded module of it states another version than its metadata.
+    A package is stale if this kernel used it when it was changed (`noted`), if one of its loaded
+    libraries was replaced, or if it was installed after the start and a loaded module has another
+    `__version__` than the metadata.
     """
     return tuple(
         sorted(
@@ -110,8 +110,8 @@ def find_stale_packages(
 
 
 def _differs(package: InstalledPackage, loaded: LoadedModules, since_ns: int) -> bool:
-    # Without the time, a module that states another version than its metadata for good would ask
-    # for a restart after every restart.
+    # Without the time, a module whose `__version__` always differs from its metadata would require
+    # a restart after every restart.
     is_new = package.installed_ns > since_ns
     if not is_new and not loaded.deleted_files:
         return False
@@ -125,7 +125,7 @@ def _differs(package: InstalledPackage, loaded: LoadedModules, since_ns: int) ->
 
 
 def _attributes(module: object) -> dict[str, object]:
-    # An ordinary access would load a module that loads itself when one of its attributes is used.
+    # Ordinary access would trigger modules that load lazily.
     try:
         attributes = object.__getattribute__(module, "__dict__")
     except AttributeError:

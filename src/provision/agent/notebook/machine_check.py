@@ -1,4 +1,4 @@
-"""Comparison of this machine with the document, and with the catalogue of runtimes."""
+"""Comparison of this machine with the document, and with the facts about its runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .machine_info import GpuCard, NotebookMachine
 _GIB = 1024**3
 _MIB = 1024**2
 _RAM_SHARE = 0.95
-"""The same as the probe's H05: the kernel keeps some memory (Linux, filesystems/proc)."""
+"""As in the probe's H05: the kernel reserves some memory (Linux, filesystems/proc)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueDrift:
-    """One thing that the catalogue lists otherwise than it is."""
+class FactsDrift:
+    """A value that differs from the facts about the runtime."""
 
     what: str
     listed: str
@@ -39,12 +39,12 @@ class CatalogueDrift:
 
     @property
     def summary(self) -> str:
-        """As one line for a person."""
-        return f"{self.what} is {self.found}, the catalogue lists {self.listed}"
+        """The difference on one line."""
+        return f"{self.what} is {self.found}, expected {self.listed}"
 
 
 def find_mismatches(document: NotebookDocument, machine: NotebookMachine) -> list[Mismatch]:
-    """Return what is not as the document requires, worst first."""
+    """Return the differences from the document, worst first."""
     mismatches = [
         *_python(document, machine),
         *_gpu(document, machine),
@@ -56,15 +56,15 @@ def find_mismatches(document: NotebookDocument, machine: NotebookMachine) -> lis
     )
 
 
-def find_catalogue_drift(
+def find_facts_drift(
     document: NotebookDocument, machine: NotebookMachine, torch: str | None
-) -> list[CatalogueDrift]:
-    """Return the differences from the catalogue; `torch` is the image's version, None if absent."""
+) -> list[FactsDrift]:
+    """Return the differences from the facts; `torch` is the image's version, None if absent."""
     runtime = document.runtime
     if runtime is None:
         return []
     listed_torch, torch_version = runtime.torch, (torch or "").partition("+")[0]
-    # Catalogues list the image of a GPU; that of a CPU brings another build of the same torch.
+    # The facts list the GPU image; the CPU image has another build of the same torch.
     if document.gpu is None and torch_version == listed_torch:
         listed_torch = None
     elif listed_torch and runtime.flavour and torch != torch_version:
@@ -76,7 +76,7 @@ def find_catalogue_drift(
         ("the system", runtime.os, machine.os),
     ]
     return [
-        CatalogueDrift(what, listed, found)
+        FactsDrift(what, listed, found)
         for what, listed, found in rows
         if listed and found and listed != found
     ]
@@ -86,13 +86,12 @@ def _python(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mi
     minor, runtime = ".".join(machine.python.split(".")[:2]), document.runtime
     if not document.shared or minor == document.python:
         return
-    choice = "choose a runtime with that Python"
+    choice = f"choose a runtime with Python {document.python}"
     if runtime and runtime.version != "latest":
         choice = f"choose the runtime version {runtime.version} (Runtime > Change runtime type)"
     yield Mismatch(
-        f"this is Python {machine.python}, the packages are locked for {document.python}",
-        f"{choice}, or set isolation: venv in the spec, which makes an environment with its own "
-        "Python",
+        f"this is Python {machine.python}, but the packages are locked for {document.python}",
+        f"{choice}, or set isolation: venv in the spec for an environment with its own Python",
         always_blocks=True,
     )
 
@@ -103,7 +102,7 @@ def _gpu(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Misma
     if required is None:
         if cards:
             yield Mismatch(
-                f"there is a GPU ({cards[0].name}) that the spec does not ask for",
+                f"there is a GPU ({cards[0].name}) that the spec does not require",
                 f"{change}: a CPU runtime costs less",
                 blocks=False,
             )
@@ -113,19 +112,19 @@ def _gpu(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Misma
         name = f"{required.type} ({required.device})"
     if not cards:
         yield Mismatch(
-            f"there is no GPU, the spec asks for {name}: {machine.no_cards_reason}",
+            f"there is no GPU, but the spec requires {name}: {machine.no_cards_reason}",
             f"{change}, choose {required.type}",
         )
         return
     count = sum(_fits(card, required) for card in cards)
     if not count:
         yield Mismatch(
-            f"the GPU is {cards[0].name}, the spec asks for {name}",
+            f"the GPU is {cards[0].name}, but the spec requires {name}",
             f"{change}, choose {required.type}, or change gpu: in the spec",
         )
     elif count < required.count:
         yield Mismatch(
-            f"there are {count} of {required.count} GPUs of type {required.type}",
+            f"only {count} of {required.count} GPUs are of type {required.type}",
             f"{change}, or change gpu: in the spec",
         )
     yield from _gpu_memory(document, machine)
@@ -141,18 +140,19 @@ def _gpu_memory(document: NotebookDocument, machine: NotebookMachine) -> Iterato
     memory, needed = machine.cards[0].memory_mib, document.required_size("vram_bytes")
     if needed is not None and memory is not None and memory * _MIB < needed * _RAM_SHARE:
         yield Mismatch(
-            f"the GPU has {memory} MiB, the spec asks for {needed // _MIB} MiB",
-            "choose a larger card",
+            f"the GPU has {memory * _MIB / _GIB:.1f} GiB of memory, but the spec requires "
+            f"{needed / _GIB:.1f} GiB",
+            "choose a GPU with more memory, or lower requires.vram in the spec",
         )
-    user = ", by a process of another notebook or of an earlier kernel"
+    user = ", by another notebook or an earlier kernel"
     if machine.gpu_processes:
         user = f": {'; '.join(machine.gpu_processes)}"
     for card in machine.cards:
         if card.is_in_use:
             yield Mismatch(
-                f"{card.used_mib} MiB of the GPU's memory are already in use{user}",
+                f"{(card.used_mib or 0) / 1024:.1f} GiB of GPU memory is already in use{user}",
                 "end other sessions (Runtime > Manage sessions), or restart the kernel that "
-                "holds it",
+                "uses it",
                 blocks=False,
             )
 
@@ -161,8 +161,8 @@ def _driver(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mi
     minimum, driver = document.driver_min, machine.driver
     if document.gpu and minimum and driver and _numbers(driver) < _numbers(minimum):
         yield Mismatch(
-            f"the NVIDIA driver is {driver}, the locked packages need {minimum} or newer",
-            "choose a newer runtime version, or lock a CUDA build that this driver runs (cuda: "
+            f"the NVIDIA driver is {driver}, but the locked packages need {minimum} or newer",
+            "choose a newer runtime version, or lock a CUDA build that this driver supports (cuda: "
             "in the spec)",
         )
 
@@ -171,15 +171,15 @@ def _sizes(document: NotebookDocument, machine: NotebookMachine) -> Iterator[Mis
     ram, disk = document.required_size("ram_bytes"), document.required_size("disk_bytes")
     if ram is not None and machine.ram_bytes is not None and machine.ram_bytes < ram * _RAM_SHARE:
         yield Mismatch(
-            f"the machine has {machine.ram_bytes / _GIB:.1f} GiB of memory, the spec asks "
-            f"for {ram / _GIB:.1f} GiB",
+            f"the machine has {machine.ram_bytes / _GIB:.1f} GiB of memory, but the spec requires "
+            f"{ram / _GIB:.1f} GiB",
             "choose a high-RAM runtime, or lower requires.ram in the spec",
         )
     if disk is not None and machine.disk_bytes is not None and machine.disk_bytes < disk:
         yield Mismatch(
-            f"{machine.disk_bytes / _GIB:.1f} GiB of disk are free, the spec asks for "
+            f"{machine.disk_bytes / _GIB:.1f} GiB of disk is free, but the spec requires "
             f"{disk / _GIB:.1f} GiB",
-            "free some, choose another runtime, or lower requires.disk in the spec",
+            "free some disk space, choose another runtime, or lower requires.disk in the spec",
         )
 
 

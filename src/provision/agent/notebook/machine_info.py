@@ -1,4 +1,4 @@
-"""This machine as seen without torch: Python, cards, driver, system, memory, disk."""
+"""Observation of this machine without torch: Python, GPUs, driver, system, memory, disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CARD_FIELDS = ("name", "driver_version", "memory.total", "memory.used")
 _PROCESS_FIELDS = ("pid", "process_name", "used_memory")
 _TIMEOUT_S = 20.0
 _IDLE_MIB = 600
-"""Our choice: an idle card uses 0 to 500 MiB for its driver; a CUDA context with a model more."""
+"""Our choice: an idle GPU uses up to 500 MiB for its driver; a CUDA context with a model more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class GpuCard:
 
     @property
     def is_in_use(self) -> bool:
-        """Return whether something already computes on the card."""
+        """Return whether a program already uses the GPU."""
         return (self.used_mib or 0) > _IDLE_MIB
 
 
@@ -39,7 +39,7 @@ class NotebookMachine:
     """Python, system, cards and sizes (in bytes) of a machine.
 
     Attributes:
-        no_cards_reason: why there are no cards.
+        no_cards_reason: why there are no GPUs.
         gpu_processes: the processes with GPU memory, as text.
         disk_bytes: free disk space.
     """
@@ -59,11 +59,11 @@ class NotebookMachine:
 
 
 def inspect_machine(folder: Path, environ: Mapping[str, str]) -> NotebookMachine:
-    """Return what this machine is; free disk space is that of `folder`."""
+    """Return the values of this machine; free disk space is that of `folder`."""
     program = find_nvidia_smi(environ)
     cards: tuple[GpuCard, ...] = ()
     processes: tuple[str, ...] = ()
-    reason = "there is no nvidia-smi"
+    reason = "nvidia-smi was not found"
     if program:
         cards, reason = _cards(program, environ)
         if any(card.is_in_use for card in cards):
@@ -77,13 +77,13 @@ def _cards(program: str, environ: Mapping[str, str]) -> tuple[tuple[GpuCard, ...
     """Return the cards, or why there are none."""
     answer = run_process([program, *query_arguments(_CARD_FIELDS)], _TIMEOUT_S, environ)
     if answer.code == TIMED_OUT:
-        return (), f"nvidia-smi did not answer within {_TIMEOUT_S:.0f} s"
+        return (), f"nvidia-smi did not respond within {_TIMEOUT_S:.0f} s"
     if answer.code == NOT_STARTED:
         return (), answer.stderr
     rows = parse_rows(answer.stdout, _CARD_FIELDS)
     if answer.code or not rows:
         output = answer.stdout.strip() or answer.stderr.strip()
-        return (), (output or f"nvidia-smi ended with {answer.code}").splitlines()[0][:200]
+        return (), (output or f"nvidia-smi exited with code {answer.code}").splitlines()[0][:200]
     cards = (
         GpuCard(name, driver, _number(memory), _number(used))
         for name, driver, memory, used in (row.values() for row in rows)
@@ -101,7 +101,7 @@ def _gpu_processes(program: str, environ: Mapping[str, str]) -> tuple[str, ...]:
             name = f"process {row['pid']} ({row['process_name']})"
             if int(row["pid"]) == os.getpid():
                 name = f"this kernel (process {row['pid']})"
-            processes.append(f"{name} holds {row['used_memory']} MiB")
+            processes.append(f"{name} uses {row['used_memory']} MiB")
     return tuple(processes)
 
 

@@ -1,4 +1,4 @@
-"""The lines that a cell prints: one for each stage, without control characters and secrets."""
+"""Prints the lines of a cell, without control characters and secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Printer:
     hidden: set[str] = field(default_factory=set)
 
     def add_secrets(self, values: Iterable[str]) -> None:
-        """Remember values that may never be shown. Shorter ones would blot out ordinary words."""
+        """Add values that must never be shown, except very short ones."""
         self.hidden.update(secret_spellings(values))
 
     def clean(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Backups of the packages that are about to change, which can be restored without an index."""
+"""Backups of packages before they change, which can be restored without an index."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..core.record_audit import read_record
 BACKUP_FILE, BACKUP_FOLDER = "before.json", "before"
 SCHEMA = "provision.before/1"
 MAX_PACKAGE_BYTES = 256 * 2**20
-"""Of one package. Own choice: torch and its libraries are larger, and copying them would cost
-seconds. On one disk files are linked and take no space.
+"""Largest package that is copied. Our choice: torch and its libraries are larger, and copying them
+would take seconds. On one disk files are linked and take no space.
 """
 
 
@@ -25,7 +25,7 @@ def back_up_packages(
 ) -> list[str]:
     """Write all versions and copy the changing packages; return those too large to copy.
 
-    A backup of an earlier run stays: that was the state before. Raises OSError.
+    A backup of an earlier run stays, because it has the original state. Raises OSError.
     """
     versions, copies = _read_backup(folder)
     if versions is None:
@@ -47,7 +47,7 @@ def back_up_packages(
 
 
 def read_versions_before(folder: Path) -> dict[str, str]:
-    """Return the packages as they were before this cell changed any; {} without a backup."""
+    """Return the versions before this cell changed any package; {} without a backup."""
     return _read_backup(folder)[0] or {}
 
 

@@ -1,4 +1,4 @@
-"""The changes that a lock makes: packages kept, changed and added, and the kernel's own."""
+"""Comparison of installed packages with a lock, and changes of the kernel's own packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.installed_packages import InstalledPackage, find_flaw, find_locked_p
 class PackageDiff:
     """Comparison of installed packages with a lock.
 
-    `changed` maps a name to installed and locked version, `damaged` to what is wrong with its
+    `changed` maps a name to installed and locked version, `damaged` to the first difference of its
     files.
     """
 
@@ -24,7 +24,7 @@ class PackageDiff:
 
     @property
     def to_install(self) -> tuple[str, ...]:
-        """The packages that something has to be done about."""
+        """The packages to install, change or repair."""
         return tuple(sorted([*self.changed, *self.damaged, *self.added]))
 
     @property
@@ -34,11 +34,11 @@ class PackageDiff:
 
     @property
     def summary(self) -> str:
-        """As one line for a person."""
+        """The counts on one line."""
         damaged = f", {len(self.damaged)} damaged" if self.damaged else ""
         return (
             f"{len(self.kept)} kept, {len(self.changed)} changed, {len(self.added)} added"
-            f"{damaged}; {self.other_count} others stay as they are"
+            f"{damaged}; {self.other_count} not in the lock"
         )
 
 
@@ -47,9 +47,9 @@ def compare_packages(
     installed: Mapping[str, InstalledPackage],
     wrong_records: Collection[str] = (),
 ) -> PackageDiff:
-    """Compare locked packages with installed ones; `wrong_records` have RECORDs that do not count.
+    """Compare locked packages with installed ones.
 
-    The installer noted those as wrong from the start.
+    The files of `wrong_records` are not compared: the installer found their RECORDs wrong.
     """
     same = find_locked_packages(locked, installed)
     damaged = {
@@ -72,12 +72,12 @@ def compare_packages(
 
 
 def find_protected_changes(comparison: PackageDiff, protected: Collection[str]) -> list[str]:
-    """Return the changes of packages that the kernel lives on, each as a short text."""
+    """Return the changes of packages that the kernel needs, each as a short text."""
     return [text for name, text in comparison.change_texts.items() if name in protected]
 
 
 def find_unpredicted_changes(comparison: PackageDiff, predicted: Mapping[str, str]) -> list[str]:
-    """Return changes that the catalogue did not predict, and predicted ones that do not occur."""
+    """Return changes that the lock did not predict, and predicted ones that do not occur."""
     more = [text for name, text in comparison.change_texts.items() if name not in predicted]
-    fewer = [f"{name} is there as locked" for name in sorted(predicted) if name in comparison.kept]
-    return more + fewer
+    unchanged = [name for name in sorted(predicted) if name in comparison.kept]
+    return more + [f"{name} already has the locked version" for name in unchanged]

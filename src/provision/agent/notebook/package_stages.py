@@ -1,4 +1,4 @@
-"""The stages that bring the lock's packages here: compare, install, audit, canary."""
+"""The stages that install the lock's packages: compare, install, audit, canary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.installed_packages import InstalledPackage, format_counts
 from ..core.process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
 from . import package_backup, pip_install
 from .errors import StageError
-from .kernel_smoke_test import find_kernel_start_error
+from .kernel import find_kernel_start_error
 from .loaded_modules import find_packages_in_use, inspect_loaded_modules
 from .output import format_package_count
 from .package_diff import compare_packages, find_protected_changes, find_unpredicted_changes
@@ -28,7 +28,7 @@ _OFFLINE = re.compile(
 
 
 def compare_stage(session: Session) -> None:
-    """Print the lock's changes; stop before a change of what the kernel needs."""
+    """Print the lock's changes; stop before a change of the kernel's own packages."""
     document = session.document
     has_packages = document.shared or is_environment_usable(session)
     installed = session.list_packages() if has_packages else {}
@@ -37,29 +37,29 @@ def compare_stage(session: Session) -> None:
     )
     if not document.shared:
         count = len(comparison.added)
-        in_new = f"{count} to install, in an environment of its own"
+        in_new = f"{count} to install, in a separate environment"
         session.print_line(comparison.summary if installed else in_new)
         return
     session.print_line(comparison.summary)
     if document.runtime and not session.install_result:
         for text in find_unpredicted_changes(comparison, document.predicted_changed)[:5]:
-            session.print_detail(f"not as the catalogue lists it: {text}")
+            session.print_detail(f"not predicted by the lock: {text}")
     protected = document.protected - set(document.predicted_restart)
     if refused := find_protected_changes(comparison, protected):
         raise StageError(
-            f"the lock would change what this notebook's kernel lives on: {', '.join(refused[:8])}",
-            "after that the kernel may not come back, and the runtime would have to be "
-            "deleted; nothing was installed",
-            "set isolation: venv for this target, which leaves the kernel alone, or pin "
-            "these packages in the spec to the versions that are here",
+            f"the lock would change packages that the kernel needs: {', '.join(refused[:8])}",
+            "the kernel might not start again, so that the runtime would have to be deleted; "
+            "nothing was installed",
+            "set isolation: venv for this target, which leaves the kernel unchanged, or pin "
+            "these packages in the spec to the versions on this runtime",
         )
     for name, flaw in list(comparison.damaged.items())[:5]:
         version = document.packages[name]
-        session.print_detail(f"{name} {version} is damaged and will be installed anew: {flaw}")
+        session.print_detail(f"{name} {version} is damaged and will be reinstalled: {flaw}")
 
 
 def install_stage(session: Session) -> None:
-    """Back up what will change, then install it; nothing if all is as locked and was audited."""
+    """Back up the packages that will change, then install them."""
     document, comparison = session.document, session.comparison
     if comparison is None or (not comparison.to_install and session.install_result):
         session.print_line("nothing to install")
@@ -69,7 +69,7 @@ def install_stage(session: Session) -> None:
         large = package_backup.back_up_packages(session.folder, before, comparison.to_install)
         if large:
             session.print_detail(
-                f"too large to keep a copy of: {', '.join(large)}; a new runtime brings them back"
+                f"too large to back up: {', '.join(large)}; only a new runtime restores them"
             )
     uv = find_uv(session)
     if not document.shared:
@@ -89,13 +89,13 @@ def install_stage(session: Session) -> None:
         session.print_line("nothing to install")
         return
     count = format_package_count(session.installed_now)
-    session.print_line(f"{count} installed, each file checked against its hash")
+    session.print_line(f"installed {count}, each file checked against its hash")
     if document.shared:
-        session.print_detail(f'the way back: provision_cell.rollback("{session.folder}")')
+        session.print_detail(f'to undo this: provision_cell.rollback("{session.folder}")')
 
 
 def audit_stage(session: Session) -> None:
-    """Print the packages' provenance; stop if one is not as locked."""
+    """Print the packages' provenance; stop if one does not match the lock."""
     comparison = session.comparison
     if comparison is None or comparison.to_install or session.installed_now:
         comparison = compare_packages(
@@ -105,36 +105,36 @@ def audit_stage(session: Session) -> None:
         )
     if wrong := comparison.to_install:
         raise StageError(
-            f"{len(wrong)} packages are not as locked: {', '.join(wrong[:8])}",
-            "something else installs packages here",
+            f"not as locked: {', '.join(wrong[:8])} ({len(wrong)} in total)",
+            "another program installs packages on this runtime",
             "run the cell again",
         )
     provenance = format_counts(session.provenance_counts) or "no packages"
-    session.print_line(f"{provenance}: files have the sizes that their packages list")
+    session.print_line(f"{provenance}: file sizes match the packages' RECORDs")
     if session.installed_now:
         for note in session.install_result.get("notes", [])[:5]:
             session.print_detail(f"note: {note}")
 
 
 def canary_stage(session: Session) -> None:
-    """Import what a new kernel imports; if that fails, restore the packages and stop."""
+    """Test whether a new kernel would start; if not, restore the packages and stop."""
     if not session.document.shared:
-        session.print_line("not needed: the kernel's packages are not touched")
+        session.print_line("not needed: the kernel's packages are unchanged")
         return
     installed = session.list_packages()
     if not session.notebook.in_kernel and "google-colab" not in installed:
-        session.print_line("no kernel runs this")
+        session.print_line("not needed: there is no kernel")
         return
     digest = _digest_packages(installed)
     if session.run_state.alive == digest:
-        session.print_line("a new kernel came up after these packages were installed")
+        session.print_line("a new kernel has started since these packages were installed")
         return
     error = find_kernel_start_error(session.host, sys.executable, session.environ)
     if error:
         raise _undo_broken_kernel(session, error)
     session.run_state.alive = digest
     session.run_state.save(session.folder)
-    session.print_line("a new kernel would come up")
+    session.print_line("a new kernel would start")
 
 
 def roll_back_packages(session: Session) -> tuple[list[str], list[str]]:
@@ -151,7 +151,7 @@ def roll_back_packages(session: Session) -> tuple[list[str], list[str]]:
 
 
 def _record_packages_in_use(session: Session, changing: Sequence[InstalledPackage]) -> None:
-    """Record which changing packages this kernel has loaded: afterwards that is not visible."""
+    """Record which changing packages this kernel has loaded, which is not visible afterwards."""
     if session.document.shared and session.notebook.in_kernel:
         in_use = find_packages_in_use(changing, inspect_loaded_modules(session.modules))
         session.run_state.in_use = sorted({*session.run_state.in_use, *in_use})
@@ -164,9 +164,9 @@ def _run_installer(session: Session, uv: str, count: int) -> None:
     argv = [sys.executable, "-I", str(session.folder / "installer.pyz"), "install"]
     argv += ["--document", str(request), "--result", str(result), "--uv", uv]
     session.print_line(
-        f"{format_package_count(count)} by uv"
+        f"installing {format_package_count(count)} with uv"
         if count
-        else "looking at every file of the packages that are there"
+        else "checking every file of the installed packages"
     )
     try:
         answer = run_process(
@@ -177,7 +177,7 @@ def _run_installer(session: Session, uv: str, count: int) -> None:
             session.print_heartbeat,
         )
     finally:
-        # Addresses of mirrors may hold passwords.
+        # Addresses of mirrors may contain passwords.
         request.unlink(missing_ok=True)
     (session.folder / "installer.log").write_text(answer.stdout + answer.stderr, encoding="utf-8")
     if answer.code:
@@ -187,9 +187,9 @@ def _run_installer(session: Session, uv: str, count: int) -> None:
 def _installer_error(answer: ProcessResult) -> StageError:
     if answer.code in (TIMED_OUT, NOT_STARTED):
         return StageError(
-            "the installer did not end",
+            "the installer did not finish",
             answer.output_tail,
-            "run the cell again: what was downloaded is kept",
+            "run the cell again: downloaded files are kept",
         )
     what = f"the installer failed (exit code {answer.code})"
     hint, reasons = "", list[str]()
@@ -203,40 +203,40 @@ def _installer_error(answer: ProcessResult) -> StageError:
     why = "\n".join(reasons)
     if not hint and _OFFLINE.search(why):
         hint = "the index cannot be reached: check the network, then run the cell again"
-    default_hint = "nothing was removed; put right what is said above, then run the cell again"
+    default_hint = "nothing was removed; fix the error above, then run the cell again"
     return StageError(what, "\n".join(why.splitlines()[-12:]), hint or default_hint)
 
 
 def _undo_broken_kernel(session: Session, kernel_error: str) -> StageError:
-    """Restore the packages if this run has changed them; return the error to stop with."""
+    """Restore the packages if this run has changed them; return the error to raise."""
     if session.run_state.alive and not session.installed_now:
         return StageError(
-            f"a new kernel would not come up: {kernel_error}",
-            "this cell changed nothing now, and a new kernel came up after it had installed "
-            "its packages: something else was changed since",
-            "do not restart this kernel before that is put right; "
-            "provision_cell.rollback(FOLDER) puts back what this cell changed",
+            f"a new kernel would not start: {kernel_error}",
+            "this run changed nothing, and a new kernel started after the cell had installed its "
+            "packages: something else has changed since",
+            "do not restart this kernel before that is fixed; "
+            "provision_cell.rollback(FOLDER) restores the packages that this cell changed",
             "error",
         )
     done, left = roll_back_packages(session)
-    outcome = "no package was changed by this cell"
+    outcome = "this cell changed no package"
     if done:
-        outcome = f"{len(done)} packages were put back as they were"
+        outcome = f"restored {format_package_count(len(done))}"
     if left:
-        outcome += f"; not put back: {', '.join(left[:8])}"
-    state = "a new kernel comes up again; the runtime can be used as before"
+        outcome += f"; not restored: {', '.join(left[:8])}"
+    state = "a new kernel starts again, and the runtime can be used as before"
     if find_kernel_start_error(session.host, sys.executable, session.environ):
-        state = "it does not come up without them either"
+        state = "a new kernel does not start without these packages either"
         if done:
             state = (
-                "a new kernel does not come up now either: do not restart this one; delete the "
-                "runtime to get a fresh one"
+                "a new kernel still does not start: do not restart this one; delete the runtime to "
+                "get a new one"
             )
     return StageError(
-        f"a new kernel would not come up with these packages: {kernel_error}",
+        f"a new kernel would not start with these packages: {kernel_error}",
         f"{outcome}; {state}",
-        "set isolation: venv for this target, which leaves the kernel alone, or change the "
-        "packages that the message names",
+        "set isolation: venv for this target, which leaves the kernel unchanged, or change the "
+        "packages in the message",
         "error",
     )
 

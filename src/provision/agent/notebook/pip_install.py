@@ -36,11 +36,11 @@ def install_with_pip(
     after = find_locked_packages(locked, installed)
     if wrong := [name for name in locked if name not in after]:
         raise StageError(
-            f"pip said that all is installed, and {', '.join(wrong[:5])} is not",
+            f"pip reported success, but {', '.join(wrong[:5])} is not installed as locked",
             "",
-            "look for another copy that comes first on sys.path",
+            "check whether another copy comes first on sys.path",
         )
-    notes = ["installed by pip; what was there already was compared by size"]
+    notes = ["installed with pip; packages that were already installed were compared by size"]
     audits = audit_packages(after, hashed=False)
     mode = session.document.install["mode"]
     result = build_install_result(mode, "size", before, after, audits, notes)
@@ -57,8 +57,8 @@ def _run_pip(session: Session, comparison: PackageDiff) -> None:
     )
     if sources:
         raise StageError(
-            f"{', '.join(sources)} is locked as source, which only uv builds here",
-            "no uv could be had",
+            f"{', '.join(sources)} is locked as a source package, which only uv can build",
+            "uv is not available",
             "install uv (pip install uv) and run the cell again",
         )
     lines = []
@@ -87,7 +87,7 @@ def _run_pip(session: Session, comparison: PackageDiff) -> None:
         raise StageError(
             "pip could not install the locked packages; nothing was changed",
             answer.output_tail[-1500:],
-            "run the cell again when the index can be reached",
+            "run the cell again when the index is reachable",
         )
 
 

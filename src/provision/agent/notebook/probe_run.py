@@ -25,7 +25,7 @@ def verify_stage(session: Session) -> None:
     is_valid = stored and state.proven == digest and state.verdict == "verified"
     if is_valid and not session.again:
         session.is_stored_report, session.report = True, stored
-        session.print_line("environment, boot and probe are those of the stored report")
+        session.print_line("the stored report is still valid: same environment, boot and probe")
         return
     session.report = _run_probe(session)
     state.proven, state.verdict = digest, session.report["verdict"]["result"]
@@ -64,13 +64,13 @@ def _run_probe(session: Session) -> dict[str, Any]:
     (session.folder / "probe.log").write_text("\n".join(log), encoding="utf-8")
     report = read_json_object(report_file)
     if not _is_of_document(report, session) or not isinstance(report.get("verdict"), dict):
-        why = answer.output_tail or f"it ended with {answer.code}"
+        why = answer.output_tail or f"it exited with code {answer.code}"
         if answer.code == TIMED_OUT:
-            why = f"it did not end within {limit_s:.0f} s"
+            why = f"it did not finish within {limit_s:.0f} s"
         raise StageError(
-            "the verification gave no report",
+            "the verification did not write a report",
             why,
-            "run the verify cell again; the packages stay as they are",
+            "run the second cell again; the packages stay installed",
             "error",
         )
     return report
@@ -87,7 +87,7 @@ def _print_event(session: Session, line: str) -> None:
 
 
 def _read_stored_report(session: Session) -> dict[str, Any]:
-    """Return the stored report if it is whole and of this document, else {}."""
+    """Return the stored report if it is unchanged and belongs to this document, else {}."""
     path = session.folder / REPORT_FILE
     try:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -103,7 +103,7 @@ def _is_of_document(report: dict[str, Any], session: Session) -> bool:
 
 
 def _digest(session: Session) -> str:
-    """Return the digest of what a report is valid for; the payload has probe and expectations."""
+    """Return the digest of everything that a report depends on."""
     installed, machine = session.list_packages(), session.machine
     packages = [
         (name, installed[name].version, installed[name].stamp)

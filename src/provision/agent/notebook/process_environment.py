@@ -16,21 +16,20 @@ def environment_stage(session: Session) -> None:
         parts.append(f"{len(document.variables)} variables set")
     if document.secrets:
         count = len(document.secrets)
-        parts.append(f"{count - len(session.missing_secrets)} of {count} secrets")
+        parts.append(f"{count - len(session.missing_secrets)} of {count} secrets available")
     session.print_line(", ".join(parts) or "nothing declared")
 
 
 def apply_environment(session: Session) -> None:
-    """Apply the environment, print only what is missing."""
+    """Apply the environment, and print only missing folders and secrets."""
     document = session.document
     session.environ.update(document.variables)
     for name, path in document.paths.items():
         if why := _make_folder(path):
-            session.print_line(f"the folder {path} (paths.{name}) cannot be used: {why}")
+            session.print_line(f"cannot use the folder {path} (paths.{name}): {why}")
     session.missing_secrets = []
     for name, stored_name in document.secrets.items():
-        # A variable that is set already stays: whoever set it meant it, and Colab's store needs a
-        # browser.
+        # A variable that is already set stays: Colab's store needs a browser.
         if not session.environ.get(name):
             try:
                 session.environ[name] = read_colab_secret(stored_name)
@@ -47,4 +46,4 @@ def _make_folder(path: str) -> str:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         return error.strerror or str(error)
-    return "" if os.access(path, os.W_OK) else "it cannot be written"
+    return "" if os.access(path, os.W_OK) else "it is not writable"

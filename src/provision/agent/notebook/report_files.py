@@ -23,7 +23,7 @@ _MAX_SHOWN_BYTES = 2**19
 def report_stage(session: Session) -> None:
     """Publish the report and print the verdict. Raises StageError unless it is `verified`.
 
-    Not if the user chose to continue anyway.
+    The error is not raised if the user chose to continue anyway.
     """
     content = (session.folder / REPORT_FILE).read_bytes()
     path, verdict = session.base / REPORT_FILE, session.report["verdict"]
@@ -40,7 +40,7 @@ def report_stage(session: Session) -> None:
     session.print_detail(f"{path} sha256:{hashlib.sha256(content).hexdigest()}")
     if session.host.is_colab:
         session.print_detail(
-            f'to download it: from google.colab import files; files.download("{path}")'
+            f'to download it, run: from google.colab import files; files.download("{path}")'
         )
     _show_download_link(session, content)
     wrong = [
@@ -60,7 +60,7 @@ def report_stage(session: Session) -> None:
 
 
 def write_status(session: Session, seconds: dict[str, float]) -> None:
-    """Write how far this run came and what became of it. Raises OSError."""
+    """Write the stage and the outcome of this run. Raises OSError."""
     report_file, digest = session.base / REPORT_FILE, None
     if session.report and session.stage == "report" and report_file.is_file():
         digest = hashlib.sha256(report_file.read_bytes()).hexdigest()
@@ -76,14 +76,14 @@ def write_status(session: Session, seconds: dict[str, float]) -> None:
         "counts": session.provenance_counts,
         "installed_now": session.installed_now,
         "seconds": seconds,
-        "moved": [asdict(drift) for drift in session.catalogue_drift],
+        "moved": [asdict(drift) for drift in session.facts_drift],
         "report_sha256": digest,
     }
     write_json_object(session.base / STATUS_FILE, document)
 
 
 def delete_report(base: Path) -> None:
-    """Delete an earlier run's report: whoever fetches a report gets that of this run."""
+    """Delete an earlier run's report, so that it is not taken for the report of this run."""
     (base / REPORT_FILE).unlink(missing_ok=True)
 
 

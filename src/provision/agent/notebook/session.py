@@ -1,26 +1,59 @@
-"""One run of the cell: its inputs, its means, and its results so far."""
+"""One run of the cell: its inputs and its results so far."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core.files import read_json_object
+from ..core.files import read_json_object, write_json_object
 from ..core.installed_packages import InstalledPackage, find_installed_packages
 from ..core.record_audit import InstallNote
 from .document import NotebookDocument
-from .host_detection import Host
-from .kernel import Notebook
-from .machine_check import CatalogueDrift
+from .kernel import Host, Notebook
+from .loaded_modules import KernelProcess
+from .machine_check import FactsDrift
 from .machine_info import NotebookMachine
 from .output import Printer
 from .package_diff import PackageDiff
-from .package_folders import find_environment_package_folders, find_package_folders
-from .run_state import RunState
+
+SCHEMA = "provision.agent.notebook-state/1"
+STATE_FILE = "state.json"
+
+
+@dataclass
+class RunState:
+    """State of earlier runs.
+
+    `in_use`: packages that were loaded when they changed. `alive`: digest of the packages with
+    which a new kernel starts. `proven`: digest of everything that the stored report depends on.
+    """
+
+    kernel: KernelProcess
+    in_use: list[str] = field(default_factory=list)
+    alive: str = ""
+    proven: str = ""
+    verdict: str = ""
+    report_sha256: str = ""
+
+    def save(self, folder: Path) -> None:
+        """Write the state atomically."""
+        write_json_object(folder / STATE_FILE, {"schema": SCHEMA, **asdict(self)})
+
+
+def read_run_state(folder: Path, kernel: KernelProcess) -> RunState:
+    """Return the stored state: empty if damaged, without `in_use` for another kernel."""
+    document = read_json_object(folder / STATE_FILE)
+    if document.get("schema") != SCHEMA:
+        return RunState(kernel)
+    keys = ("alive", "proven", "verdict", "report_sha256")
+    texts = {key: str(document.get(key) or "") for key in keys}
+    in_use = document.get("in_use") if document.get("kernel") == asdict(kernel) else []
+    return RunState(kernel, list(in_use) if isinstance(in_use, list) else [], **texts)
+
 
 INSTALL_RESULT_FILE = "installed.json"
 
@@ -44,7 +77,7 @@ class Session:
     modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
     host: Host = Host.PYTHON
     machine: NotebookMachine | None = None
-    catalogue_drift: list[CatalogueDrift] = field(default_factory=list)
+    facts_drift: list[FactsDrift] = field(default_factory=list)
     comparison: PackageDiff | None = None
     stale_packages: tuple[str, ...] = ()
     missing_secrets: list[str] = field(default_factory=list)
@@ -99,7 +132,7 @@ class Session:
     def variables(self) -> dict[str, str]:
         """Variables for programs in the environment.
 
-        A virtual environment has neither the image's modules nor its drawing backend.
+        A virtual environment has neither the image's modules nor its matplotlib backend.
         """
         variables = dict(self.environ)
         if self.document.shared:
@@ -114,7 +147,7 @@ class Session:
         return variables
 
     def list_packages(self) -> dict[str, InstalledPackage]:
-        """The packages that are there now."""
+        """Return the packages that are installed now."""
         if not self.document.shared:
             return find_installed_packages(find_environment_package_folders(self.environment))
         import site
@@ -125,7 +158,7 @@ class Session:
         )
 
     def list_packages_with_wrong_record(self) -> frozenset[str]:
-        """Packages whose own RECORD is wrong, as the installer noted."""
+        """Return the packages whose RECORD the installer found wrong."""
         result = self.install_result
         return frozenset(
             name
@@ -134,13 +167,32 @@ class Session:
         )
 
     def print_line(self, text: str) -> None:
-        """Print the first line of the present stage."""
+        """Print the first line of the current stage."""
         self.printer.print_stage_line(self.stage, text)
 
     def print_detail(self, text: str) -> None:
-        """Print a further line of the present stage."""
+        """Print a further line of the current stage."""
         self.printer.print_stage_line("", text)
 
     def print_heartbeat(self, seconds: float) -> None:
         """Print that a program is still running."""
-        self.print_detail(f"still at work after {seconds:.0f} s")
+        self.print_detail(f"still running after {seconds:.0f} s")
+
+
+def find_package_folders(path: Sequence[str], environ_path: str, user_site: str) -> tuple[str, ...]:
+    """Return the folders of an interpreter's own packages.
+
+    Args:
+        path: its sys.path; "" is the working folder.
+        environ_path: PYTHONPATH, whose folders are left out.
+        user_site: the user's site-packages, which are left out.
+    """
+    left_out = {os.path.realpath(folder) for folder in environ_path.split(os.pathsep) if folder}
+    left_out |= {"", os.path.realpath(user_site)}
+    folders = [os.path.realpath(entry) for entry in path if entry and os.path.isdir(entry)]
+    return tuple(dict.fromkeys(folder for folder in folders if folder not in left_out))
+
+
+def find_environment_package_folders(prefix: Path) -> tuple[str, ...]:
+    """Return the folders of a virtual environment's packages."""
+    return tuple(str(folder) for folder in sorted(prefix.glob("lib/python*/site-packages")))

@@ -8,10 +8,11 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from .errors import StageError
-from .host_detection import detect_host
+from .kernel import detect_host
 from .loaded_modules import find_stale_packages, inspect_loaded_modules, process_start_ns
-from .machine_check import find_catalogue_drift, find_mismatches
+from .machine_check import find_facts_drift, find_mismatches
 from .machine_info import inspect_machine
+from .output import format_package_count
 from .package_backup import read_versions_before
 from .package_stages import audit_stage, canary_stage, compare_stage, install_stage
 from .probe_run import verify_stage
@@ -40,7 +41,7 @@ def detect_stage(session: Session) -> None:
             name: package.version for name, package in session.list_packages().items()
         }
         torch = original.get("torch")
-    session.catalogue_drift = find_catalogue_drift(session.document, machine, torch)
+    session.facts_drift = find_facts_drift(session.document, machine, torch)
 
 
 def check_stage(session: Session) -> None:
@@ -48,9 +49,9 @@ def check_stage(session: Session) -> None:
     if session.machine is None:
         return
     runtime = session.document.runtime
-    for drift in session.catalogue_drift:
+    for drift in session.facts_drift:
         as_of = f" (as of {runtime.as_of})" if runtime else ""
-        session.print_line(f"moved: {drift.summary}{as_of}")
+        session.print_line(f"note: {drift.summary}{as_of}")
     mismatches = find_mismatches(session.document, session.machine)
     for mismatch in mismatches:
         session.print_line(mismatch.what)
@@ -61,12 +62,12 @@ def check_stage(session: Session) -> None:
         first, *others = blocking
         hint = first.hint
         if not first.always_blocks:
-            hint += "\nor set CONTINUE_ANYWAY in the cell, which installs in spite of it"
+            hint += "\nor set CONTINUE_ANYWAY in the cell to install anyway"
         raise StageError(first.what, "\n".join(mismatch.what for mismatch in others), hint)
     if any(mismatch.blocks for mismatch in mismatches):
-        session.print_line("going on anyway, as chosen")
+        session.print_line("continuing anyway, because CONTINUE_ANYWAY is set")
     elif not mismatches:
-        session.print_line("this machine is the one that was asked for")
+        session.print_line("this machine meets the spec")
 
 
 def system_stage(session: Session) -> None:
@@ -77,11 +78,11 @@ def system_stage(session: Session) -> None:
         session.print_line(f"installing {', '.join(missing)}")
         install_system(missing, session.environ_without_secrets, session.print_heartbeat)
     elif declared:
-        session.print_line(f"{len(declared)} packages are there")
+        session.print_line(f"{format_package_count(len(declared))} already installed")
 
 
 def restart_stage(session: Session) -> None:
-    """Stop for a restart if this kernel has loaded something that changed since."""
+    """Stop for a restart if this kernel has loaded packages that have changed since."""
     installed = session.list_packages()
     locked = [installed[name] for name in session.document.packages if name in installed]
     if session.document.shared and session.notebook.in_kernel:
@@ -101,7 +102,7 @@ def restart_stage(session: Session) -> None:
             session.notebook.show_restart_button(session.stale_packages, session.document.nonce)
     names = ", ".join(session.stale_packages)
     raise StageError(
-        f"this kernel has loaded other versions of {names} than those that are installed now",
+        f"this kernel has loaded versions of {names} that differ from the installed ones",
         "",
         f"{how}; then run the cells again: nothing is installed twice",
         "restart-needed",
@@ -134,7 +135,7 @@ def run_stages(session: Session, stages: Sequence[tuple[str, Stage]]) -> None:
         for name, stage in stages:
             session.stage = name
             session.outcome = "stopped"
-            session.message = f"the run had not ended its stage {name} when this was written"
+            session.message = f"the stage {name} was running when this was written"
             write_status(session, seconds)
             began = time.monotonic()
             try:
@@ -152,25 +153,25 @@ def _to_stage_error(session: Session, error: BaseException) -> StageError:
     if isinstance(error, KeyboardInterrupt):
         return StageError(
             f"interrupted in the stage {session.stage}",
-            "the programs that it had started were ended",
-            "run the cell again: what is done is not done twice",
+            "the programs that it had started were stopped",
+            "run the cell again: finished steps are not repeated",
         )
     if isinstance(error, OSError):
         return StageError(
-            f"the stage {session.stage} cannot use a file",
+            f"a file cannot be used in the stage {session.stage}",
             _describe(error),
-            "free some disk space, or make the folder writable; PROVISION_CELL_BASE names "
-            "another one",
+            "free some disk space, make the folder writable, or set PROVISION_CELL_BASE to another "
+            "folder",
             "error",
         )
     traceback_text = session.printer.clean("".join(traceback.format_exception(error)))
     log = session.folder / "fault.log"
     try:
         log.write_text(traceback_text, encoding="utf-8")
-        hint = f"this is a fault of provision: please report it with {log}"
+        hint = f"this is a bug in provision: please report it with {log}"
     except OSError:
-        hint = f"this is a fault of provision: please report it with\n{traceback_text}"
-    what = f"a fault in the stage {session.stage}: {type(error).__name__}: {error}"
+        hint = f"this is a bug in provision: please report it with\n{traceback_text}"
+    what = f"internal error in the stage {session.stage}: {type(error).__name__}: {error}"
     return StageError(what, "", hint, "error")
 
 
@@ -182,7 +183,7 @@ def _end(session: Session, seconds: dict[str, float], stopped: StageError) -> St
     try:
         write_status(session, seconds)
     except OSError as error:
-        session.print_detail(f"the status cannot be written: {_describe(error)}")
+        session.print_detail(f"cannot write the status: {_describe(error)}")
     if stopped.outcome == "restart-needed" and session.restart and session.notebook.in_kernel:
         session.notebook.restart()
     return StageError(session.message, why, session.hint, stopped.outcome)

@@ -1,4 +1,4 @@
-"""System packages of a notebook's machine: only root can install the missing ones."""
+"""Installs missing system packages on a notebook's machine, which needs root."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def find_missing_system_packages(names: Sequence[str], environ: Mapping[str, str
     """Return the packages that are not installed. Raises StageError on a system without dpkg."""
     if names and shutil.which("dpkg-query", path=environ.get("PATH")) is None:
         raise StageError(
-            "system packages cannot be told here",
-            "there is no dpkg on this system",
-            "install them by its own means, and take them out of the spec",
+            "cannot check the system packages",
+            "this system has no dpkg",
+            "install them with the system's package manager, and remove them from system_packages",
         )
     return find_missing_packages(names, lambda argv: run_process(argv, 60, environ))
 
@@ -33,7 +33,7 @@ def install_system_packages(
         raise StageError(
             f"system packages are missing: {', '.join(names)}",
             "only root can install them, and this kernel does not run as root",
-            f"ask who owns this machine for: apt-get install {' '.join(names)}",
+            f"ask an administrator of this machine to run: apt-get install {' '.join(names)}",
         )
     variables = {**environ, **APT_VARIABLES}
     answer = install_packages(
@@ -43,7 +43,7 @@ def install_system_packages(
         raise StageError(
             f"cannot install the system packages {', '.join(names)}",
             _error_lines(answer),
-            "run the cell again when the network is there, or correct system_packages in the spec",
+            "run the cell again with network access, or correct system_packages in the spec",
         )
 
 

@@ -1,4 +1,4 @@
-"""The installing program: uv of this machine, else the locked uv by its hash, else pip."""
+"""Finds uv: on this machine, else the locked uv by its hash; without it, pip installs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import shutil
 import sys
 from collections.abc import Mapping
 
+from ..core.agent_config import parse_uv_version, pip_arguments
 from ..core.process import run_process
-from ..core.uv_tool import parse_uv_version, pip_arguments
 from .session import Session
 
 MIN_UV_VERSION = (0, 9)
-"""The same as the command line requires: earlier versions read projects and indexes otherwise."""
+"""As the command line requires: earlier versions interpret projects and indexes differently."""
 _FETCH_S = 600.0
 _FOREIGN = re.compile(r"(PIP_|UV_|PYTHON)|(VIRTUAL_ENV|CONDA_PREFIX|__PYVENV_LAUNCHER__)$")
 _KEPT = re.compile(
@@ -30,9 +30,9 @@ _QUIET = {
 
 
 def find_uv(session: Session) -> str | None:
-    """Return a uv that is new enough; None if there is none and the locked one cannot be fetched.
+    """Return a uv that is new enough; None if the locked one cannot be downloaded either.
 
-    The uv of the PATH comes first, then the one next to the interpreter, then the locked wheel.
+    The uv on PATH comes first, then the one next to the interpreter, then the locked wheel.
     """
     environ, uv = session.environ_without_secrets, session.document.uv
     for path in (environ.get("PATH"), os.path.dirname(sys.executable)):
@@ -41,7 +41,9 @@ def find_uv(session: Session) -> str | None:
         if version and version >= MIN_UV_VERSION:
             return program
     if uv is None:
-        session.print_detail("there is no uv here, and the cell names none: pip installs")
+        session.print_detail(
+            "installing with pip: uv is not installed, and the cell names no version"
+        )
         return None
     target = uv.folder(session.folder / "tools")
     program = str(target / "bin/uv")
@@ -56,17 +58,17 @@ def find_uv(session: Session) -> str | None:
         session.folder,
     )
     if answer.code == 0 and _version(program, environ) is not None:
-        session.print_detail(f"uv {uv.version} was fetched, its hash checked")
+        session.print_detail(f"downloaded uv {uv.version}, checked against its hash")
         return program
-    reason = (answer.output_tail.splitlines() or [f"pip ended with {answer.code}"])[-1]
-    session.print_detail(f"uv {uv.version} cannot be had ({reason}): pip installs")
+    reason = (answer.output_tail.splitlines() or [f"pip exited with code {answer.code}"])[-1]
+    session.print_detail(f"installing with pip: uv {uv.version} is not available ({reason})")
     return None
 
 
 def pip_variables(install: Mapping[str, object], environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of pip: those for the network, and the addresses of the packages.
 
-    No other setting of this machine counts. Addresses are variables, because they may hold
+    No other setting of this machine is used. Addresses are variables, because they may contain
     passwords and command lines are public.
     """
     kept = {

@@ -1,4 +1,4 @@
-"""The environment for isolation venv: the running interpreter if it fits, else one of uv's."""
+"""Creates the environment for isolation venv, with this interpreter or one from uv."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def make_environment(session: Session, uv: str | None) -> None:
-    """Make the environment unless its interpreter starts and fits. Raises StageError."""
+    """Create the environment unless its interpreter starts and matches. Raises StageError."""
     if is_environment_usable(session):
         return
     version = session.document.python
@@ -27,21 +27,21 @@ def make_environment(session: Session, uv: str | None) -> None:
         argv = [sys.executable, "-I", "-m", "venv"]
     else:
         raise StageError(
-            f"no Python {version} here, and no uv that could fetch one",
+            f"Python {version} is not installed, and there is no uv to download it",
             "",
             "install uv (pip install uv) and run the cell again",
         )
     answer = run_process([*argv, str(session.environment)], 300, _uv_variables(session))
     if answer.code:
         raise StageError(
-            f"cannot make the environment {session.environment}",
+            f"cannot create the environment {session.environment}",
             answer.output_tail,
-            "look whether the disk is full, then run the cell again",
+            "check whether the disk is full, then run the cell again",
         )
 
 
 def is_environment_usable(session: Session) -> bool:
-    """Return whether the environment's interpreter starts and fits."""
+    """Return whether the environment's interpreter starts and has the locked version."""
     answer = run_process(
         [session.python, "-I", "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         60,
@@ -51,12 +51,12 @@ def is_environment_usable(session: Session) -> bool:
 
 
 def _find_python(session: Session, uv: str, version: str) -> str:
-    """Return an interpreter of that version from uv, which downloads it if need be."""
+    """Return an interpreter of a version from uv, which downloads it if necessary."""
     variables, find = _uv_variables(session), [uv, "python", "find", "--no-project"]
     answer = run_process([*find, version], 120, variables)
     if answer.code == 0:
         return answer.stdout.strip()
-    session.print_line(f"no Python {version} on this machine: uv fetches one (about 30 MB)")
+    session.print_line(f"Python {version} is not installed: uv downloads it (about 30 MB)")
     answer = run_process(
         [uv, "python", "install", "--quiet", version],
         _FETCH_S,
@@ -65,17 +65,15 @@ def _find_python(session: Session, uv: str, version: str) -> str:
     )
     if answer.code:
         raise StageError(
-            f"no Python {version} here, and uv cannot fetch one",
+            f"Python {version} is not installed, and uv cannot download it",
             answer.output_tail,
-            "run the cell again when the network is there, or choose a runtime with Python "
-            f"{version}",
+            f"run the cell again with network access, or choose a runtime with Python {version}",
         )
     return run_process([*find, "--managed-python", version], 120, variables).stdout.strip()
 
 
 def _uv_variables(session: Session) -> dict[str, str]:
-    # As for pip: UV_ and PYTHON variables of the machine decide nothing. The folders of uv's
-    # Pythons do not matter for the environment.
+    # As for pip, UV_ and PYTHON variables of the machine are not used, except uv's folders.
     variables = pip_variables({}, session.environ_without_secrets)
     for key in ("UV_CACHE_DIR", "UV_PYTHON_INSTALL_DIR", "UV_PYTHON_INSTALL_MIRROR"):
         if key in session.environ:

@@ -27,9 +27,9 @@ class Stage:
 
 STAGES: tuple[Stage, ...] = (
     Stage("host", "host and environment", 30, "plain"),
-    Stage("driver", "driver and cards", 60, "plain"),
+    Stage("driver", "driver and GPUs", 60, "plain"),
     Stage("packages", "installed packages", 120, "plain"),
-    Stage("diagnosis", "NVIDIA's diagnosis", 300, "diagnosis"),
+    Stage("diagnosis", "NVIDIA diagnosis (DCGM)", 300, "diagnosis"),
     Stage("torch", "torch build and numerics", 240, "warm"),
     Stage("loaders", "data loaders", 240, "warm"),
     Stage("training", "training run", 420, "warm"),
@@ -37,11 +37,11 @@ STAGES: tuple[Stage, ...] = (
     # was measured.
     Stage("imports", "imports of direct packages", 420, "warm"),
     Stage("resume", "resume in a fresh process", 300, "fresh"),
-    Stage("launch", "one process a device", 420, "fresh"),
+    Stage("launch", "one process per device", 420, "fresh"),
     # The card's memory is filled, NCCL keeps threads, a compiler its workers: nothing else runs in
     # their processes.
-    Stage("device", "memory and speed of the card", 300, "card"),
-    Stage("collectives", "several cards", 300, "several"),
+    Stage("device", "GPU memory and speed", 300, "card"),
+    Stage("collectives", "several GPUs", 300, "several"),
     Stage("compile", "torch.compile", 300, "compile"),
     Stage("rehearsal", "rehearsal of the declared model", 600, "rehearsal"),
 )

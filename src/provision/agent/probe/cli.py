@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001
         frame = traceback.extract_tb(error.__traceback__)[-1]
         return _print_error(
-            f"fault of the probe itself: {type(error).__name__}: {error} "
+            f"internal error of the probe: {type(error).__name__}: {error} "
             f"({os.path.basename(frame.filename)}:{frame.lineno})"
         )
     return code
@@ -48,8 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="probe.pyz",
-        description="Verify that this Python environment is the one that was declared, and that "
-        "training works in it.",
+        description=(
+            "Check that this Python environment matches its lock and that training works in it."
+        ),
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
 
@@ -67,38 +68,41 @@ def _add_public_verbs(add_verb: Callable[..., Any]) -> None:
     verb = add_verb(
         "verify",
         _verify,
-        "observe, judge and write a report; exit 0 verified, 1 failed, 2 no verdict, 3 unverified",
+        "check the environment and write a report; exit code 0 verified, 1 failed, 2 no verdict, "
+        "3 unverified",
     )
     verb.add_argument(
-        "--expectations", type=Path, required=True, help="expectations.json, made from the lock"
+        "--expectations", type=Path, required=True, help="expectations.json, created from the lock"
     )
-    verb.add_argument("--out", type=Path, required=True, help="where report.json goes")
+    verb.add_argument("--out", type=Path, required=True, help="path of the report to write")
     verb.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="ID",
-        help="this check only (repeatable); never ends as verified",
+        help="run only this check (repeatable); the verdict is then never verified",
     )
-    verb.add_argument("--events", action="store_true", help="progress as one JSON object a line")
+    verb.add_argument(
+        "--events", action="store_true", help="print progress as one JSON object per line"
+    )
     verb = add_verb(
         "env",
         _env,
-        "say what this machine and this Python are, with nothing declared; nothing is imported or "
-        "written",
+        "describe this machine and this Python, without expectations; imports no package and "
+        "writes no file",
     )
     verb.add_argument(
         "--torch",
         action="store_true",
-        help="import torch in a process of its own, and tell its view too",
+        help="also import torch in a separate process, and show what it reports",
     )
     verb.add_argument("--output-format", choices=["text", "json", "markdown"], default="text")
 
 
 def _add_internal_verbs(add_verb: Callable[..., Any]) -> None:
-    verb = add_verb("torch", _torch, "import torch and tell its view (internal)")
+    verb = add_verb("torch", _torch, "import torch and write what it reports (internal)")
     verb.add_argument("--out", type=Path, required=True)
-    verb = add_verb("stage", _stage, "observe stages in this process (internal)")
+    verb = add_verb("stage", _stage, "run stages in this process (internal)")
     verb.add_argument("names", nargs="+", choices=[stage.name for stage in STAGES], metavar="NAME")
     verb.add_argument("--expectations", type=Path, required=True)
     verb.add_argument(
@@ -107,13 +111,11 @@ def _add_internal_verbs(add_verb: Callable[..., Any]) -> None:
         required=True,
         action="append",
         metavar="FRAGMENT",
-        help="one for each NAME, in their order",
+        help="one per NAME, in the same order",
     )
     verb.add_argument("--scratch", type=Path, required=True)
     verb.add_argument("--only", action="append", default=[], metavar="ID")
-    verb = add_verb(
-        "rank", _rank, "compute as one of several processes that torchrun started (internal)"
-    )
+    verb = add_verb("rank", _rank, "run as one of several processes started by torchrun (internal)")
     verb.add_argument("backend", choices=["nccl", "gloo"])
     verb.add_argument("folder", type=Path)
     verb.add_argument("sizes", type=int, nargs="*", metavar="BYTES")
@@ -125,11 +127,11 @@ def _verify(options: argparse.Namespace) -> int:
     expected = load_expectations(options.expectations)
     only = frozenset(options.only)
     for name in sorted(only - known_check_ids(expected)):
-        raise ProbeError(f"--only {name}: there is no check of that id")
+        raise ProbeError(f"--only {name}: there is no such check")
     if only and not select_checks(expected, only):
         raise ProbeError(
-            f"--only {min(only)}: tier {expected.tier.value} does not ask for it; a dearer "
-            "verify.tier does"
+            f"--only {min(only)}: tier {expected.tier.value} does not include this check; use a "
+            "higher verify.tier"
         )
     _require_writable(options.out)
     report_event = _print_event if options.events else _print_line
@@ -173,7 +175,8 @@ def _stage(options: argparse.Namespace) -> int:
     die_with_parent()
     if len(options.out) != len(options.names):
         raise ProbeError(
-            f"{len(options.names)} stages need as many --out, {len(options.out)} given"
+            f"{len(options.names)} stages need {len(options.names)} --out options, got "
+            f"{len(options.out)}"
         )
     expected = load_expectations(options.expectations)
     for position, (name, out) in enumerate(zip(options.names, options.out, strict=True)):
@@ -232,5 +235,5 @@ def _print(text: str) -> None:
     try:
         print(text, flush=True)
     except (BrokenPipeError, UnicodeEncodeError):
-        # Whoever listened is gone, or its terminal is not UTF-8; the report is what counts.
+        # The reader is gone, or its terminal is not UTF-8; only the report matters.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

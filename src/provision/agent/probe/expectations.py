@@ -181,7 +181,7 @@ def load_expectations(path: Path) -> Expectations:
     except OSError as error:
         raise ProbeError(f"cannot read the expectations {path}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise ProbeError(f"the expectations {path} are not valid JSON; make them again") from None
+        raise ProbeError(f"the expectations {path} are not valid JSON; create them again") from None
     expected = parse_expectations(document, str(path))
     # The prefix is unknown on a machine to which the probe was copied: it is that of its Python.
     return expected if expected.python_prefix else replace(expected, python_prefix=sys.prefix)
@@ -194,13 +194,13 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         ProbeError: a field is missing or of the wrong type; the message names it.
     """
     if not isinstance(document, dict):
-        raise ProbeError(f"{where}: the file has to hold one JSON object")
+        raise ProbeError(f"{where}: expected a JSON object")
     reader = FieldReader({**_DEFAULTS, **document}, where, _field_error)
     schema = reader.text("schema")
     if schema != SCHEMA:
         raise ProbeError(
-            f"{where}: schema is {schema!r}, this probe reads {SCHEMA!r}; use the probe "
-            "that belongs to the tool which wrote the file"
+            f"{where}: expected schema {SCHEMA!r}, got {schema!r}; use the probe of the provision "
+            "version that wrote the file"
         )
     return Expectations(
         tool=reader.text_map("tool"),
@@ -269,7 +269,7 @@ def _packages(reader: FieldReader) -> dict[str, str]:
             case {"name": str(name), "version": str(version)}:
                 locked[normalize_name(name)] = version
             case _:
-                requirement = '{"name": text, "version": text}'
+                requirement = '{"name": string, "version": string}'
                 raise reader.error(f"packages[{position}]", requirement, entry)
     return locked
 

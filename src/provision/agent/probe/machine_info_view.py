@@ -46,7 +46,7 @@ def _rows(document: ObservedValues) -> Iterator[tuple[str, str]]:
     version = _spaced(seen, "python.version", "python.implementation")
     yield "python", _joined(version, seen.get("python.environment"), seen.get("python.executable"))
     versions = _joined(*(f"{name} {version}" for name, version in packages.items()))
-    yield "packages", versions or "none of those that matter for training"
+    yield "packages", versions or "none of the packages that matter for training"
     if document.get("torch") is not None:
         yield from (("torch", line) for line in _torch(document["torch"]))
     for key, value in seen.items():
@@ -56,7 +56,7 @@ def _rows(document: ObservedValues) -> Iterator[tuple[str, str]]:
     if document["unread"]:
         yield "not read", _joined(*document["unread"])
     if isinstance(document.get("tool"), dict):
-        yield "told by", _spaced(document["tool"], "name", "version")
+        yield "reported by", _spaced(document["tool"], "name", "version")
 
 
 def _host_rows(seen: ObservedValues) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ def _free(seen: ObservedValues) -> Iterator[str]:
         if key.startswith("disk.") and key.endswith(".free_bytes") and value is not None:
             folder = key.removeprefix("disk.").removesuffix(".free_bytes")
             full = seen.get(f"disk.{folder}.free_files") == 0
-            yield f"{folder} {format_bytes(value)}{' (no further file)' if full else ''}"
+            yield f"{folder} {format_bytes(value)}{' (no free inodes)' if full else ''}"
 
 
 def _driver(seen: ObservedValues) -> str:
@@ -111,11 +111,11 @@ def _driver(seen: ObservedValues) -> str:
     if error == NO_LIBRARY:
         return "no NVIDIA driver"
     if error is not None:
-        return _joined(seen.get("driver.version"), f"NVML answers with error {error}")
+        return _joined(seen.get("driver.version"), f"NVML returned error {error}")
     return _joined(
         seen.get("driver.version"),
         _named("for CUDA up to", seen, "driver.cuda"),
-        _named("told by", seen, "driver.by"),
+        _named("reported by", seen, "driver.by"),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
+
+from ..core.files import digest_of_sources
 
 CORE_MODULES = (
     "files",
@@ -58,14 +58,3 @@ def own_digest() -> str:
     return digest_of_sources(
         {file.relative_to(root).as_posix(): file.read_bytes() for file in files}
     )
-
-
-def digest_of_sources(files: Mapping[str, bytes]) -> str:
-    """Return the sha256 (64 hexadecimal digits) of source files, by their names and contents.
-
-    It is the same for a zip and for the folder that it was unpacked into.
-    """
-    total = hashlib.sha256()
-    for name in sorted(files):
-        total.update(f"{name}\n{len(files[name])}\n".encode() + files[name])
-    return total.hexdigest()

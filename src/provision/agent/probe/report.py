@@ -12,6 +12,7 @@ from .model import (
     Check,
     JsonObject,
     Judgement,
+    Need,
     ObservedValues,
     Proof,
     Reading,
@@ -132,12 +133,12 @@ def _sentence(
 ) -> str:
     proof = _PROOFS[expected.proof]
     if expected.tier is Tier.INVENTORY:
-        proof = "nothing was imported or run (tier: inventory)"
-    count = sum(check.judgement.status is Status.PASS for check in judged)
+        proof = "no package was imported, no training was run (tier: inventory)"
     if result is Verdict.VERIFIED:
-        return f"This is the declared environment: {count} checks pass; {proof}."
+        return f"The environment is as declared: {_tally(expected, judged)}; {proof}."
     if result is Verdict.SIMULATED:
-        return f"{count} checks pass; {proof}; not real here: {', '.join(expected.simulated)}."
+        simulated = ", ".join(expected.simulated)
+        return f"{_tally(expected, judged)}; {proof}; simulated: {simulated}."
     if result is Verdict.FAILED and first is not None:
         more = (
             sum(check.asked.required and check.judgement.status is Status.FAIL for check in judged)
@@ -145,28 +146,38 @@ def _sentence(
         )
         others = f" (and {more} more)" if more else ""
         return (
-            f"This is not the declared environment: {first.asked.id}: "
-            f"{first.judgement.message}{others}. Proof asked for: {expected.proof.value}."
+            f"The environment is not as declared: {first.asked.id}: "
+            f"{first.judgement.message}{others}. Declared proof: {expected.proof.value}."
         )
     if first is not None:
         return (
             f"Not verified: {first.asked.id} could not be observed: {first.judgement.message}. "
-            f"Proof asked for: {expected.proof.value}."
+            f"Declared proof: {expected.proof.value}."
         )
-    selected = f"{len(judged)} check was" if len(judged) == 1 else f"{len(judged)} checks were"
-    passing = f"{count} pass{'es' if count == 1 else ''}"
+    if not partial:
+        return ""
     return (
-        f"Only {selected} asked for, {passing}; the rest was not looked at. Proof of a whole "
+        f"Only a part of the checks was run: {_tally(expected, judged)}. Proof of a complete "
         f"run: {expected.proof.value}."
-        if partial
-        else ""
     )
+
+
+def _tally(expected: Expectations, judged: Sequence[JudgedCheck]) -> str:
+    """Return how many checks passed, and how many do not apply: "44 checks passed, ..."."""
+    statuses = [check.judgement.status for check in judged]
+    passed, skipped = statuses.count(Status.PASS), statuses.count(Status.SKIP)
+    text = "1 check passed" if passed == 1 else f"{passed} checks passed"
+    if not skipped:
+        return text
+    for_gpu = sum(Need.GPU in check.asked.check.needs for check in judged)
+    reason = f" ({for_gpu}: no GPU declared)" if for_gpu and expected.gpu_type is None else ""
+    return f"{text}, {skipped} not applicable{reason}"
 
 
 _PROOFS = {
     Proof.HF_TRAINER: "a Trainer run learned, repeated and resumed exactly (proof: hf-trainer)",
     Proof.TORCH: "a plain torch run learned, repeated and resumed exactly (proof: torch)",
-    Proof.IMPORTS: "packages import, no training was run (proof: imports)",
+    Proof.IMPORTS: "packages were imported, no training was run (proof: imports)",
 }
 
 EXIT_CODES = {

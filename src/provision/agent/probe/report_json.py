@@ -107,8 +107,11 @@ def _compact_check(row: JsonObject) -> JsonObject:
             del brief["observed"]
     if known is not None and row.get("group") == known.group:
         del brief["group"]
-    if passed and known and known.threshold and row.get("threshold") == _threshold(known):
-        brief["threshold"] = _threshold(known, without="source")
+    if passed and known and known.threshold and isinstance(row.get("threshold"), dict):
+        bound = row["threshold"]
+        # A report of an earlier version may have another unit than the catalogue.
+        is_implied = {**bound, "unit": known.threshold.unit} == _threshold(known)
+        brief["threshold"] = _without(bound, {"source": bound["source"]}) if is_implied else bound
     return brief
 
 
@@ -118,8 +121,8 @@ def _expand_check(row: JsonObject) -> JsonObject:
         whole["observed"] = whole["expected"]
     if known is not None:
         whole.setdefault("group", known.group)
-        if known.threshold and whole["threshold"] == _threshold(known, without="source"):
-            whole["threshold"] = _threshold(known)
+        if known.threshold and whole["threshold"] and "source" not in whole["threshold"]:
+            whole["threshold"] = {**_threshold(known), **whole["threshold"]}
     return whole
 
 
@@ -127,9 +130,9 @@ def _known_check(row: JsonObject) -> Check | None:
     return _KNOWN.get(str(row.get("id")).partition(":")[0])
 
 
-def _threshold(check: Check, without: str = "") -> JsonObject:
+def _threshold(check: Check) -> JsonObject:
     bound = asdict(check.threshold) if check.threshold else {}
-    return {name: to_json_value(value) for name, value in bound.items() if name != without}
+    return {name: to_json_value(value) for name, value in bound.items()}
 
 
 def _without(row: JsonObject, defaults: JsonObject) -> JsonObject:

@@ -126,7 +126,7 @@ class _MarkerReader:
         if self.accept("("):
             value = self.parse_or()
             if not self.accept(")"):
-                raise UnreadableVersion(f"a bracket is not closed: {self.marker!r}")
+                raise UnreadableVersion(f"unclosed parenthesis in marker {self.marker!r}")
             return value
         if len(self.tokens) < 3:
             raise self.error
@@ -136,11 +136,13 @@ class _MarkerReader:
         if operator not in _OPERATORS or not (_OPERAND.match(left) and _OPERAND.match(right)):
             raise self.error
         if _is_text(left) is _is_text(right):
-            raise UnreadableVersion(f"a marker compares a name with a text: {self.marker!r}")
+            raise UnreadableVersion(
+                f"expected a comparison of a variable with a string in marker {self.marker!r}"
+            )
         name = right if _is_text(left) else left
         name = _OLD_NAMES.get(name, name)
         if name not in self.environment:
-            raise UnreadableVersion(f"unknown marker name {name!r}")
+            raise UnreadableVersion(f"unknown marker variable {name!r}")
         ours, theirs = (
             operand[1:-1] if _is_text(operand) else self.environment[name]
             for operand in (left, right)
@@ -165,7 +167,7 @@ def _texts_compare(ours: str, operator: str, theirs: str, versioned: bool) -> bo
             # as installers do.
             pass
     if operator in ("===", "~="):
-        raise UnreadableVersion(f"{operator} does not compare texts: {ours!r}, {theirs!r}")
+        raise UnreadableVersion(f"{operator} cannot compare the strings {ours!r} and {theirs!r}")
     if operator == "!=":
         return ours != theirs
     return operator in ("==", "<=", ">=") and ours == theirs

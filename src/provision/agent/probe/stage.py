@@ -115,8 +115,8 @@ def truncate_middle(text: str, most: int) -> str:
         return text
     first, last = text[: most // 3], text[-(most - most // 3) :]
     return (
-        f"{first.rstrip()}\n[{len(text) - len(first) - len(last)} characters left "
-        f"out]\n{last.lstrip()}"
+        f"{first.rstrip()}\n[{len(text) - len(first) - len(last)} characters "
+        f"omitted]\n{last.lstrip()}"
     )
 
 

@@ -91,7 +91,7 @@ class _Verification:
         while stages:
             if time.monotonic() >= self.deadline:
                 reason = (
-                    f"not observed: the time limit of {self.expected.timeout_s:g} s was used up"
+                    f"not observed: the time limit of {self.expected.timeout_s:g} s was reached"
                 )
                 for stage in stages:
                     self.log.absent.update(dict.fromkeys(self._ready(stage.name), reason))

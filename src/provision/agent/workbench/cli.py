@@ -34,12 +34,12 @@ def main(words: Sequence[str] | None = None) -> int:
         document = read_document(options.document, parse_document)
         if document.nonce != options.nonce:
             raise DocumentError(
-                "the document is of another run: its nonce is not the one that was announced"
+                "the document belongs to another run: its nonce differs from the announced one"
             )
     except DocumentError as error:
         print(f"provision: {error}", flush=True)
         return 2
-    os.chmod(options.document, 0o600)  # addresses of mirrors may hold passwords
+    os.chmod(options.document, 0o600)  # addresses of mirrors may contain passwords
     redactor = SecretRedactor()
     cloud = CloudClient(options.metadata, options.storage, options.secrets)
     user = cloud.read_metadata_attribute("jupyter-user") or ""
@@ -52,17 +52,21 @@ def main(words: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="device.pyz",
-        description="Sets up this instance as a document says, proves it, and reports.",
+        description="Sets up this instance as a document declares, verifies it, and reports.",
     )
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    verb = verbs.add_parser("run", help="follow a document")
+    verb = verbs.add_parser("run", help="set up and verify this instance")
     verb.add_argument("--document", type=Path, required=True, metavar="FILE")
     verb.add_argument(
-        "--work", type=Path, required=True, metavar="FOLDER", help="where files of this run lie"
+        "--work",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="folder for this run's files",
     )
-    verb.add_argument("--nonce", required=True, help="which run it is")
+    verb.add_argument("--nonce", required=True, help="the nonce of this run")
     verb.add_argument(
-        "--log", type=Path, required=True, metavar="FILE", help="what is sent at the end"
+        "--log", type=Path, required=True, metavar="FILE", help="upload this log at the end"
     )
     for service in ("metadata", "storage", "secrets"):
         verb.add_argument(f"--{service}", required=True, metavar="URL")
@@ -80,15 +84,11 @@ def _launch(words: Sequence[str]) -> int:
     if not program or not all(word.startswith("--secret=") for word in words[:split]):
         print("usage: launch --secret=NAME=REFERENCE ... -- PROGRAM ...", file=sys.stderr)
         return 2
-    cloud = CloudClient(
-        os.environ.get("PROVISION_METADATA", _METADATA),
-        "",
-        os.environ.get("PROVISION_SECRETS", _SECRETS),
-    )
+    metadata = os.environ.get("PROVISION_METADATA", _METADATA)
+    cloud = CloudClient(metadata, "", os.environ.get("PROVISION_SECRETS", _SECRETS))
     try:
-        os.environ.update(
-            {name: cloud.read_secret(reference) for name, reference in references.items()}
-        )
+        values = {name: cloud.read_secret(reference) for name, reference in references.items()}
+        os.environ.update(values)
         os.execvp(program[0], program)
     except ServiceCallFailed as error:
         print(f"provision: {error}", file=sys.stderr)
@@ -98,6 +98,6 @@ def _launch(words: Sequence[str]) -> int:
 
 
 def _print_line(line: str) -> None:
-    # Both: the console for whoever watches, the log for later.
+    # The serial console shows stdout, the log file gets stderr.
     print(f"provision: {line}", flush=True)
     print(line, file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ from ..core.timed_http import DEFAULT_LIMITS, TimedCall, TimedHandler, TimeLimit
 _FLAVOR = {"Metadata-Flavor": "Google"}
 _TRIES = 5
 _LATER = (408, 429, 500, 502, 503, 504)
-"""Answers that a later try may change. Source: Cloud Storage documentation, "Retry strategy"."""
+"""Responses that are retried. Source: Cloud Storage documentation, "Retry strategy"."""
 
 
 class ServiceCallFailed(Exception):
@@ -60,7 +60,7 @@ class CloudClient:
         url = f"{self.storage_url}/storage/v1/b/{bucket}/o/{name}?alt=media"
         content = self._call_authorized("GET", url, f"cannot read {address}")
         if hashlib.sha256(content).hexdigest() != sha256:
-            raise ServiceCallFailed(f"{address} is not what was announced: its sha256 differs")
+            raise ServiceCallFailed(f"{address} does not have the announced sha256")
         return content
 
     def write_object(self, address: str, content: bytes, content_type: str) -> None:
@@ -78,7 +78,7 @@ class CloudClient:
             answer = json.loads(self._call_authorized("GET", url, failure))
             return base64.b64decode(answer["payload"]["data"]).decode()
         except (ValueError, KeyError, TypeError):
-            raise ServiceCallFailed(f"{failure}: the answer is no text") from None
+            raise ServiceCallFailed(f"{failure}: the response is not text") from None
 
     def _call_metadata(
         self, method: str, path: str, content: bytes | None = None, tries: int = _TRIES
@@ -86,7 +86,7 @@ class CloudClient:
         url = f"{self.metadata_url}/{path}"
         request = urllib.request.Request(url, content, _FLAVOR, method=method)
         no_proxy = urllib.request.ProxyHandler({})
-        return self._call(request, f"no answer to {path}", tries, no_proxy)
+        return self._call(request, f"no response to {path}", tries, no_proxy)
 
     def _call_authorized(
         self,

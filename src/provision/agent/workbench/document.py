@@ -27,7 +27,7 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """The Jupyter kernel of the environment: its identifier and the title that people see."""
+    """The Jupyter kernel of the environment: its identifier and its display name."""
 
     name: str
     title: str
@@ -58,9 +58,9 @@ class WorkbenchDocument(SetupDocument):
 def parse_document(document: object) -> WorkbenchDocument:
     """Return the values of a decoded document.
 
-    Whatever reaches a command line is checked against its grammar here, although it was checked
-    when it was written: no value may begin with a dash, contain a control character, or name a
-    folder that it should not.
+    Values that reach a command line are validated again, although they were validated when the
+    document was written: none may begin with a dash, contain a control character, or name a folder
+    outside its own.
 
     Raises:
         DocumentError: a field does not have its form; the message names it.

@@ -1,4 +1,4 @@
-"""The environment of a lock on the data disk, made as its user: uv, Python, packages, kernel."""
+"""Creates the locked environment on the data disk, as its user: uv, Python, packages, kernel."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..core.agent_config import LockedUv, parse_uv_version, pip_arguments
 from ..core.process import NOT_STARTED
-from ..core.uv_tool import LockedUv, parse_uv_version, pip_arguments
 from .document import WorkbenchDocument
 from .install_progress import report_install_progress
 from .instance import PhaseFailed, WorkbenchInstance
@@ -43,7 +43,7 @@ class Environment:
         return str(self.prefix / "bin/python")
 
     def is_complete(self) -> bool:
-        """Return whether its marker, written last, fits, and its Python starts.
+        """Return whether its marker, written last, matches, and its Python starts.
 
         An upgrade of the image may have removed the interpreter.
         """
@@ -54,11 +54,11 @@ class Environment:
         return bool(marker == self._marker()) and self._is_locked_python(self.python)
 
     def find_uv(self) -> str:
-        """Return a uv: the machine's if it is the locked version or none is locked, else ours."""
+        """Return the machine's uv if it has the locked version or none is locked, else ours."""
         uv, installed = self.document.uv, self.instance.which("uv")
         if uv is None:
             if installed is None:
-                raise PhaseFailed("there is no uv on this machine, and the document names none")
+                raise PhaseFailed("uv is not installed, and the document does not name a version")
             return installed
         if installed and self._uv_version(installed) == uv.version:
             return installed
@@ -86,25 +86,25 @@ class Environment:
         if self.document.python_mirror:
             fetch["UV_PYTHON_INSTALL_MIRROR"] = self.document.python_mirror
         run_checked(
-            f"no Python {version} on this image, and uv cannot fetch it",
+            f"Python {version} is not on this image, and uv cannot download it",
             [uv, "python", "install", version],
             _FETCH_S,
             variables=fetch,
         )
         return run_checked(
-            f"no Python {version}",
+            f"cannot find Python {version}",
             [uv, "python", "find", "--managed-python", version],
             120,
             variables=variables,
         )
 
     def create(self, uv: str, python: str, on_count: Callable[[int], None]) -> dict[str, Any]:
-        """Make the environment: interpreter, packages by hash, and the marker last.
+        """Create the environment: interpreter, packages by hash, and the marker last.
 
         Args:
             uv: the program.
-            python: the interpreter that it is made with.
-            on_count: called now and then with the number of installed packages.
+            python: the base interpreter.
+            on_count: called repeatedly with the number of installed packages.
 
         Returns:
             The number of packages by provenance.
@@ -114,7 +114,7 @@ class Environment:
         """
         instance, variables = self.instance, self._uv_variables()
         instance.run_checked(
-            f"cannot make the environment {self.prefix}",
+            f"cannot create the environment {self.prefix}",
             [uv, "venv", "--clear", "--python", python, str(self.prefix)],
             300,
             variables=variables,
@@ -128,14 +128,14 @@ class Environment:
                 "cannot install the packages", argv, _INSTALL_S, variables=variables
             )
         installed = json.loads(instance.read_file(result, 2**24) or "{}")
-        # Addresses of mirrors may hold passwords.
+        # Addresses of mirrors may contain passwords.
         instance.write_file(request, "{}\n")
         marker = json.dumps(self._marker(), sort_keys=True)
         instance.write_file(self.prefix / MARKER_FILE, marker + "\n")
         return dict(installed.get("counts", {}))
 
     def remove_old(self) -> list[str]:
-        """Remove environments of earlier locks but the newest, which a kernel may use.
+        """Remove environments of earlier locks except the newest, which a kernel may use.
 
         Returns:
             The names of the removed ones.
@@ -180,8 +180,7 @@ class Environment:
                 for name, reference in sorted(document.secrets.items())
             ]
             argv = [self.python, "-I", program, "launch", *secrets, "--", *argv]
-        # Jupyter fills in ${NAME} from its own environment; a $ of the author's is doubled to stay
-        # one.
+        # Jupyter replaces ${NAME} with its own variable; a declared $ is doubled to stay literal.
         declared = {name: value.replace("$", "$$") for name, value in document.variables.items()}
         path = f"{self.prefix / 'bin'}:${{PATH}}"
         spec = {
@@ -205,7 +204,7 @@ class Environment:
         program = str(target / "bin/uv")
         if index:
             request = {"name": "uv", "version": uv.version, "hashes": uv.hashes}
-            # On stdin, because the address may hold a password.
+            # On stdin, because the address may contain a password.
             run(
                 [sys.executable, "-I", str(self.instance.work / "device.pyz"), "fetch"],
                 _FETCH_S,
@@ -221,14 +220,12 @@ class Environment:
             answer = run([*pip, *arguments], _FETCH_S, variables=variables)
             if answer.code == 0 and self._uv_version(program) == uv.version:
                 return
-            if answer.code != NOT_STARTED and "No module named pip" not in answer.output:
+            if answer.code != NOT_STARTED and "No module named pip" not in answer.output_tail:
                 raise PhaseFailed(
                     f"cannot install uv {uv.version} by its hash: exit code "
-                    f"{answer.code}\n{answer.output}"
+                    f"{answer.code}\n{answer.output_tail}"
                 )
-        raise PhaseFailed(
-            f"there is neither uv {uv.version} nor a pip on this machine that could install it"
-        )
+        raise PhaseFailed(f"uv {uv.version} is not installed, and there is no pip to install it")
 
     def _uv_version(self, program: str) -> str | None:
         answer = self.instance.run([program, "--version"], 60)

@@ -1,4 +1,4 @@
-"""Counts packages from outside while uv works, because uv reports nothing before its end."""
+"""Counts installed packages while uv runs, because uv reports nothing before its end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def report_install_progress(
 ) -> Iterator[None]:
     """Report the number of installed packages while the block runs.
 
-    First they are unpacked in uv's cache, then all of them are linked into the environment.
-
-    Names are counted alone: no file of the user is opened.
+    Packages are first unpacked in uv's cache, then all of them are linked into the environment.
+    Only names are counted: no file of the user is opened.
     """
     before, ended = _names(cache / _ARCHIVES), threading.Event()
 

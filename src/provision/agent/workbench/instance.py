@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..core.process import NOT_STARTED, TIMED_OUT, run_process
+from ..core.process import NOT_STARTED, TIMED_OUT, ProcessResult, run_process
 from .status import SecretRedactor
 
 _VARIABLES = (
@@ -44,15 +44,6 @@ _QUIET = {
 
 class PhaseFailed(Exception):
     """A phase failed; the first line of the text names what failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommandResult:
-    """Exit code of a program, the end of its output without secrets, and its stdout as it is."""
-
-    code: int
-    output: str
-    stdout: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +82,11 @@ class WorkbenchInstance:
         variables: Mapping[str, str] | None = None,
         stdin: str = "",
         folder: Path | None = None,
-    ) -> CommandResult:
-        """Run a program to its end, as the person or as root, with few variables.
+    ) -> ProcessResult:
+        """Run a program to its end, as the user or as root, with few variables.
 
-        What it writes goes to the log without secrets. At the time limit its group is ended.
+        Its output without secrets goes to the log and, as stderr, into the result. At the time
+        limit its group is stopped.
         """
         inherited = {key: value for key in _VARIABLES if (value := self.environ.get(key))}
         home = self.environ.get("HOME", "/root") if root else str(self.user.home)
@@ -113,19 +105,19 @@ class WorkbenchInstance:
             sys.stderr.write(re.sub(r"(?m)^", "  ", output.rstrip()) + "\n")
             sys.stderr.flush()
         code = result.code if result.code >= 0 else 128 - result.code
-        return CommandResult(code, output[-4000:], result.stdout.strip())
+        return ProcessResult(code, result.stdout.strip(), output)
 
     def run_checked(self, what: str, argv: Sequence[str], timeout_s: float, **options: Any) -> str:
         """Run a program and return its stdout. Raises PhaseFailed with the end of its output."""
         answer = self.run(argv, timeout_s, **options)
         if answer.code == TIMED_OUT:
-            raise PhaseFailed(f"{what}: not done within {timeout_s:.0f} s\n{answer.output}")
+            raise PhaseFailed(f"{what}: timed out after {timeout_s:.0f} s\n{answer.output_tail}")
         if answer.code:
-            raise PhaseFailed(f"{what}: exit code {answer.code}\n{answer.output}")
+            raise PhaseFailed(f"{what}: exit code {answer.code}\n{answer.output_tail}")
         return answer.stdout
 
     def write_file(self, path: Path, text: str) -> None:
-        """Write a file as the user, whole or not at all."""
+        """Write a file atomically as the user."""
         self.run_checked(
             f"cannot write {path}",
             [sys.executable, "-I", "-c", _WRITE_FILE, str(path)],
@@ -176,7 +168,7 @@ os.replace(temporary, path)
 
 
 def find_user_account(name: str) -> UserAccount:
-    """Return the account of this name, else root's with the folder that would be the home."""
+    """Return the account with this name, else root's with JupyterLab's default home."""
     try:
         account = pwd.getpwnam(name)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Steps before the environment: the driver of a declared card, and system packages."""
+"""Steps before the environment: the driver of the declared GPU, and system packages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def wait_for_driver(
     instance: WorkbenchInstance,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Wait until the driver answers for every declared card; return the first card.
+    """Wait until the driver reports every declared GPU; return the first one.
 
     The image installs the driver at its first start, which takes minutes.
 
     Raises:
-        PhaseFailed: no answer within `driver_timeout_s`, or another card than declared.
+        PhaseFailed: no GPU within `driver_timeout_s`, or another GPU than declared.
     """
     if document.gpu is None:
         return ""
@@ -39,9 +39,9 @@ def wait_for_driver(
         if len(cards) >= count:
             break
         if time.monotonic() + _POLL_S > deadline:
-            reason = f"nvidia-smi does not answer: {answer.output.strip()[-300:]}"
+            reason = f"nvidia-smi failed: {answer.output_tail.strip()[-300:]}"
             if cards:
-                reason = f"nvidia-smi tells {len(cards)} card(s), {count} declared"
+                reason = f"nvidia-smi reports {len(cards)} of {count} GPUs"
             raise PhaseFailed(
                 f"no driver for {count} x {kind} after {document.driver_timeout_s} s\n{reason}"
             )
@@ -49,7 +49,7 @@ def wait_for_driver(
     titles = [f"{card['name']}, {card['driver_version']}" for card in cards]
     for title, card in zip(titles, cards, strict=True):
         if not is_declared_gpu(card["name"], kind):
-            raise PhaseFailed(f"the card is {title}, {kind} was declared")
+            raise PhaseFailed(f"the GPU is {title}, expected {kind}")
     return titles[0]
 
 
@@ -67,6 +67,7 @@ def install_system_packages(document: WorkbenchDocument, instance: WorkbenchInst
     if answer.code:
         names = ", ".join(missing)
         raise PhaseFailed(
-            f"cannot install the system packages {names}: exit code {answer.code}\n{answer.output}"
+            f"cannot install the system packages {names}: exit code {answer.code}\n"
+            f"{answer.output_tail}"
         )
     return missing

@@ -28,7 +28,7 @@ def run_phases(
     except (PhaseFailed, ServiceCallFailed) as error:
         why = str(error)
     except Exception as error:  # noqa: BLE001
-        why = f"fault of the program itself: {type(error).__name__}: {error}"
+        why = f"internal error: {type(error).__name__}: {error}"
     else:
         reporter.log_line(f"verdict {proof.verdict}")
         reporter.send_log(log)
@@ -61,14 +61,14 @@ def _phases(
         reporter.log_line(f"system packages installed: {names or 'none'}")
     environment = Environment(document, instance)
     if environment.is_complete():
-        reporter.log_line(f"environment {environment.prefix} is as locked: nothing to install")
+        reporter.log_line(f"environment {environment.prefix} matches the lock: nothing to install")
     else:
         _create_environment(environment, reporter)
     reporter.installed = document.package_count
     environment.create_declared_folders()
     if document.kernel is not None:
         reporter.begin_phase("kernel")
-        kernel = environment.register_kernel() or "none, ipykernel is not among the packages"
+        kernel = environment.register_kernel() or "none (ipykernel is not in the lock)"
         reporter.log_line(f"Jupyter kernel: {kernel}")
     reporter.begin_phase("verify")
     secrets = fetch_secrets(document, cloud, instance)
@@ -85,4 +85,4 @@ def _create_environment(environment: Environment, reporter: StatusReporter) -> N
     shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()) if count)
     reporter.log_line(f"packages: {shown or 'none'}")
     for name in environment.remove_old():
-        reporter.log_line(f"environment {name} of an earlier lock was removed")
+        reporter.log_line(f"removed the environment {name} of an earlier lock")

@@ -37,11 +37,11 @@ def fetch_secrets(
 
 
 def find_simulated_parts(document: WorkbenchDocument, cloud: CloudClient) -> list[str]:
-    """Return what is simulated, by the document and by the instance's metadata (a sandbox's)."""
+    """Return what is simulated, from the document and the metadata of a sandbox."""
     try:
         parts = json.loads(cloud.read_metadata_attribute(_ATTRIBUTE) or "[]")
     except ValueError:
-        parts = "an instance that says so in words that cannot be read"
+        parts = "an instance with unreadable metadata in provision-simulated"
     listed = parts if isinstance(parts, list) else [parts]
     return list(dict.fromkeys([*document.simulated, *(str(part)[:200] for part in listed)]))
 
@@ -61,7 +61,7 @@ def run_probe(
         "python": {**(python if isinstance(python, dict) else {}), "prefix": str(prefix)},
     }
     instance.write_file(expectations_file, json.dumps(expectations))
-    instance.run(["rm", "-f", "--", str(report_file)], 60)  # an earlier try's does not count
+    instance.run(["rm", "-f", "--", str(report_file)], 60)  # an earlier report does not count
     argv = [environment.python, str(instance.work / "probe.pyz"), "verify"]
     argv += ["--expectations", str(expectations_file), "--out", str(report_file)]
     path = f"{prefix / 'bin'}:{instance.environ.get('PATH', '/usr/bin:/bin')}"
@@ -73,12 +73,13 @@ def run_probe(
     )
     if answer.code not in (0, 1, 3):
         raise PhaseFailed(
-            f"the verification could not run: exit code {answer.code}\n{answer.output}"
+            f"the verification could not run: exit code {answer.code}\n{answer.output_tail}"
         )
     report = instance.read_file(report_file, MAX_REPORT_BYTES) or ""
     report = instance.redactor.without_values(report)
     try:
         verdict = str(json.loads(report)["verdict"]["result"])
     except (ValueError, KeyError, TypeError):
-        raise PhaseFailed(f"the verification left no whole report\n{answer.output}") from None
+        problem = f"the verification wrote no complete report\n{answer.output_tail}"
+        raise PhaseFailed(problem) from None
     return ProbeResult(verdict, answer.code, report.encode())

@@ -1,4 +1,4 @@
-"""Progress for the outside: guest attributes within their limits, a status object, a log."""
+"""Reports progress: guest attributes within their limits, a status object, and a log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .document import WorkbenchDocument
 PHASES = ("start", "driver", "system", "python", "packages", "kernel", "verify", "report")
 MAX_STATUS_WRITES = 8
 MAX_PROGRESS_WRITES = 6
-"""Further writes with the number of installed packages, each after twice the wait of the one
-before. Our choice.
+"""Further writes with the number of installed packages, each after twice the wait of the previous
+one. Our choice.
 """
 FIRST_PROGRESS_S = 5.0
 MIN_WRITE_INTERVAL_S = 5.0
@@ -38,7 +38,7 @@ class SecretRedactor:
     secrets: list[str] = field(default_factory=list)
 
     def add_secrets(self, values: Iterable[str]) -> None:
-        """Remember values that may never be shown."""
+        """Add values that must never be shown."""
         self.secrets = sorted({*self.secrets, *secret_spellings(values)}, key=len, reverse=True)
 
     def clean(self, text: str) -> str:
@@ -46,7 +46,7 @@ class SecretRedactor:
         return replace_unprintable(redact(text, self.secrets), "\n\t")
 
     def without_values(self, text: str) -> str:
-        """Return the text without the values alone."""
+        """Return the text without the values; token-like strings stay."""
         for value in self.secrets:
             text = text.replace(value, REDACTED)
         return text
@@ -100,7 +100,7 @@ class StatusReporter:
         except ServiceCallFailed as error:
             self.log_line(str(error))
         if is_reported:
-            (self.work / "told").touch()
+            (self.work / "reported").touch()
 
     def report_result(self, verdict: str, code: int, report: bytes) -> None:
         """Report address, verdict and digest of the report."""

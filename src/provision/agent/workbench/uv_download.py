@@ -55,7 +55,7 @@ def _download_wheel(request: dict[str, Any]) -> bytes:
         content = _download(address, _MAX_PROGRAM_BYTES)
         if hashlib.sha256(content).hexdigest() in hashes:
             return content
-    raise DownloadFailed("no wheel for this machine has the hash that is locked")
+    raise DownloadFailed("no wheel for this machine matches the locked hash")
 
 
 def _wheel_addresses(request: dict[str, Any], hashes: set[str]) -> Iterator[str]:
@@ -83,19 +83,19 @@ class _Links(HTMLParser):
         self.address, self.links = address, list[str]()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Remember the address of a link."""
+        """Add the address of a link."""
         if tag == "a" and (link := dict(attrs).get("href")):
             self.links.append(urljoin(self.address, link))
 
 
 def _download(address: str, limit: int) -> bytes:
     if not address.startswith(("http://", "https://")):
-        raise DownloadFailed("the index is not asked over http")
+        raise DownloadFailed("the address of the index does not begin with http:// or https://")
     request = urllib.request.Request(address, headers={"Accept": "text/html, */*"})
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
         content: bytes = answer.read(limit + 1)
     if len(content) > limit:
-        raise DownloadFailed(f"an answer of the index is longer than {limit} bytes")
+        raise DownloadFailed(f"a response of the index is larger than {limit >> 20} MiB")
     return content
 
 
@@ -107,5 +107,5 @@ def _read_program(wheel: bytes, name: str, version: str) -> bytes:
             script not in archive.namelist()
             or archive.getinfo(script).file_size > _MAX_PROGRAM_BYTES
         ):
-            raise DownloadFailed(f"the wheel has no program {name}")
+            raise DownloadFailed(f"the wheel does not contain the program {name}")
         return archive.read(script)

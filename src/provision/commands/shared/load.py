@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import difflib
 import os
-import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
-from provision.errors import CheckFailed, UsageError
+from provision.errors import CheckFailed, ExternalError, UsageError
 from provision.facts import Facts, load_facts
 from provision.rules import LintContext, ResolvedSet
 from provision.source import Source
-from provision.spec import Spec
+from provision.spec import DEFAULT_TARGET, EARLIER_DEFAULT_TARGET, Spec
+from provision.spelling import format_command
 
 if TYPE_CHECKING:  # lint reads no lock
     from provision.effects.system import Reader
     from provision.lock import Lock
     from provision.targets import SandboxSources
+
+
+_MAX_LEDGER_BYTES = 64 * 2**20
 
 
 class SpecHasErrors(CheckFailed):
@@ -79,9 +83,16 @@ class LoadedSpec(NamedTuple):
         """The folder of the spec's sandbox, relative to the working folder."""
         return sandbox_folder(self.path)
 
+    def target_name(self, name: str) -> str:
+        """Return the name of a target that the user may call by either name of the default."""
+        is_default = name in (DEFAULT_TARGET, EARLIER_DEFAULT_TARGET)
+        return (
+            next(iter(self.spec.targets)) if is_default and self.spec.has_default_target else name
+        )
+
     def command(self, verb: str, target: str = "") -> str:
         """Return the command line that applies a verb to this spec, or to one of its targets."""
-        return command_line(verb, self.path, target, sandbox=self.sandbox_sources is not None)
+        return format_command(verb, self.path, target, sandbox=self.sandbox_sources is not None)
 
     def position(self, *route: str | int) -> str:
         """Return the file, line and column of a route in the spec."""
@@ -91,14 +102,6 @@ class LoadedSpec(NamedTuple):
     def report_folder(self, target: str) -> Path:
         """Return the folder of a target's reports."""
         return self.folder / "reports" / f"{self.stem}.{target}"
-
-
-def command_line(verb: str, path: Path, target: str = "", *, sandbox: bool = False) -> str:
-    """Return the command line that applies a verb to a spec, or to one of its targets."""
-    options = f" --target {shlex.quote(target)}" if target else ""
-    if sandbox:
-        options += " --sandbox"
-    return f"provision {verb} {shlex.quote(str(path))}{options}"
 
 
 def sandbox_folder(path: Path) -> str:
@@ -121,9 +124,9 @@ def check_spec_name(path: Path, reader: Reader) -> None:
     """Raise UsageError for a name whose lock and environments could be another spec's."""
     if path.suffix not in (".yaml", ".yml"):
         raise UsageError(
-            f"{path} is no name for a spec",
-            why="its lock and environments are named by what stands before .yaml",
-            hint="name it NAME.yaml",
+            f"{path} is not a valid name for a spec",
+            why="its lock and environments are named after the file name without .yaml",
+            hint=find_import_hint(path) or "rename it to NAME.yaml",
         )
     other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if reader.exists(path) and reader.exists(other):
@@ -131,6 +134,17 @@ def check_spec_name(path: Path, reader: Reader) -> None:
             f"{path} and {other} would share one lock and one environment",
             hint="rename one of them",
         )
+
+
+def find_import_hint(path: Path) -> str:
+    """Return how to make a spec of a file whose name belongs to another tool; "" if it does not."""
+    if path.suffix in (".yaml", ".yml"):
+        return ""
+    from provision.imports.formats import find_importable_names
+
+    if not find_importable_names((path.name,)):
+        return ""
+    return f"run `{format_command('import', path)}`, which prints a spec with its content"
 
 
 def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:
@@ -150,9 +164,9 @@ def check_single_document(path: Path, reader: Reader, facts: Facts) -> CheckedDo
     documents = check_file(path, reader, facts)
     if len(documents) != 1:
         raise UsageError(
-            f"{path} holds {len(documents)} specs",
-            why="this command takes one",
-            hint="put each into a file of its own",
+            f"{path} contains {len(documents)} specs",
+            why="this command reads one spec",
+            hint="put each spec in a separate file",
         )
     return documents[0]
 
@@ -182,7 +196,27 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
     rest = tuple(
         finding for finding in checked.diagnostics if finding.severity is not Severity.ERROR
     )
-    return LoadedSpec(path, checked.source, checked.spec, facts, rest, target_errors=refused)
+    loaded = LoadedSpec(path, checked.source, checked.spec, facts, rest, target_errors=refused)
+    return with_recorded_target(loaded, reader)
+
+
+def with_recorded_target(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
+    """Return the spec with the earlier name of the default target if a state records that name.
+
+    Its environment, kernel and reports have the name in their paths.
+    """
+    address = f"{loaded.stem}/{EARLIER_DEFAULT_TARGET}"
+    if not loaded.spec.has_default_target:
+        return loaded
+    for name, mark in (("state.json", f'"{address}#'), ("journal.json", f'"{address}"')):
+        with suppress(ExternalError):  # whoever needs the ledger reports that it is not readable
+            if reader.exists(loaded.folder / name) and mark.encode() in reader.read(
+                loaded.folder / name, _MAX_LEDGER_BYTES
+            ):
+                return loaded._replace(
+                    spec=loaded.spec.rename_default_target(EARLIER_DEFAULT_TARGET)
+                )
+    return loaded
 
 
 def _group_by_target(errors: list[Diagnostic], spec: Spec) -> dict[str, tuple[Diagnostic, ...]]:

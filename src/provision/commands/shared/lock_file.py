@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from provision.errors import LockError
 from provision.lock import Lock, loads
-from provision.lock.inputs import list_changed_inputs
-from provision.lock.integrity import Flaw, find_contradictions
+from provision.lock.inputs import list_changed_inputs, name_default_target
+from provision.lock.integrity import Flaw, find_lock_flaws
 
 if TYPE_CHECKING:
     from provision.commands.shared.load import LoadedSpec
@@ -20,13 +20,16 @@ _SHOWN = 8
 """Flaws of a lock that are listed. Our choice."""
 
 
-def read_lock_file(path: Path, reader: Reader) -> Lock | None:
-    """Return the lock at `path`, None if there is none.
+def read_lock_file(loaded: LoadedSpec, reader: Reader) -> Lock | None:
+    """Return the lock next to the spec as it is written, None if there is none.
 
     Raises:
         LockError: it is damaged.
     """
-    return loads(read_lock_text(path, reader), str(path)) if reader.exists(path) else None
+    path = loaded.lock_path
+    if not reader.exists(path):
+        return None
+    return name_default_target(loads(read_lock_text(path, reader), str(path)), loaded.spec)
 
 
 def read_lock(loaded: LoadedSpec, reader: Reader) -> Lock | None:
@@ -35,8 +38,8 @@ def read_lock(loaded: LoadedSpec, reader: Reader) -> Lock | None:
     Raises:
         LockError: it is damaged or contradicts itself.
     """
-    lock = read_lock_file(loaded.lock_path, reader)
-    flaws = find_contradictions(lock) if lock is not None else ()
+    lock = read_lock_file(loaded, reader)
+    flaws = find_lock_flaws(lock) if lock is not None else ()
     if flaws:
         raise flawed_lock_error(loaded, flaws, reader)
     return lock
@@ -50,9 +53,14 @@ def require_lock(loaded: LoadedSpec, reader: Reader, *, hint: str = "") -> Lock:
     """
     lock = read_lock(loaded, reader)
     if lock is None:
-        hint = hint or f"make it with `{loaded.command('lock')}`"
-        raise LockError(f"there is no {loaded.lock_path}", hint=hint)
+        raise missing_lock_error(loaded, hint)
     return lock
+
+
+def missing_lock_error(loaded: LoadedSpec, hint: str = "") -> LockError:
+    """Return the error for a spec without a lock."""
+    hint = hint or f"create it with `{loaded.command('lock')}`"
+    return LockError(f"there is no {loaded.lock_path}", hint=hint)
 
 
 def require_current_lock(
@@ -66,9 +74,9 @@ def require_current_lock(
     lock = require_lock(loaded, reader, hint=hint)
     if changes := list_changed_inputs(loaded.spec, lock):
         raise LockError(
-            f"the spec moved since the {product} was made",
+            f"the spec has changed since the {product} was created",
             why="; ".join(changes),
-            hint=hint or f"make it with `{loaded.command('lock')}`",
+            hint=hint or f"update it with `{loaded.command('lock')}`",
         )
     return lock
 
@@ -81,12 +89,12 @@ def flawed_lock_error(loaded: LoadedSpec, flaws: tuple[Flaw, ...], reader: Reade
     if len(flaws) > _SHOWN:
         listed.append(f"and {len(flaws) - _SHOWN} more")
     hint = (
-        f"if nobody meant to change it, take back the last change of {path}\n"
-        f"else make it again with `{loaded.command('lock')}`, which keeps "
-        "the versions that the spec admits, and review the difference"
+        f"if the change is not intended, restore the previous version of {path}\n"
+        f"otherwise write it again with `{loaded.command('lock')}`, which keeps "
+        "the versions that the spec allows, and review the difference"
     )
     return LockError(
-        f"{path} is not what `provision lock` makes of {loaded.path}",
+        f"{path} is not what `provision lock` writes for {loaded.path}",
         why="\n".join(listed),
         hint=hint,
     )

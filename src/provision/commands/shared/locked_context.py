@@ -26,8 +26,8 @@ def get_locked_context(loaded: LoadedSpec, target: str, reader: Reader) -> Targe
     _, context = get_driver_and_context(loaded, lock, target, reader)
     if lock.environment(target, context.platform) is None:
         raise Refused(
-            f"the lock holds nothing for {context.address} on {context.platform}",
-            hint=f"add {context.platform} to `platforms` of the spec, and lock again",
+            f"the lock has no environment for {context.address} on {context.platform}",
+            hint=f"add {context.platform} to `platforms` in the spec, and lock again",
         )
     return context
 

@@ -26,8 +26,8 @@ from provision.verification.untrusted_report import read_untrusted_report, seria
 from provision.views.report import html
 
 _AGAIN = (
-    "export the probe again with `provision probe export`, run it there, and add the report "
-    "that it writes, as it is"
+    "export the probe again with `provision probe export`, run it on that machine, and add its "
+    "report without changing it"
 )
 
 
@@ -74,7 +74,7 @@ def import_probe_report(
     check_report_time(report, name, system)
     path = probe_report_path(loaded, context.target)
     html_path = path.with_suffix(".html")
-    title = f"{context.stem} on {context.target}, carried by hand"
+    title = f"{context.stem} on {context.target}, from an exported probe"
     with LocalStore(loaded.folder, system).exclusive(lock_wait_s, progress):
         system.perform(MakeFolder(path.parent, 0o700), progress)
         system.perform(WriteFile(path, serialize_report(report), 0o600), progress)
@@ -105,7 +105,8 @@ def _find_context(
 
 def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | None) -> None:
     """Refuse a report that answers an earlier export, or is of provision's own run elsewhere."""
-    subject, name_of_target = report.subject, target or report.subject.target
+    subject = report.subject
+    name_of_target = loaded.target_name(target or subject.target)
     declared = loaded.spec.targets.get(name_of_target)
     if (
         declared is None
@@ -115,10 +116,10 @@ def _refuse_stray(report: Report, name: str, loaded: LoadedSpec, target: str | N
     ):
         return
     raise Refused(
-        f"{name} is no answer to what {loaded.stem}/{name_of_target} asks now",
-        why=f"its nonce is {escape_line(subject.nonce[:40])}, and no probe that this version "
-        "exports of spec and lock as they are carries that",
-        hint=f"{_AGAIN}; to compare this one as it is: provision diff OTHER.json {name}",
+        f"{name} is not for the current spec and lock of {loaded.stem}/{name_of_target}",
+        why=f"its nonce is {escape_line(subject.nonce[:40])}, and a probe that is exported "
+        "now has another one",
+        hint=f"{_AGAIN}; to compare this report anyway: provision diff OTHER.json {name}",
     )
 
 

@@ -82,20 +82,20 @@ def _find_spec(report: Report, name: str, reader: System) -> Path:
     state = LocalStore(state_folder(Path("any.yaml")), reader).load_ledger().state
     subject, requests = report.subject, _list_requests(state)
     stems = {address.rpartition("/")[0] for address in _likely_addresses(report, requests)}
-    what, known = f"nothing here waits for {name}", "no notebook was made of a spec in this folder"
+    what, known = f"no notebook waits for {name}", "no spec in this folder has a rendered notebook"
     if len(stems) == 1:
         (stem,) = stems
         for suffix in (".yaml", ".yml"):
             if reader.exists(path := Path(f"{stem}{suffix}")):
                 return path
-        what, known = f"the spec {stem}.yaml is gone", "its notebook was made here"
+        what, known = f"the spec {stem}.yaml is missing", "its notebook is in this folder"
     elif stems:
-        known = f"notebooks were made here of {', '.join(sorted(stems))}"
+        known = f"this folder has notebooks of {', '.join(sorted(stems))}"
     identity = (
-        f"it is of target {_shorten(subject.target)} of "
+        f"it is for target {_shorten(subject.target)} of "
         f"{_shorten(report.document['spec']['name'])}, with nonce {_shorten(subject.nonce)}"
     )
-    raise Refused(what, why=f"{identity}; {known}", hint="name the spec with --spec")
+    raise Refused(what, why=f"{identity}; {known}", hint="select the spec with --spec")
 
 
 def _likely_addresses(report: Report, requests: Mapping[str, ReportRequest]) -> list[str]:
@@ -132,7 +132,7 @@ def import_report_for_target(
     _refuse_outdated(loaded, context, request, driver, name)
     check_probe_version(report, name, context)
     contradictions = find_contradictions(report.document, driver.report_expectations(context))
-    hint = "run the notebook again, and add the report that it offers, as it is"
+    hint = "run the notebook again, and add its new report without changing it"
     refuse_contradictions(name, contradictions, hint)
     content = serialize_report(report)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -166,16 +166,16 @@ def _find_target(
             )
         if target not in accepting:
             raise Refused(
-                f"{loaded.stem}/{target} takes no report",
-                why=f"its kind is {targets[target].kind}: provision verifies it itself",
+                f"{loaded.stem}/{target} does not accept reports",
+                why=f"its kind is {targets[target].kind}, which provision verifies itself",
                 hint="run `provision verify`",
             )
         return target
     if not accepting:
         raise Refused(
-            f"{loaded.path} has no target that reports come home to",
+            f"{loaded.path} has no target that accepts reports",
             why="none of its targets is of kind colab",
-            hint="name the spec with --spec",
+            hint="select the spec with --spec",
         )
     subject, requests = report.subject, _list_requests(state)
     candidates = [
@@ -188,10 +188,9 @@ def _find_target(
     if len(candidates) == 1:
         return candidates[0]
     raise Refused(
-        f"{name} is of none of the notebooks of {loaded.path}",
-        why=f"its nonce is {_shorten(subject.nonce)}, and its target is called "
-        f"{_shorten(subject.target)}",
-        hint=f"name the target with --target: {', '.join(accepting)}",
+        f"{name} does not match any notebook of {loaded.path}",
+        why=f"its nonce is {_shorten(subject.nonce)}, and its target is {_shorten(subject.target)}",
+        hint=f"select the target with --target: {', '.join(accepting)}",
     )
 
 
@@ -210,10 +209,7 @@ def _read_request(
         LockError: there is no lock, or the spec has changed since.
         Refused: no notebook was made.
     """
-    hint = (
-        f"render it with `{loaded.command('apply', target)}`, run it, and add the report that it "
-        "offers then"
-    )
+    hint = f"render it with `{loaded.command('apply', target)}`, run it, and add its new report"
     address = f"{loaded.stem}/{target}"
     driver = find_driver(loaded.spec, target)
     if (
@@ -222,7 +218,7 @@ def _read_request(
         or (request := driver.report_request(address, executor.state)) is None
     ):
         raise Refused(
-            f"no notebook was made for {address}",
+            f"{address} has no rendered notebook",
             why=f"looked in {loaded.folder / 'state.json'}",
             hint=hint,
         )
@@ -254,19 +250,18 @@ def _refuse_other_target(
     why = "; ".join(differing.values())
     if "nonce" in differing and differing.keys().isdisjoint(("spec", "target", "kind")):
         raise Refused(
-            f"{name} is of another rendering of the notebook of {context.address}",
+            f"{name} is from another version of the notebook of {context.address}",
             why=why,
-            hint=f"open the notebook of {context.address} as it is now, run it, and add the report "
-            "that it offers then",
+            hint=f"open the current notebook of {context.address}, run it, and add its new report",
         )
-    hint = "name its own spec and target with --spec and --target, or run the notebook of this one"
-    raise Refused(f"{name} is not of {context.address}", why=why, hint=hint)
+    hint = "select its spec and target with --spec and --target, or run the notebook of this one"
+    raise Refused(f"{name} is not a report of {context.address}", why=why, hint=hint)
 
 
 def describe_differences(*fields: tuple[str, str, str]) -> dict[str, str]:
     """Return descriptions, by name, of the fields whose reported value is not the expected one."""
     return {
-        field: f"its {field} is {_shorten(reported)}, ours is {_shorten(expected)}"
+        field: f"its {field} is {_shorten(reported)}, expected {_shorten(expected)}"
         for field, reported, expected in fields
         if reported != expected
     }
@@ -286,11 +281,11 @@ def _refuse_outdated(
     if nonce == request.nonce:
         return
     raise Refused(
-        f"{name} is of an earlier state of {context.address}",
-        why=f"its nonce is {request.nonce}, and what spec and lock ask now has {nonce}: "
-        "something that was promised then is promised otherwise now",
+        f"{name} is from an earlier version of {context.address}",
+        why=f"its nonce is {request.nonce}, and that of the current spec and lock is {nonce}: "
+        "what the verification expects has changed since",
         hint=f"run `{loaded.command('apply', context.target)}`, run the notebook again, and add "
-        "the report that it offers then",
+        "its new report",
     )
 
 
@@ -299,7 +294,7 @@ def refuse_contradictions(name: str, contradictions: Sequence[str], hint: str) -
     if contradictions:
         more = f"; and {len(contradictions) - 5} more" if len(contradictions) > 5 else ""
         why = "; ".join(contradictions[:5]) + more
-        raise Refused(f"{name} does not follow from itself", why=why, hint=hint)
+        raise Refused(f"{name} is inconsistent", why=why, hint=hint)
 
 
 def check_probe_version(report: Report, name: str, context: TargetContext) -> None:
@@ -308,15 +303,15 @@ def check_probe_version(report: Report, name: str, context: TargetContext) -> No
     if tool["name"] == "provision" and tool["probe_sha256"] == expected:
         return
     why = (
-        f"the probe that wrote it is {_shorten(tool['probe_sha256'])} of "
-        f"{_shorten(tool['name'])} {_shorten(str(tool.get('version')))}, and this version's is "
+        f"it was written by probe {_shorten(tool['probe_sha256'])} of "
+        f"{_shorten(tool['name'])} {_shorten(str(tool.get('version')))}, this version's probe is "
         f"{expected}"
     )
     hint = (
-        f"make the notebook of {context.address} again with this version of provision and run "
-        "it, or add the report with the version that made it"
+        f"render the notebook of {context.address} again with this version of provision and run "
+        "it, or add the report with the version that rendered it"
     )
-    raise Refused(f"{name} was written by another probe", why=why, hint=hint)
+    raise Refused(f"{name} was written by another version of the probe", why=why, hint=hint)
 
 
 def check_report_time(
@@ -331,26 +326,26 @@ def check_report_time(
     if time is None or time.strftime(_TIME) != created:
         raise Refused(
             f"the report {name} is damaged",
-            why=f"its time is {_shorten(created)!r}",
-            hint="take report.json again from where it was made",
+            why=f"its creation time is '{_shorten(created)}'",
+            hint="copy report.json again from the machine that wrote it",
         )
     now = system.now()
     if time > datetime.strptime(now, _TIME).replace(tzinfo=UTC) + _CLOCK_TOLERANCE:
         raise Refused(
-            f"{name} lies in the future",
-            why=f"it says that it was made at {created}, and here it is {now}",
-            hint="set the clock right that is wrong",
+            f"{name} has a timestamp in the future",
+            why=f"it was created at {created}, and the time on this machine is {now}",
+            hint="correct the clock of one of the two machines",
         )
     if created < _EARLIEST_TIME:
         raise Refused(
-            f"{name} lies in the past",
-            why=f"it says that it was made at {created}, before there was a provision to make it",
-            hint="set the clock of that machine right, and run the verification there again",
+            f"{name} has a timestamp too far in the past",
+            why=f"it was created at {created}, before provision existed",
+            hint="correct the clock of that machine, and run the verification again",
         )
     if stored is not None and created < stored.created_utc:
         raise Refused(
-            f"{name} is older than the report that is filed",
-            why=f"it was made at {created}, the filed one at {stored.created_utc}",
+            f"{name} is older than the stored report",
+            why=f"it was created at {created}, the stored one at {stored.created_utc}",
             hint="add the newest report",
         )
 

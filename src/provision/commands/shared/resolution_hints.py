@@ -40,13 +40,13 @@ def locate_requirements(loaded: LoadedSpec, numbers: tuple[int, ...]) -> Iterato
     """Yield the position and requirement of each package in the spec or a file it extends."""
     for number in numbers:
         requirement = loaded.spec.packages[number].requirement
-        yield f"{loaded.position('packages', number)} asks for {requirement}"
+        yield f"{loaded.position('packages', number)} requires {requirement}"
 
 
 def locate_python_requirement(loaded: LoadedSpec, message: str) -> Iterator[str]:
     """Yield the position of `python` if a version in uv's message does not fit it."""
     if _mentions_python(message):
-        yield f"{loaded.position('python')} asks for Python {loaded.spec.python}"
+        yield f"{loaded.position('python')} requires Python {loaded.spec.python}"
 
 
 def find_relaxation(
@@ -57,7 +57,7 @@ def find_relaxation(
     That is a line without its bounds, another Python if uv's message names it, or a suggestion of
     `suggest`. uv runs a few times at most; a network error ends the search.
     """
-    progress("looking for a way out")
+    progress("searching for a change that resolves")
     numbers = find_conflicting_packages(loaded, message)
     try:
         hints = itertools.chain(
@@ -104,8 +104,7 @@ def _try_unbounded(
             if package.name == bound.key:
                 version = package.version.partition("+")[0]
                 yield (
-                    f"tried with uv: {bound.key}=={version} in place of {bound.requirement} "
-                    "resolves"
+                    f"tried with uv: {bound.key}=={version} instead of {bound.requirement} resolves"
                 )
                 break
 
@@ -123,7 +122,7 @@ def _try_other_pythons(
     for version in near[:_MAX_TRIES]:
         candidate = loaded.spec.model_copy(update={"python": version})
         if _try_lock(candidate, loaded.facts, system, progress) is not None:
-            yield f'tried with uv: python: "{version}" in place of "{loaded.spec.python}" resolves'
+            yield f'tried with uv: python: "{version}" instead of "{loaded.spec.python}" resolves'
 
 
 def _try_suggestions(
@@ -141,11 +140,11 @@ def _try_suggestions(
     for suggestion in suggestions[:_MAX_TRIES]:
         if _try_lock(suggestion.spec, loaded.facts, system, progress) is not None:
             changes = ", ".join(
-                f"{change.now} in place of {change.was}" for change in suggestion.changes
+                f"{change.now} instead of {change.was}" for change in suggestion.changes
             )
             yield (
-                f"tried with uv: {changes} resolves (`{loaded.command('suggest')} --resolve` tells "
-                "more)"
+                f"tried with uv: {changes} resolves (details: `{loaded.command('suggest')} "
+                "--resolve`)"
             )
 
 

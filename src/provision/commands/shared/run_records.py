@@ -41,9 +41,9 @@ def latest_run_record(loaded: LoadedSpec, target: str, reader: Reader) -> Path:
     ]
     if not names:
         raise Refused(
-            f"there is no record of a run on {target}",
+            f"target {target} has no recorded run",
             why=f"looked in {folder}",
-            hint=f"make one with `{loaded.command('run', target)} -- PROGRAM`",
+            hint=f"record one with `{loaded.command('run', target)} -- PROGRAM`",
         )
     return folder / max(names)
 
@@ -59,17 +59,17 @@ def read_run_record(path: Path, reader: Reader) -> dict[str, Any]:
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
-        hint = "`provision report` shows reports; records are in .provision/reports/*/runs/"
+        hint = "view reports with `provision report`; records are in .provision/reports/*/runs/"
         raise ProvisionError(
             f"{path} is not a record of a run",
-            why=f"its schema is {schema!r:.60}, not {SCHEMA!r}",
+            why=f"its schema is {str(schema or 'missing')[:60]}, not {SCHEMA}",
             hint=hint,
         )
     body = {key: value for key, value in document.items() if key != "digest"}
     wrong = [name for name, kind in _PARTS.items() if not isinstance(document.get(name), kind)]
-    why = f"{wrong[0]} is missing or of another type" if wrong else ""
+    why = f"{wrong[0]} is missing or has the wrong type" if wrong else ""
     if not wrong and document.get("digest") != canonical_digest(body):
-        why = "its digest is not that of its content"
+        why = "its digest does not match its content"
     if why:
         raise ProvisionError(f"the record {path} is damaged or was changed", why=why, hint=again)
     return body

@@ -36,13 +36,13 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
             simulated[driver.sandbox_note] = None
     if not targets:
         raise UsageError(
-            "a sandbox is for targets of kind workbench",
-            why=f"{loaded.path} has none",
-            hint="leave --sandbox out: other targets need no account",
+            "a sandbox supports targets of kind workbench only",
+            why=f"{loaded.path} has no such target",
+            hint="omit --sandbox: other targets need no account",
         )
     python = _choose_python(spec.python, reader)
     if python != spec.python:
-        simulated[f"Python: {python} in place of {spec.python}"] = None
+        simulated[f"Python: {python} instead of {spec.python}"] = None
     for target in targets.values():
         gpu = target.gpu or spec.gpu
         if not gpu.is_none:
@@ -99,7 +99,11 @@ def _without_cards(requires: MachineRequirements) -> MachineRequirements:
 
 
 def _choose_python(declared: str, reader: Reader) -> str:
-    """Return the Python of a device on this machine: the declared one, else the one we run on."""
-    if reader.find_pythons(declared).selected is not None:
+    """Return the Python of a device on this machine: the declared one, else the one we run on.
+
+    The device searches with its own uv.
+    """
+    selected = reader.find_pythons(declared).selected
+    if selected is not None and selected.is_found_by_uv:
         return declared
     return f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -33,8 +33,8 @@ def read_stored_reports(
     if path.suffix == ".json":
         if targets:
             raise UsageError(
-                f"--target chooses among the targets of a spec, and {path} is a report",
-                hint="leave --target out",
+                f"--target selects targets of a spec, but {path} is a report",
+                hint="omit --target",
             )
         return (StoredReport(read_report_file(path, reader), path),)
     loaded = load_spec(path, reader)
@@ -59,7 +59,7 @@ def single_report(reports: tuple[StoredReport, ...], document: str) -> StoredRep
         raise UsageError(
             document,
             why=", ".join(stored.path.parent.name for stored in reports),
-            hint="name one target with --target",
+            hint="select one target with --target",
         )
     return reports[0]
 
@@ -67,8 +67,8 @@ def single_report(reports: tuple[StoredReport, ...], document: str) -> StoredRep
 def missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
     """Return the error for a target without a stored report."""
     path = loaded.report_folder(target) / "report.json"
-    hint = f"make one with `{loaded.command('apply')}`"
+    hint = f"create one with `{loaded.command('apply')}`"
     simulated = Path(loaded.sandbox_folder, "state", path.relative_to(loaded.folder))
     if reader.exists(simulated):
-        hint += f"; the one of the sandbox: provision report {shlex.quote(str(simulated))}"
-    return Refused(f"there is no report of target {target}", why=f"looked for {path}", hint=hint)
+        hint += f"; the sandbox's report: provision report {shlex.quote(str(simulated))}"
+    return Refused(f"target {target} has no report", why=f"looked for {path}", hint=hint)

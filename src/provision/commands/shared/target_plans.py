@@ -1,26 +1,29 @@
-"""Plans for the targets of a spec, made the same way by `plan` and by `apply`."""
+"""The targets of a command: selection, plans, and errors that stop one of several."""
 
 from __future__ import annotations
 
 import json
-import shlex
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.multi_target import ErrorsByTarget
 from provision.commands.shared.sandbox_spec import with_package_sources
-from provision.effects.system import Reader
-from provision.errors import ExternalError, ProvisionError, Refused, UsageError
+from provision.effects.system import Notice, ProgressCallback, Reader
+from provision.errors import ExternalError, ProvisionError, Refused, StateError, UsageError
 from provision.kinds.base import Refusal
 from provision.lock import Lock, digest_of
 from provision.plan import Action, Plan, Verification
+from provision.spelling import did_you_mean
 from provision.state import Ledger, State
 from provision.targets import AnyDriver, TargetContext, find_driver, get_driver
 from provision.targets.capabilities import AcceptsReports
 from provision.targets.stored_verdict import VerificationRecord
 
 _MAX_PLAN_BYTES = 2**20
+ErrorsByTarget = dict[str, ProvisionError]
+"""The error that stopped a target, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,11 @@ def select_targets(
         UsageError: an unknown name, or none of several targets is named.
     """
     known = tuple(loaded.spec.targets)
+    names = tuple(map(loaded.target_name, names))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise UsageError(
-            f"the spec has no target {unknown[0]}", hint=f"its targets: {', '.join(known)}"
-        )
+        hint = f"{did_you_mean(unknown[0], known)} Its targets: {', '.join(known)}".lstrip()
+        raise UsageError(f"the spec has no target {unknown[0]}", hint=hint)
     if names:
         return tuple(dict.fromkeys(names))
     if len(known) == 1 or everything:
@@ -61,7 +64,7 @@ def select_targets(
     raise UsageError(
         "the spec has several targets",
         why=list_targets(loaded),
-        hint="name them with --target, or take all with --all",
+        hint="select targets with --target, or all of them with --all",
     )
 
 
@@ -71,7 +74,7 @@ def select_target(loaded: LoadedSpec, name: str | None) -> str:
         raise UsageError(
             "the spec has several targets",
             why=list_targets(loaded),
-            hint="name one with --target",
+            hint="select one with --target",
         )
     return select_targets(loaded, (name,) if name else (), everything=False)[0]
 
@@ -81,18 +84,21 @@ def list_targets(loaded: LoadedSpec) -> str:
     return ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
 
 
+def missing_instance_error(name: str, apply: str) -> Refused:
+    """Return the error for a target without a recorded instance; `apply` is the command line."""
+    return Refused(f"no instance is recorded for {name}", hint=f"create it with `{apply}`")
+
+
 def refuse_unknown_kinds(loaded: LoadedSpec, names: tuple[str, ...]) -> None:
     """Raise Refused for the first target of a kind that this version does not make."""
     for name in names:
         if find_driver(loaded.spec, name) is None:
             kind = loaded.spec.targets[name].kind
             made = sorted(known.name for known in loaded.spec.registry.kinds if known.driver)
-            hint = (
-                f"kinds made by this version: {', '.join(made)}; pick another target with --target"
-            )
+            hint = f"supported kinds: {', '.join(made)}; select another target with --target"
             raise Refused(
-                f"{loaded.position('targets', name, 'kind')}: targets of kind {kind} cannot be "
-                "made by this version",
+                f"{loaded.position('targets', name, 'kind')}: this version cannot create "
+                f"targets of kind {kind}",
                 hint=hint,
             )
 
@@ -109,9 +115,6 @@ def get_driver_and_context(
     spec = (loaded.declared or loaded.spec).for_target(name)
     driver = find_driver(spec, name)
     assert driver is not None  # noqa: S101
-    arguments = shlex.quote(str(loaded.path))
-    if len(loaded.spec.targets) > 1:
-        arguments += f" --target {name}"
     context = TargetContext(
         spec,
         name,
@@ -121,7 +124,8 @@ def get_driver_and_context(
         driver.platform or reader.platform(),
         loaded.sandbox_sources,
         sandbox_spec=loaded.spec.for_target(name) if loaded.declared is not None else None,
-        cli_arguments=arguments,
+        spec_path=loaded.path,
+        target_option=name if len(loaded.spec.targets) > 1 else "",
         adopt=adopt,
     )
     if loaded.sandbox_sources is None:
@@ -210,7 +214,7 @@ def _plan_verification(
     if stored is None or planned.needed or driver.platform is not None:
         return planned
     if stored.verdict == "failed":
-        reason = f"the last one failed, on {stored.at[:10]}"
+        reason = f"the last verification failed on {stored.at[:10]}"
         return replace(planned, needed=True, reason=reason)
     return planned
 
@@ -221,15 +225,15 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
         saved = json.loads(reader.read(path, _MAX_PLAN_BYTES))
     except (ValueError, RecursionError):
         raise ExternalError(
-            f"{path} is no saved plan", hint="make it with `provision plan SPEC --out FILE`"
+            f"{path} is not a saved plan", hint="create it with `provision plan SPEC --out FILE`"
         ) from None
     now = plan.fingerprint()
     moved = [key for key in now if not isinstance(saved, dict) or saved.get(key) != now[key]]
     if moved:
         raise Refused(
             f"the saved plan {path} is stale",
-            why=f"since it was made these moved: {', '.join(moved)}",
-            hint="make and review it again with --out",
+            why=f"these have changed since it was saved: {', '.join(moved)}",
+            hint="create and review it again with --out",
         )
 
 
@@ -241,4 +245,59 @@ def raise_refusals(loaded: LoadedSpec, refusals: tuple[Refusal, ...]) -> None:
     for refusal in refusals:
         hint = f" ({refusal.hint})" if refusal.hint else ""
         lines.append(f"{loaded.position(*refusal.route)}: {refusal.why}{hint}")
-    raise Refused("this target cannot be made here", why="\n".join(lines))
+    raise Refused("this target cannot be created as declared", why="\n".join(lines))
+
+
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Return the exit code of several results: 1 before 2 before 3; else 0."""
+    return min((code for code in codes if code in (1, 2, 3)), default=0)
+
+
+@contextmanager
+def collect_errors(
+    name: str,
+    names: tuple[str, ...],
+    failed: ErrorsByTarget | None,
+    progress: ProgressCallback,
+    settle: Callable[[ProvisionError], None] = lambda _: None,
+) -> Iterator[None]:
+    """Collect an error of one target among several in `failed`.
+
+    The error of a single target, or without `failed`, is raised, and so is one of the ledger.
+    `settle` handles what the error left, so that the others can go on; if it fails, they do not.
+    """
+    try:
+        yield
+    except StateError:
+        raise
+    except ProvisionError as error:
+        if len(names) == 1 or failed is None:
+            raise
+        try:
+            settle(error)
+        except ProvisionError as trouble:
+            note = "cleaning up after it failed too, so the other targets were skipped"
+            error.hint = f"{error.hint}\n{note}: {trouble.what}".lstrip()
+            raise error from trouble
+        progress(Notice(f"target {name} failed: {error.what}"))
+        failed[name] = error
+
+
+@contextmanager
+def note_on_interrupt(note: Callable[[], str]) -> Iterator[None]:
+    """Add a note to the last lines of a command that is interrupted in the block."""
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as interruption:
+        with suppress(ProvisionError):  # a damaged ledger must not hide why the command ends
+            if text := note():
+                interruption.add_note(text)
+        raise
+
+
+def leftover_notice(contexts: Iterable[TargetContext], ledger: Ledger) -> str:
+    """Return the notices about what keeps running and costs money; "" for none."""
+    notices = (get_driver(context).running_notice(context, ledger) for context in contexts)
+    return "\n".join(filter(None, notices))

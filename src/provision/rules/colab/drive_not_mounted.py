@@ -1,29 +1,29 @@
-"""A folder on Google Drive, which a Colab runtime has only after it was mounted.
+"""A folder on Google Drive does not exist until Drive is mounted.
 
 ## What it does
 
-Finds folders below /content/drive at Colab targets, those of `env` too.
+Finds folders below /content/drive at Colab targets, including those in `env`.
 
 ## Why
 
 A new runtime has no Drive until someone runs `drive.mount("/content/drive")` and agrees in the
-browser. A program that runs earlier creates the folder on the machine's own disk: what it writes
-there is lost, and mounting then fails with "Mountpoint must not already contain files". Below the
-mount, files are under MyDrive or Shareddrives.
+browser. A program that runs earlier creates the folder on the machine's own disk: the files that it
+writes there are lost, and mounting then fails with "Mountpoint must not already contain files".
+Below the mount point, files are under MyDrive or Shareddrives.
 
 ## How to fix
 
-Mount Drive in the first cell. Or work on the machine's disk and copy what is to stay; Drive is slow
-with many small files.
+Mount Drive in the first cell. Or work on the machine's disk and copy the results that you want to
+keep; Drive is slow with many small files.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import colab_targets
-from provision.rules.examples import COLAB_TARGETS, EMPTY_SPEC
+from provision.rules.examples import colab_spec
 from provision.rules.folders import DRIVE_MOUNTS, declared_folders, is_within
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
+from provision.spec import ColabTarget
 
 DRIVE_FOLDERS = tuple(
     f"{drive}/{name}"
@@ -34,35 +34,35 @@ DRIVE_FOLDERS = tuple(
 
 def _check(context: LintContext) -> Findings:
     variables = context.spec.env.keys() & context.facts.folders.keys()
-    for colab in colab_targets(context):
+    for target, fields in context.targets_of(ColabTarget):
         folders = {
             folder.route: folder.path
             for folder in declared_folders(context)
-            if folder.target is colab.facts
+            if folder.target is target
         }
         folders |= {("env", name): context.spec.env[name] for name in variables}
-        is_driven = colab.target.via == "colab-cli"
+        is_driven = fields.via == "colab-cli"
         for route, path in folders.items():
             if not is_within(path, *DRIVE_MOUNTS):
                 continue
             is_outside = not is_within(path, *DRIVE_FOLDERS)
             why = (
-                "What is made before lies on the machine's own disk, and mounting then fails: "
+                "Files written before are on the machine's own disk, and mounting then fails: "
                 "Mountpoint must not already contain files."
             )
             if is_driven:
-                why = "Colab's command line has no browser to agree in."
+                why = "Mounting Drive requires a browser, which Colab's command line does not have."
             if is_outside:
-                why += " Files of a Drive lie in MyDrive or Shareddrives below the mount."
+                why += " The files of a Drive are in MyDrive or Shareddrives below the mount point."
             yield RULE.diagnostic(
-                f"{'.'.join(map(str, route))} lies on Google Drive, which target {colab.name} has "
-                "only after it was mounted",
+                f"{'.'.join(map(str, route))} is on Google Drive, which target {target.name} must "
+                "mount first",
                 route,
                 severity=None if is_driven or is_outside or route[0] == "env" else Severity.INFO,
                 why=why,
-                help="run drive.mount in the first cell, or write a folder below /content and copy "
-                "what is to stay",
-                related=related_at(colab.facts.route, "this runtime"),
+                help="run drive.mount in the first cell, or use a folder below /content and copy "
+                "the results that you want to keep",
+                related=related_at(target.route, "used by this runtime"),
             )
 
 
@@ -72,28 +72,15 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("googlecolab/colabtools, google/colab/drive.py",),
     check=_check,
-    bad=(
-        Example(
-            f"{EMPTY_SPEC}paths: {{output: /content/drive/MyDrive/out}}\n{COLAB_TARGETS}",
-            "/content/drive/MyDrive/out",
-        ),
-        Example(
-            f"{EMPTY_SPEC}paths: {{data: /content/drive/data}}\n{COLAB_TARGETS}",
-            "/content/drive/data",
-        ),
-        Example(
-            f"{EMPTY_SPEC}env: {{HF_HOME: /content/drive/MyDrive/hf}}\n{COLAB_TARGETS}",
-            "/content/drive/MyDrive/hf",
-        ),
-        Example(
-            f"{EMPTY_SPEC.replace('3.12', '3.13')}paths: {{data: "
-            f"/content/drive/MyDrive/d}}\ntargets:\n  colab: {{kind: colab, via: "
-            f"colab-cli}}\n",
-            "/content/drive/MyDrive/d",
-        ),
+    bad=examples(
+        colab_spec(top="gpu: none\npaths: {output: «/content/drive/MyDrive/out»}\n"),
+        colab_spec(top="gpu: none\npaths: {data: «/content/drive/data»}\n"),
+        colab_spec(top="gpu: none\nenv: {HF_HOME: «/content/drive/MyDrive/hf»}\n"),
+        'gpu: none\npython: "3.13"\npackages: []\npaths: {data: «/content/drive/MyDrive/d»}\n'
+        "targets:\n  colab: {kind: colab, via: colab-cli}\n",
     ),
     good=examples(
-        f"{EMPTY_SPEC}paths: {{data: /content/data}}\n{COLAB_TARGETS}",
-        f"{EMPTY_SPEC}env: {{BUCKET: /content/drive/MyDrive/hf}}\n{COLAB_TARGETS}",
+        colab_spec(top="gpu: none\npaths: {data: /content/data}\n"),
+        colab_spec(top="gpu: none\nenv: {BUCKET: /content/drive/MyDrive/hf}\n"),
     ),
 )

@@ -1,4 +1,4 @@
-"""A package that keeps Colab's kernel from starting.
+"""A package prevents Colab's kernel from starting.
 
 ## What it does
 
@@ -8,48 +8,45 @@ ipykernel and ipywidgets depend on ipython.
 
 ## Why
 
-With `isolation: system` the package replaces the runtime's own. At the next restart the kernel
-cannot be imported, the notebook does not connect any more, and only a new runtime helps.
+With `isolation: system`, the package replaces the runtime's own. After the next restart the kernel
+fails to import it, the notebook can no longer connect, and only a new runtime helps.
 
 ## How to fix
 
-Keep the package below that version, or say `isolation: venv`, where Colab's kernel keeps its own
+Keep the package below that version, or set `isolation: venv`: Colab's kernel then keeps its own
 packages.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import (
-    base_runtimes,
-    breaks_kernel,
-    replaced_packages,
-    request_fix,
+from provision.rules.colab.runtimes import kernel_replacements, request_fix
+from provision.rules.examples import colab_spec
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    example,
+    examples,
 )
-from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
-    protected = context.facts.protected
-    deadly = [row.package for row in protected.values() if row.kills]
-    for system in base_runtimes(context):
-        for change in replaced_packages(context, system, deadly):
-            row = protected[change.package]
-            if not breaks_kernel(change, row):
-                continue
-            fix = request_fix(context, change, specifiers=f"<{row.kills.lstrip('>=')}")
-            yield RULE.diagnostic(
-                f"target {system.colab.name}: {change.requested} takes the place of {row.package} "
-                f"{change.installed} and keeps Colab's kernel from starting",
-                change.route,
-                evidence=row.evidence,
-                why=f"Colab's kernel does not come back with {row.package}{row.kills}; only a new "
-                "runtime helps then.",
-                help=f"{fix.title}, or isolation: venv at target {system.colab.name}",
-                related=system.related,
-                fix=fix,
-            )
+    for system, change, row in kernel_replacements(context, is_fatal=True):
+        fix = request_fix(context, change, specifiers=f"<{row.kills.lstrip('>=')}")
+        yield RULE.diagnostic(
+            f"target {system.target.name}: {change.requested} replaces {row.package} "
+            f"{change.installed} and prevents Colab's kernel from starting",
+            change.route,
+            evidence=row.evidence,
+            why=f"Colab's kernel does not start with {row.package}{row.kills}; only a new runtime "
+            "helps then.",
+            help=f"{fix.title}, or set isolation: venv at target {system.target.name}",
+            related=system.related,
+            fix=fix,
+        )
 
 
 RULE = Rule(
@@ -61,24 +58,20 @@ RULE = Rule(
         "googlecolab/colabtools#5133",
     ),
     check=_check,
-    bad=(
-        Example(f'{CPU_HEAD}packages: ["ipython>=9"]\n{COLAB_TARGETS}', '"ipython>=9"'),
-        Example(f"{CPU_HEAD}packages: [ipython==9.4.0]\n{COLAB_TARGETS}", "ipython==9.4.0"),
-        Example(
-            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
-            "[ipywidgets]",
+    bad=examples(
+        colab_spec('[«"ipython>=9"»]'),
+        colab_spec("[«ipython==9.4.0»]"),
+        example(
+            colab_spec("«[ipywidgets]»"),
             ResolvedSet({"ipywidgets": "8.1.7", "ipython": "9.6.0"}, "3.12"),
         ),
     ),
-    good=(
-        *examples(
-            f"{CPU_HEAD}packages: [ipython==7.34.0]\n{COLAB_TARGETS}",
-            f'{CPU_HEAD}packages: ["ipython>=8"]\n{COLAB_TARGETS}',
-            f'{CPU_HEAD}packages: ["ipython>=9"]\ntargets:\n  colab: {{kind: colab, runtime: '
-            f'"2026.07", isolation: venv}}\n',
-        ),
+    good=examples(
+        colab_spec("[ipython==7.34.0]"),
+        colab_spec('["ipython>=8"]'),
+        colab_spec('["ipython>=9"]', target='runtime: "2026.07", isolation: venv'),
         Example(
-            f"{CPU_HEAD}packages: [ipywidgets]\n{COLAB_TARGETS}",
+            colab_spec("[ipywidgets]"),
             resolved=ResolvedSet({"ipywidgets": "8.1.7", "ipython": "8.37.0"}, "3.12"),
         ),
     ),

@@ -1,41 +1,44 @@
-"""A card that is not in Colab's free tier.
+"""The requested GPU is not in Colab's free tier.
 
 ## What it does
 
-Reports the compute units per hour of each Colab target whose card costs compute units.
+Reports the compute units per hour of each Colab target whose GPU costs compute units.
 
 ## Why
 
-The free tier has one kind of card. With a free account, a notebook that requests another card gets
-that kind, or no card; the verification then finds a different card than the spec names.
+The free tier has one type of GPU. With a free account, a notebook that requests another type gets
+that one, or no GPU; the verification then finds a different GPU than the spec declares.
 
 ## How to fix
 
-Nothing, where the account has compute units. Else give the Colab target the free tier's card.
+No change is needed if the account has compute units. Otherwise set `gpu` at the Colab target to the
+GPU of the free tier.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import colab_targets
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.colab.runtimes import gpu_location
+from provision.rules.rule import Findings, LintContext, Rule, examples
+from provision.spec import ColabTarget
 
 
 def _check(context: LintContext) -> Findings:
     free = context.facts.conditions["free GPU"].value
-    for colab in colab_targets(context):
-        card = colab.facts.card
+    for target, _ in context.targets_of(ColabTarget):
+        card = target.card
         if card is None or not card.colab or card.name == free:
             continue
         shapes = (shape for shape in context.facts.shapes if shape.card == card.name)
         rates = [shape.units_per_hour for shape in shapes if shape.units_per_hour]
         yield RULE.diagnostic(
-            f"target {colab.name}: {card.name} on Colab takes compute units"
-            + (f", about {min(rates)} an hour" if rates else ""),
-            colab.gpu_location,
-            why=f"The only card of the free tier is {free}; with a free account the runtime "
-            f"comes without {card.name}.",
-            help=f"nothing with compute units; else write gpu: {free} at target {colab.name}",
+            f"target {target.name}: {card.name} on Colab costs compute units"
+            + (f", about {min(rates)} per hour" if rates else ""),
+            gpu_location(target),
+            why=f"The only GPU of the free tier is {free}; with a free account the runtime starts "
+            f"without {card.name}.",
+            help=f"no change is needed with compute units; otherwise set gpu: {free} at target "
+            f"{target.name}",
         )
 
 
@@ -48,23 +51,17 @@ RULE = Rule(
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07"}\n',
-            '{kind: colab, runtime: "2026.07"}',
-        ),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.07", gpu: A100-80GB}\n',
-            "A100-80GB",
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: «{kind: colab, runtime: "2026.07"}»\n',
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07", gpu: «A100-80GB»}\n',
     ),
     good=examples(
-        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-        'runtime: "2026.07"}\n',
-        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-        'runtime: "2026.07"}\n',
+        'gpu: T4\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
         'gpu: L4\npython: "3.12"\npackages: []\n',
     ),
 )

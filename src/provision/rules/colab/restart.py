@@ -1,20 +1,20 @@
-"""A package that Colab's kernel has loaded is replaced there.
+"""A package that Colab's kernel has already loaded is replaced.
 
 ## What it does
 
-Compares numpy and Pillow with those of the runtime, where packages go on top of it (`isolation:
-system`).
+Compares numpy and Pillow with those of the runtime, if packages are installed on top of it
+(`isolation: system`).
 
 ## Why
 
 Colab's kernel imports both when it starts. A version that is installed afterwards is on disk while
 the old one stays in memory: "numpy.dtype size changed, may indicate binary incompatibility". A
-restart helps, and interrupts a "Run all".
+restart fixes this, and interrupts a "Run all".
 
 ## How to fix
 
-Request the runtime's version, and no restart is needed; one lock applies to all targets, so the
-others get it too. Or keep your version, and restart once.
+Use the runtime's version, and no restart is needed; one lock applies to all targets, so the others
+get it too. Or keep your version, and restart once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,16 @@ from provision.rules.colab.runtimes import (
     request_fix,
     route_of_line,
 )
-from provision.rules.examples import COLAB_TARGETS, CPU_HEAD
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
+from provision.rules.examples import colab_spec
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    example,
+    examples,
+)
 
 
 def _check(context: LintContext) -> Findings:
@@ -39,15 +47,16 @@ def _check(context: LintContext) -> Findings:
         for group in filter(None, groups):
             fix = request_fix(context, *group)
             replaced = " and ".join(
-                f"{change.requested} takes the place of {change.installed}" for change in group
+                f"{change.requested} replaces {change.installed}" for change in group
             )
             yield RULE.diagnostic(
-                f"target {system.colab.name}: {replaced}, which Colab's kernel has loaded: a "
-                "restart is needed",
+                f"target {system.target.name}: {replaced}, which Colab's kernel has already "
+                "loaded: a restart is needed",
                 route_of_line(group),
-                why="Until then the old one is in memory and the new one on disk, which ends in "
-                "numpy.dtype size changed and the like. A restart cuts off Run all.",
-                help=f"{fix.title}, the runtime's own; or restart once after the installation",
+                why="Until then the old version is in memory and the new one on disk, which causes "
+                "errors such as: numpy.dtype size changed. A restart interrupts Run all.",
+                help=f"{fix.title} (the runtime's version), or restart the kernel once after the "
+                "installation",
                 related=system.related,
                 fix=fix,
             )
@@ -60,27 +69,22 @@ RULE = Rule(
     sources=(
         "googlecolab/colabtools#5238",
         "googlecolab/colabtools#5204",
-        "googlecolab/colabtools at 3c07d776, _reprs.py: what its kernel imports",
+        "googlecolab/colabtools at 3c07d776, _reprs.py: the imports of its kernel",
     ),
     check=_check,
-    bad=(
-        Example(f'{CPU_HEAD}packages: ["numpy>=2.1"]\n{COLAB_TARGETS}', '"numpy>=2.1"'),
-        Example(
-            f"{CPU_HEAD}packages: [numpy]\n{COLAB_TARGETS}",
-            "numpy",
-            ResolvedSet({"numpy": "2.4.1", "pillow": "12.0.0"}, "3.12"),
+    bad=examples(
+        colab_spec('[«"numpy>=2.1"»]'),
+        example(
+            colab_spec("[«numpy»]"), ResolvedSet({"numpy": "2.4.1", "pillow": "12.0.0"}, "3.12")
         ),
-        Example(f"{CPU_HEAD}packages: [pillow==10.0.0]\n{COLAB_TARGETS}", "pillow==10.0.0"),
+        colab_spec("[«pillow==10.0.0»]"),
     ),
-    good=(
-        Example(f"{CPU_HEAD}packages: [numpy==2.0.2, pillow]\n{COLAB_TARGETS}"),
+    good=examples(
+        colab_spec("[numpy==2.0.2, pillow]"),
         Example(
-            f"{CPU_HEAD}packages: [numpy]\n{COLAB_TARGETS}",
+            colab_spec("[numpy]"),
             resolved=ResolvedSet({"numpy": "2.0.2", "pillow": "11.3.0"}, "3.12"),
         ),
-        Example(
-            f'{CPU_HEAD}packages: ["numpy>=2.1"]\ntargets:\n  colab: {{kind: colab, runtime: '
-            f'"2026.07", isolation: venv}}\n'
-        ),
+        colab_spec('["numpy>=2.1"]', target='runtime: "2026.07", isolation: venv'),
     ),
 )

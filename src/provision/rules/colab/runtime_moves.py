@@ -1,46 +1,49 @@
-"""A Colab target takes whatever runtime is the newest that day.
+"""A Colab target uses the newest runtime, which changes every few weeks.
 
 ## What it does
 
-Finds Colab targets on `latest`, written or by default, where a runtime version could be named: one
-with the spec's Python, or any one with `isolation: venv`. With `via: colab-cli` there is no choice:
-that way always ends on the newest.
+Finds Colab targets on `latest`, set or by default, that could set a runtime version: one with the
+spec's Python, or any version with `isolation: venv`. Targets with `via: colab-cli` are not
+reported, as they cannot select a version.
 
 ## Why
 
-From one runtime version to the next about a third of some 700 packages changes, and now and then
-Python itself (3.12 to 3.13 in August 2026). What was verified is then not what runs.
+From one runtime version to the next, about a third of some 700 packages changes, and sometimes the
+Python too (3.12 to 3.13 in August 2026). A notebook then runs on other packages than those that
+were verified.
 
 ## How to fix
 
-Name the version: it is written into the notebook, which Colab then opens on that runtime.
+Set the version. It is written into the notebook, and Colab opens the notebook on that runtime.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import colab_targets, pinnable_runtimes, set_runtime_fix
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.colab.runtimes import pinnable_runtimes, set_runtime_fix
+from provision.rules.rule import Findings, LintContext, Rule, examples
+from provision.spec import ColabTarget
 
 
 def _check(context: LintContext) -> Findings:
     python = context.spec.python
-    for colab in colab_targets(context):
-        if colab.target.runtime != "latest" or colab.target.via != "browser":
+    for target, fields in context.targets_of(ColabTarget):
+        if fields.runtime != "latest" or fields.via != "browser":
             continue
-        runtime = colab.facts.runtime
-        is_isolated = colab.target.isolation == "venv"
+        runtime = target.runtime
+        is_isolated = fields.isolation == "venv"
         versions = pinnable_runtimes(context, None if is_isolated else python)
         if not versions or not (is_isolated or (runtime and runtime.minor == python)):
             continue
         newest = versions[-1].runtime
+        fix = set_runtime_fix(context, target, newest)
         yield RULE.diagnostic(
-            f"target {colab.name}: runtime latest is another one every few weeks; the newest that "
-            f"can be named is {newest}",
-            colab.runtime_route,
-            why="Its packages, and now and then its Python, change without a change of the spec.",
-            help=f'write runtime: "{newest}"',
-            fix=set_runtime_fix(context, colab, newest, "name"),
+            f"target {target.name}: runtime: latest changes every few weeks; the newest version "
+            f"that can be set is {newest}",
+            target.route_to("runtime"),
+            why="Its packages, and sometimes its Python, change although the spec does not.",
+            help=fix.title,
+            fix=fix,
         )
 
 
@@ -53,23 +56,17 @@ RULE = Rule(
         "googlecolab/colabtools#6081",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "isolation: venv}\n",
-            "{kind: colab, isolation: venv}",
-        ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            "runtime: latest, isolation: venv}\n",
-            "latest",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n'
+        "  colab: «{kind: colab, isolation: venv}»\n",
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n'
+        "  colab: {kind: colab, runtime: «latest», isolation: venv}\n",
     ),
     good=examples(
-        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-        'runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
         'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab}\n',
-        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-        "via: colab-cli, isolation: venv}\n",
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n'
+        "  colab: {kind: colab, via: colab-cli, isolation: venv}\n",
     ),
 )

@@ -1,55 +1,53 @@
-"""A Colab runtime version that the facts do not know.
+"""A Colab runtime version is not in the facts.
 
 ## What it does
 
-Looks up the runtime version of each Colab target among those that Colab has named.
+Looks up the runtime version of each Colab target among those that Colab has published.
 
 ## Why
 
-A notebook that requests a version that does not exist gets the newest one, with another Python and
-other packages.
+A notebook that requests a version that does not exist gets the newest one, with a different Python
+and different packages.
 
 ## How to fix
 
-Write one of the versions that the finding names. A version newer than the facts may exist: Colab
-shows the list under Runtime, Change runtime type.
+Use one of the versions that the finding names. A version newer than the facts may exist: Colab
+lists its versions under Runtime, Change runtime type.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.colab.runtimes import colab_targets, named_runtimes, set_runtime_fix
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.colab.runtimes import named_runtimes, set_runtime_fix
+from provision.rules.rule import Findings, LintContext, Rule, examples
+from provision.spec import ColabTarget
 
 
 def _check(context: LintContext) -> Findings:
     known = [row.runtime for row in named_runtimes(context)]
-    for colab in colab_targets(context):
-        if colab.facts.runtime is not None:
+    for target, fields in context.targets_of(ColabTarget):
+        if target.runtime is not None:
             continue
-        requested = colab.target.runtime
+        requested = fields.runtime
         near = min(known, key=lambda name: (abs(_months(name) - _months(requested)), name))
-        message = f"target {colab.name}: the facts know no Colab runtime {requested}; the "
-        help_text = f"write one of {', '.join(known)}"
+        rank, severity = "nearest", RULE.severity
+        why = "No runtime version with this name was published, or it is no longer offered."
+        help_text = f"use one of {', '.join(known)}"
         if requested > known[-1]:
-            message += f"newest they know is {near}"
-            severity = Severity.UNKNOWN
+            rank, severity = "newest", Severity.UNKNOWN
             why = (
-                "What it holds cannot be told. Colab shows its list under Runtime, Change runtime "
-                "type, Runtime version."
+                "Its packages are not in the facts. Colab lists its versions under Runtime, Change "
+                "runtime type, Runtime version."
             )
-            help_text += ", or keep it if Colab's list shows it"
-        else:
-            message += f"nearest is {near}"
-            severity = RULE.severity
-            why = "No version of that name was published, or it is gone."
+            help_text += ", or keep it if Colab lists it"
         yield RULE.diagnostic(
-            message,
-            colab.runtime_route,
+            f"target {target.name}: unknown Colab runtime {requested}; the {rank} known version is "
+            f"{near}",
+            target.route_to("runtime"),
             severity=severity,
             why=why,
             help=help_text,
-            fix=set_runtime_fix(context, colab, near),
+            fix=set_runtime_fix(context, target, near),
         )
 
 
@@ -67,22 +65,16 @@ RULE = Rule(
         "googlecolab/colab-vscode: runtime_version_names",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2026.05"}\n',
-            '"2026.05"',
-        ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-            'runtime: "2027.01"}\n',
-            '"2027.01"',
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: «"2026.05"»}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: «"2027.01"»}\n',
     ),
     good=examples(
-        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n  colab: {kind: colab, '
-        'runtime: "2026.04"}\n',
-        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n  colab: {kind: colab, '
-        "runtime: latest}\n",
+        'gpu: none\npython: "3.12"\npackages: []\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.04"}\n',
+        'gpu: none\npython: "3.13"\npackages: []\ntargets:\n'
+        "  colab: {kind: colab, runtime: latest}\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""Colab targets, the packages of their runtimes, and those that a spec replaces."""
+"""The runtimes of Colab targets, and the packages of a runtime that a spec replaces."""
 
 from __future__ import annotations
 
@@ -20,44 +20,16 @@ from provision.rules.rule import LintContext, ResolvedSet, related_at
 from provision.spec import ColabTarget, Package
 
 
-class ColabTargetFacts(NamedTuple):
-    """A Colab target and its facts."""
-
-    facts: TargetFacts
-    target: ColabTarget
-
-    @property
-    def name(self) -> str:
-        """The name of the target."""
-        return self.facts.name
-
-    @property
-    def runtime_route(self) -> Route:
-        """The route of the runtime, written or not."""
-        return (*self.facts.route, "runtime")
-
-    @property
-    def has_own_gpu(self) -> bool:
-        """True if the target overrides the `gpu` of the spec."""
-        return self.facts.gpu_settings.gpu_route == (*self.facts.route, "gpu")
-
-    @property
-    def gpu_location(self) -> Route:
-        """The route of the `gpu` of the target, or else of the target."""
-        return self.facts.gpu_settings.gpu_route if self.has_own_gpu else self.facts.route
-
-
 class BaseRuntime(NamedTuple):
     """A runtime that a spec is installed on top of, and the versions of its packages by name."""
 
-    colab: ColabTargetFacts
-    runtime: ColabRuntime
+    target: TargetFacts
     packages: Mapping[str, str]
 
     @property
     def related(self) -> tuple[RelatedLocation, ...]:
         """The second location of a finding about its packages."""
-        return related_at(self.colab.facts.route, "on top of this runtime's packages")
+        return related_at(self.target.route, "installed on top of this runtime's packages")
 
 
 class PackageReplacement(NamedTuple):
@@ -80,24 +52,15 @@ class PackageReplacement(NamedTuple):
     line: Package | None
 
 
-def colab_targets(context: LintContext) -> tuple[ColabTargetFacts, ...]:
-    """Return the targets of kind colab."""
-    return tuple(
-        ColabTargetFacts(target, target.target)
-        for target in context.targets
-        if isinstance(target.target, ColabTarget)
-    )
-
-
 def base_runtimes(context: LintContext) -> Iterator[BaseRuntime]:
     """Yield the runtimes with the spec's Python that it, or the resolved set, is installed on."""
-    for colab in colab_targets(context):
-        runtime = colab.facts.runtime
-        packages = colab.facts.kind.preinstalled(colab.facts)
+    for target, _ in context.targets_of(ColabTarget):
+        runtime = target.runtime
+        packages = target.kind.preinstalled(target)
         if packages is None or runtime is None or runtime.minor != context.spec.python:
             continue
-        if _is_set_for_device(context.resolved, colab.facts.gpu_settings.flavour):
-            yield BaseRuntime(colab, runtime, packages)
+        if _is_set_for_device(context.resolved, target.gpu_settings.flavour):
+            yield BaseRuntime(target, packages)
 
 
 def replaced_packages(
@@ -124,25 +87,47 @@ def request_fix(context: LintContext, *changes: PackageReplacement, specifiers: 
             edits.append(set_version_edit(context, change.route, change.line, version))
         else:
             edits.append(Insert(("packages",), None, yaml_scalar(title[-1])))
-    return unsafe_fix(f"ask for {', '.join(title)}", *edits)
+    return unsafe_fix(f"use {', '.join(title)}", *edits)
 
 
-def set_runtime_fix(
-    context: LintContext, colab: ColabTargetFacts, runtime: str, verb: str = "take"
-) -> Fix:
+def set_runtime_fix(context: LintContext, target: TargetFacts, runtime: str) -> Fix:
     """Return the fix that sets the runtime version of a target."""
-    edit = set_field_edit(context, colab.runtime_route, f'"{runtime}"')
-    return unsafe_fix(f"{verb} runtime {runtime}", edit)
+    edit = set_field_edit(context, target.route_to("runtime"), f'"{runtime}"')
+    return unsafe_fix(f'set runtime: "{runtime}"', edit)
 
 
-def set_gpu_fix(context: LintContext, colab: ColabTargetFacts, card: str, title: str) -> Fix | None:
-    """Return the fix that gives a target a card; None if its `gpu` is written as a mapping."""
-    route = colab.facts.gpu_settings.gpu_route
-    if not colab.has_own_gpu:
-        return unsafe_fix(title, Insert(colab.facts.route, "gpu", card))
+def set_gpu_fix(context: LintContext, target: TargetFacts, card: str) -> Fix | None:
+    """Return the fix that sets the GPU of a target; None if its `gpu` is written as a mapping."""
+    route = target.route_to("gpu")
+    title = f"set gpu: {card}"
+    if target.target.gpu is None:
+        return unsafe_fix(title, Insert(target.route, "gpu", card))
     if context.source.text(route) is None:
         return None
     return replace_fix(title, route, card)
+
+
+def gpu_location(target: TargetFacts) -> Route:
+    """Return the route of the `gpu` of a target, or of the target if it uses the spec's."""
+    return target.route_to("gpu") if target.target.gpu else target.route
+
+
+def kernel_replacements(
+    context: LintContext, *, is_fatal: bool
+) -> Iterator[tuple[BaseRuntime, PackageReplacement, ProtectedPackage]]:
+    """Yield the replaced packages that Colab's kernel imports when it starts.
+
+    Args:
+        context: the spec and the facts.
+        is_fatal: True for those that keep the kernel from starting, False for the others.
+    """
+    rows = context.facts.protected.values()
+    for system in base_runtimes(context):
+        for row in rows:
+            if row.kills if is_fatal else row.critical:
+                for change in replaced_packages(context, system, (row.package,)):
+                    if breaks_kernel(change, row) == is_fatal:
+                        yield system, change, row
 
 
 def route_of_line(changes: Sequence[PackageReplacement]) -> Route:

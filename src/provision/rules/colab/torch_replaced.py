@@ -1,9 +1,9 @@
-"""Another torch takes the place of the one that a Colab runtime brings.
+"""A Colab runtime's own torch is replaced.
 
 ## What it does
 
-Compares the version and CUDA flavour of torch with those of the runtime, where packages go on top
-of it. Looks whether torchvision and torchaudio, which every runtime brings, are replaced with it.
+Compares the version and CUDA flavour of torch with those of the runtime, if packages are installed
+on top of it. Checks whether torchvision and torchaudio, which every runtime has, are replaced too.
 
 ## Why
 
@@ -16,7 +16,7 @@ libraries is a download of gigabytes, repeated on every new runtime.
 ## How to fix
 
 List torchvision (and torchaudio) next to torch: the lock chooses versions that match. Or keep the
-runtime's torch, take a runtime with the requested torch, or write `isolation: venv`.
+runtime's torch, use a runtime with the requested torch, or set `isolation: venv`.
 """
 
 from __future__ import annotations
@@ -35,74 +35,95 @@ from provision.rules.colab.runtimes import (
     replaced_packages,
 )
 from provision.rules.edits import unsafe_fix
-from provision.rules.examples import COLAB_TARGETS
+from provision.rules.examples import colab_spec
 from provision.rules.package_lines import version_specifiers
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    example,
+    examples,
+)
+from provision.rules.source_builds import major_version
 
 
 class TorchReplacement(NamedTuple):
-    """The requirement that replaces a runtime's torch."""
+    """The requirement that replaces a runtime's torch.
 
-    wanted: str
+    Attributes:
+        requested: the requirement as text.
+        route: the route of the requirement.
+        alternative: the edit that keeps the runtime's torch, or selects a fitting runtime.
+        version: the new version; None if it is not certain.
+        flavour: the new flavour if the version stays the same.
+    """
+
+    requested: str
     route: Route
-    change: PackageReplacement | None
-    back: str
+    alternative: str
+    version: Version | None = None
+    flavour: str | None = None
 
 
 def _check(context: LintContext) -> Findings:
     for system in base_runtimes(context):
-        if (
-            "torch" in system.packages
-            and (
-                swap := _version_replacement(context, system) or _build_replacement(context, system)
-            )
-            is not None
-        ):
-            left = _mismatched_companions(context, system, swap)
-            behind = ""
-            if left:
-                behind = (
-                    " and leaves "
-                    + " and ".join(f"{name} {system.packages[name]}" for name in left)
-                    + " behind"
-                )
-            edits = tuple(Insert(("packages",), None, name) for name in left)
+        if "torch" not in system.packages:
+            continue
+        torch = Version(system.packages["torch"])
+        replacement = _version_replacement(context, system) or _build_replacement(
+            context, system, torch.local
+        )
+        if replacement is None:
+            continue
+        message = (
+            f"target {system.target.name}: {replacement.requested} replaces the runtime's torch "
+            f"{torch}"
+        )
+        mismatched = _mismatched_companions(context, system, torch, replacement)
+        if not mismatched:
             yield RULE.diagnostic(
-                f"target {system.colab.name}: {swap.wanted} takes the place of the runtime's torch "
-                f"{system.packages['torch']}{behind}",
-                swap.route,
-                severity=None if left else Severity.INFO,
-                why=f"{' and '.join(left)} of the runtime {'were' if len(left) > 1 else 'was'} "
-                "built for its torch: importing fails with another one."
-                if left
-                else "That is a download of gigabytes on every new runtime.",
-                help=(
-                    f"add {' and '.join(left)} to the packages, or "
-                    if left
-                    else "nothing, where that is meant, or "
-                )
-                + swap.back,
+                message,
+                replacement.route,
+                severity=Severity.INFO,
+                why="This is a download of gigabytes on every new runtime.",
+                help=f"no change is needed if intended; otherwise {replacement.alternative}",
                 related=system.related,
-                fix=unsafe_fix(f"add {' and '.join(left)}", *edits) if left else None,
             )
+            continue
+        kept = " and ".join(f"{name} {system.packages[name]}" for name in mismatched)
+        edits = (Insert(("packages",), None, name) for name in mismatched)
+        fix = unsafe_fix(f"add {' and '.join(mismatched)}", *edits)
+        yield RULE.diagnostic(
+            f"{message} and leaves {kept} unchanged",
+            replacement.route,
+            why="Packages that were built for the runtime's own torch fail to import with another "
+            "one.",
+            help=f"{fix.title} to packages, or {replacement.alternative}",
+            related=system.related,
+            fix=fix,
+        )
 
 
 def _version_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
     change = next(replaced_packages(context, system, ("torch",)), None)
     if change is None:
         return None
-    older = change.version is not None and change.version < Version(change.installed)
+    is_older = change.version is not None and change.version < Version(change.installed)
+    alternative = f"use torch=={change.installed}"
     fitting = [
         row.runtime
         for row in pinnable_runtimes(context, context.spec.python)
         if _admits(change, row.torch)
     ]
+    if fitting:
+        alternative += f', or set runtime: "{fitting[-1]}", which has the requested torch'
     return TorchReplacement(
-        change.requested + (" (older)" if older else ""),
+        change.requested + (" (older)" if is_older else ""),
         change.route,
-        change,
-        f"ask for torch=={change.installed} where that will do"
-        + (f', or take runtime "{fitting[-1]}", which has the one asked for' if fitting else ""),
+        alternative,
+        version=change.version,
     )
 
 
@@ -113,64 +134,51 @@ def _admits(change: PackageReplacement, torch: str) -> bool:
     return specifiers is not None and specifiers.contains(torch, prereleases=True)
 
 
-def _build_replacement(context: LintContext, system: BaseRuntime) -> TorchReplacement | None:
+def _build_replacement(
+    context: LintContext, system: BaseRuntime, installed: str | None
+) -> TorchReplacement | None:
     """Return the replacement if only the flavour changes, not the version."""
-    device = system.colab.facts.gpu_settings
-    has = Version(system.packages["torch"]).local
-    if context.resolved is None:
-        named = context.spec.package("torch") is not None
-    else:
-        named = "torch" in context.resolved.versions
-    wanted = device.flavour or (context.resolved.flavour if context.resolved is not None else None)
-    if not named or has is None or wanted in (None, has):
+    device = system.target.gpu_settings
+    flavour = device.flavour or (context.resolved.flavour if context.resolved else None)
+    if "torch" not in context.package_names or installed is None or flavour in (None, installed):
         return None
-    route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
-    if has != "cpu" and wanted != "cpu":
-        back = f'write cuda: "{cuda_of(has)}" at target {system.colab.name}'
+    if "cpu" in (installed, flavour):
+        alternative = "remove torch from packages to keep the runtime's own"
     else:
-        back = "leave torch out of the packages there"
-    return TorchReplacement(
-        f"torch of the build {wanted}", route, None, f"{back}, the runtime's own"
-    )
+        alternative = (
+            f'set cuda: "{cuda_of(installed)}" at target {system.target.name} to keep the '
+            "runtime's own"
+        )
+    route = device.cuda_route if device.cuda not in ("auto", "none") else device.gpu_route
+    return TorchReplacement(f"the {flavour} build of torch", route, alternative, flavour=flavour)
 
 
 def _mismatched_companions(
-    context: LintContext, system: BaseRuntime, swap: TorchReplacement
+    context: LintContext, system: BaseRuntime, torch: Version, replacement: TorchReplacement
 ) -> list[str]:
     """Return the companions of the runtime's torch that stay and do not match the new torch."""
-    mine = context.facts.torch_release(Version(system.packages["torch"]).public)
-    other = None
-    if swap.change and swap.change.version:
-        other = context.facts.torch_release(str(swap.change.version))
-    if swap.change is None and _same_major(system, swap):
+    if replacement.flavour and _has_same_major(torch.local or "cpu", replacement.flavour):
         return []
-    left = []
+    old = context.facts.torch_release(torch.public)
+    new = context.facts.torch_release(str(replacement.version)) if replacement.version else None
+    mismatched = []
     for name in ("torchvision", "torchaudio"):
-        installed = Version(system.packages[name]).public if name in system.packages else None
-        tied = installed is not None and mine is not None and installed in getattr(mine, name)
-        if (
-            tied
-            and not _is_replaced(context, name)
-            and not (other and installed in getattr(other, name))
-        ):
-            left.append(name)
-    return left
+        if old is None or name not in system.packages or name in context.package_names:
+            continue
+        installed = Version(system.packages[name]).public
+        if installed in getattr(old, name) and not (new and installed in getattr(new, name)):
+            mismatched.append(name)
+    return mismatched
 
 
-def _same_major(system: BaseRuntime, swap: TorchReplacement) -> bool:
+def _has_same_major(installed: str, flavour: str) -> bool:
     """Return whether both builds have the same CUDA major version.
 
     Companions compare nothing else at import (torchvision/extension.py).
     """
-    has = Version(system.packages["torch"]).local or "cpu"
-    wanted = swap.wanted.rpartition(" ")[2]
-    return "cpu" in (has, wanted) or cuda_of(has).split(".")[0] == cuda_of(wanted).split(".")[0]
-
-
-def _is_replaced(context: LintContext, name: str) -> bool:
-    if context.resolved is None:
-        return context.spec.package(name) is not None
-    return name in context.resolved.versions
+    if "cpu" in (installed, flavour):
+        return True
+    return major_version(cuda_of(installed)) == major_version(cuda_of(flavour))
 
 
 RULE = Rule(
@@ -183,34 +191,18 @@ RULE = Rule(
         "googlecolab/backend-info pip-freeze.gpu.txt of each runtime version",
     ),
     check=_check,
-    bad=(
-        Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\n{COLAB_TARGETS}', "torch==2.13.0"
-        ),
-        Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0, torchvision]\n{COLAB_TARGETS}',
-            "torch==2.13.0",
-        ),
-        Example(
-            f'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n{COLAB_TARGETS}',
-            '"12.6"',
-        ),
-        Example(
-            f'gpu: T4\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
-            "torch",
-            ResolvedSet({"torch": "2.15.0"}, "3.12", "cu130"),
+    bad=examples(
+        colab_spec("[«torch==2.13.0»]", "gpu: T4\n"),
+        colab_spec("[«torch==2.13.0», torchvision]", "gpu: T4\n"),
+        colab_spec("[torch==2.11.0]", 'gpu: T4\ncuda: «"12.6"»\n'),
+        example(
+            colab_spec("[«torch»]", "gpu: T4\n"), ResolvedSet({"torch": "2.15.0"}, "3.12", "cu130")
         ),
     ),
-    good=(
-        *examples(
-            f'gpu: T4\npython: "3.12"\npackages: [torch==2.11.*]\n{COLAB_TARGETS}',
-            f'gpu: T4\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
-            'gpu: T4\npython: "3.12"\npackages: [torch==2.13.0]\ntargets:\n  colab: {kind: '
-            'colab, runtime: "2026.07", isolation: venv}\n',
-        ),
-        Example(
-            f'gpu: none\npython: "3.12"\npackages: [torch]\n{COLAB_TARGETS}',
-            resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu"),
-        ),
+    good=examples(
+        colab_spec("[torch==2.11.*]", "gpu: T4\n"),
+        colab_spec("[torch]", 'gpu: T4\ncuda: "12.8"\n'),
+        colab_spec("[torch==2.13.0]", "gpu: T4\n", 'runtime: "2026.07", isolation: venv'),
+        Example(colab_spec("[torch]"), resolved=ResolvedSet({"torch": "2.11.0"}, "3.12", "cpu")),
     ),
 )

@@ -2,18 +2,19 @@
 
 ## What it does
 
-Adds up what the machine type and its GPUs cost an hour in the region of each zone, on demand, and
-compares it with `cost.limit_per_hour`. With `machine_type: auto` the cheapest machine type that
-fits counts. It is an error when no zone is within the limit, a warning when some are not; unknown
-where the tables have no price of the machine in a region.
+Adds up the hourly on-demand price of the machine type and its GPUs in the region of each zone, and
+compares it with `cost.limit_per_hour`. With `machine_type: auto` it takes the cheapest machine type
+that fits. It is an error if no zone is within the limit, a warning if some are not, and unknown if
+the tables have no price of the machine in a region.
 
 ## Why
 
-The limit was set so that nothing dearer is made. Disks, traffic and taxes come on top.
+The limit is there so that no more expensive machine is created. Disks, traffic and taxes are not
+included.
 
 ## How to fix
 
-Take the region or machine type that is named, or raise the limit.
+Use the region or machine type that the finding names, or raise the limit.
 """
 
 from __future__ import annotations
@@ -29,77 +30,82 @@ from provision.facts.machines import (
     region_of,
 )
 from provision.facts.schema_platforms import MachineType
+from provision.kinds import WorkbenchTarget
+from provision.kinds.base import TargetFacts
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import WorkbenchTargetFacts, workbench_instances
+
+_LIMIT = ("cost", "limit_per_hour")
 
 
 def _check(context: LintContext) -> Findings:
     if context.spec.cost is None:
         return
     limit = context.spec.cost.limit_per_hour
-    for instance in workbench_instances(context):
-        machine_type = instance.target.machine_type
-        offers = _machine_offers(context, instance, machine_type)
-        regions = dict.fromkeys(map(region_of, instance.target.zones))
+    for target, fields in context.targets_of(WorkbenchTarget):
+        offers = _machine_offers(context, target, fields, fields.machine_type)
+        regions = dict.fromkeys(map(region_of, fields.zones))
         cheapest = {region: cheapest_offer(offers, region) for region in regions}
         over = [offer for offer in cheapest.values() if offer and offer.dollars > limit]
         unknown = [region for region, offer in cheapest.items() if offer is None]
-        related = related_at(instance.route("zones"), "zones asked for here")
+        related = related_at(target.route_to("zones"), "zones set here")
         if over:
             offer = min(over, key=lambda candidate: candidate.dollars)
             severity = None
-            why = "Disks, traffic and taxes come on top."
+            why = "Disks, traffic and taxes are not included."
             if len(over) + len(unknown) < len(regions):
                 severity = Severity.WARNING
                 why += " Other zones of this target are within the limit."
+            suitable = _machine_offers(context, target, fields, "auto")
             yield RULE.diagnostic(
-                f"{_describe_machine(offer, instance)} costs {_format_price(offer.dollars)} an "
-                f"hour in {offer.region} (as of {offer.evidence.as_of}), over "
+                f"{_describe_machine(offer, target)} costs {_format_price(offer.dollars)} per hour "
+                f"in {offer.region} (as of {offer.evidence.as_of}), which exceeds the limit of "
                 f"{_format_price(limit)}",
-                ("cost", "limit_per_hour"),
+                _LIMIT,
                 severity=severity,
                 evidence=offer.evidence,
                 why=why,
-                help=f"{_cheaper_alternative(context, instance, offer, limit)}raise the limit to "
-                f"{math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
+                help=f"{_cheaper_alternative(target, suitable, offer, limit)}, or raise the limit "
+                f"to {math.ceil(round(offer.dollars * 100, 4)) / 100:.2f}",
                 related=related,
             )
         elif unknown:
-            machine = "a machine that fits" if machine_type == "auto" else machine_type
+            machine = fields.machine_type
+            if machine == "auto":
+                machine = "a suitable machine"
             yield RULE.diagnostic(
-                f"the tables have no price of {machine} in {format_list(unknown)}",
-                ("cost", "limit_per_hour"),
+                f"the price of {machine} in {format_list(unknown)} is unknown",
+                _LIMIT,
                 severity=Severity.UNKNOWN,
-                why="Whether it is within the limit is not known.",
-                help="look it up in Google Cloud's pricing calculator; what is known, this shows: "
-                "provision facts list prices",
+                why="The limit cannot be checked without it.",
+                help="look it up in Google Cloud's pricing calculator; `provision facts list "
+                "prices` lists the known prices",
                 related=related,
             )
 
 
 def _machine_offers(
-    context: LintContext, instance: WorkbenchTargetFacts, machine_type: str
+    context: LintContext, target: TargetFacts, fields: WorkbenchTarget, machine_type: str
 ) -> tuple[MachineOffer, ...]:
-    """Return the prices of a machine type; of all with the target's cards for "auto"."""
-    card = instance.facts.card
-    count = instance.facts.gpu_settings.gpu.count
+    """Return the prices of a machine type; of all with the target's GPUs for "auto"."""
+    card = target.card
+    count = target.gpu_settings.gpu.count
     machine = context.facts.machines.get(machine_type)
     machines: tuple[MachineType, ...] = (machine,) if machine else ()
     if machine_type == "auto" and card:
-        machines = find_machines(context.facts, card, count, reserved=instance.reserved)
+        reserved = fields.reservation is not None
+        machines = find_machines(context.facts, card, count, reserved=reserved)
     return list_offers(machines, card, count)
 
 
 def _cheaper_alternative(
-    context: LintContext, instance: WorkbenchTargetFacts, offer: MachineOffer, limit: float
+    target: TargetFacts, offers: tuple[MachineOffer, ...], offer: MachineOffer, limit: float
 ) -> str:
     """Return a help text with a machine within the limit, preferably in the same region."""
-    offers = _machine_offers(context, instance, "auto")
     within = [candidate for candidate in offers if candidate.dollars <= limit]
     if not within:
-        return "ask for another card, or "
+        return "use another GPU"
     others = [
         candidate
         for candidate in within
@@ -109,8 +115,8 @@ def _cheaper_alternative(
         best = max(others, key=lambda candidate: (candidate.machine.vcpus, -candidate.dollars))
     else:
         best = min(within, key=lambda candidate: candidate.dollars)
-    machine = _describe_machine(best, instance)
-    return f"take {machine} in {best.region} for {_format_price(best.dollars)}, or "
+    machine = _describe_machine(best, target)
+    return f"use {machine} in {best.region} for {_format_price(best.dollars)}"
 
 
 def _format_price(dollars: float) -> str:
@@ -119,9 +125,9 @@ def _format_price(dollars: float) -> str:
     return f"${dollars:.4f}"
 
 
-def _describe_machine(offer: MachineOffer, instance: WorkbenchTargetFacts) -> str:
-    if instance.facts.card is not None and not offer.machine.gpus:
-        return f"{offer.machine.name} with {instance.facts.gpu_settings.gpu}"
+def _describe_machine(offer: MachineOffer, target: TargetFacts) -> str:
+    if target.card is not None and not offer.machine.gpus:
+        return f"{offer.machine.name} with {target.gpu_settings.gpu}"
     return offer.machine.name
 
 
@@ -134,15 +140,10 @@ RULE = Rule(
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
     check=_check,
-    bad=(
-        Example(example_spec("gpu: L4\ncost: {limit_per_hour: 0.85}\n"), "0.85"),
-        Example(
-            example_spec("gpu: T4\ncost: {limit_per_hour: 0.5}\n", machine_type="n1-standard-4"),
-            "0.5",
-        ),
-        Example(
-            example_spec("gpu: T4\ncost: {limit_per_hour: 9}\n", machine_type="n1-standard-8"), "9"
-        ),
+    bad=examples(
+        example_spec("gpu: L4\ncost: {limit_per_hour: «0.85»}\n"),
+        example_spec("gpu: T4\ncost: {limit_per_hour: «0.5»}\n", machine_type="n1-standard-4"),
+        example_spec("gpu: T4\ncost: {limit_per_hour: «9»}\n", machine_type="n1-standard-8"),
     ),
     good=examples(
         example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n"),

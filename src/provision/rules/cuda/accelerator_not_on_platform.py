@@ -1,15 +1,16 @@
-"""A platform that does not go with the accelerator.
+"""The accelerator does not exist on a platform.
 
 ## What it does
 
 At local targets, compares the accelerator with `platforms`: there is no CUDA on macOS, MPS exists
-on macOS alone, and some cards sit in machines of one processor (GH200, GB10, Jetson: aarch64).
+on macOS only, and some GPUs come only in machines with one processor type (GH200, GB10, Jetson:
+aarch64).
 
 ## Why
 
-macOS has no CUDA: `torch.cuda.is_available()` would be false there. PyTorch's own index has CUDA
-builds for Windows; which ones, the tables do not know. A lock for another processor cannot be
-installed at all.
+macOS has no CUDA: `torch.cuda.is_available()` would be false. PyTorch's own index has CUDA builds
+for Windows, but the tables do not list them. A lock for another processor cannot be installed at
+all.
 
 ## How to fix
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 from provision.diagnostics import RelatedLocation, Severity
 from provision.kinds.base import TargetFacts
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
 
 MAC, WINDOWS = "macos-arm64", "windows-x86_64"
@@ -30,7 +31,7 @@ MAC, WINDOWS = "macos-arm64", "windows-x86_64"
 def _check(context: LintContext) -> Findings:
     related: tuple[RelatedLocation, ...] = ()
     if "platforms" in context.spec.model_fields_set:
-        related = related_at(("platforms",), "platforms are listed here")
+        related = related_at(("platforms",), "platforms set here")
     reported = set()
     for target in context.targets:
         route = target.gpu_settings.gpu_route
@@ -42,25 +43,25 @@ def _check(context: LintContext) -> Findings:
         listed = ", ".join(target.platforms)
         if is_mps and MAC not in target.platforms:
             yield RULE.diagnostic(
-                f"gpu: mps is asked for at target {target.name}, "
-                + (f"whose platforms are {listed}" if is_local else "which runs Linux"),
+                f"gpu: mps requires macOS, but target {target.name} "
+                + (f"has the platforms {listed}" if is_local else "runs Linux"),
                 route,
-                why="MPS is the GPU of Apple silicon: it exists on macOS alone.",
-                help=f"write platforms: [{MAC}]"
+                why="MPS is the GPU of Apple silicon and exists on macOS only.",
+                help=f"set platforms: [{MAC}]"
                 if is_local
-                else "ask for an NVIDIA card there, or none",
+                else "set an NVIDIA GPU at this target, or gpu: none",
                 related=related if is_local else (),
             )
         elif is_mps or not is_local:
             continue
         elif target.card and target.card.host and target.card.host not in target.platforms:
             yield RULE.diagnostic(
-                f"{target.card.name} sits in machines of {target.card.host}, and the platforms "
+                f"{target.card.name} exists only in {target.card.host} machines, but the platforms "
                 f"are {listed}",
                 route,
                 evidence=target.card.evidence,
-                why="Wheels for another processor cannot be installed there.",
-                help=f"write platforms: [{target.card.host}]",
+                why="Wheels for another processor cannot be installed.",
+                help=f"set platforms: [{target.card.host}]",
                 related=related,
             )
         else:
@@ -68,31 +69,32 @@ def _check(context: LintContext) -> Findings:
 
 
 def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) -> Findings:
-    gpu = target.gpu_settings.gpu
+    settings = target.gpu_settings
     if MAC in target.platforms:
-        alone = set(target.platforms) == {MAC}
+        severity = None
+        help_text = "set platforms: [linux-x86_64], or gpu: mps"
+        if set(target.platforms) != {MAC}:
+            severity = Severity.INFO
+            help_text = "no change is needed unless you use the GPU on macOS"
         yield RULE.diagnostic(
-            f"gpu: {gpu} is asked for, and {MAC} has no CUDA build of torch: there is no CUDA on "
-            "macOS",
-            target.gpu_settings.gpu_route,
-            severity=None if alone else Severity.INFO,
-            why="The lock takes a build without CUDA there, and torch.cuda.is_available() would be "
+            f"gpu: {settings.gpu} requested, but torch has no CUDA build for {MAC}",
+            settings.gpu_route,
+            severity=severity,
+            why="On macOS the lock selects a build without CUDA, and torch.cuda.is_available() is "
             "false.",
-            help="list linux-x86_64, or write gpu: mps"
-            if alone
-            else "nothing needs to change where the card is not wanted there",
+            help=help_text,
             related=related,
         )
     if WINDOWS in target.platforms:
         yield RULE.diagnostic(
-            f"gpu: {gpu} is asked for, and which CUDA builds of torch there are for {WINDOWS} is "
-            "not known",
-            target.gpu_settings.gpu_route,
+            f"gpu: {settings.gpu} requested, but the CUDA builds of torch for {WINDOWS} are not in "
+            "the facts",
+            settings.gpu_route,
             severity=Severity.UNKNOWN,
-            why="The lock takes torch for Windows from the index of its CUDA version. The tables "
-            "hold the builds for Linux only.",
-            help='write cuda:, as in cuda: "12.8", and let `provision lock` ask the index; or use '
-            "WSL2, which is linux-x86_64",
+            why="The tables have the builds for Linux only. The lock takes torch for Windows from "
+            "the index of its CUDA version.",
+            help='set cuda, for example cuda: "12.8", so that `provision lock` uses that index; or '
+            "use WSL2, which is linux-x86_64",
             related=related,
         )
 
@@ -109,17 +111,11 @@ RULE = Rule(
         "PyTorch documentation, MPS backend",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: RTX-4090\npython: "3.12"\npackages: [torch]\nplatforms: [windows-x86_64]\n',
-            "RTX-4090",
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64, macos-arm64]\n',
-            "L4",
-        ),
-        Example('gpu: mps\npython: "3.12"\npackages: [torch]\n', "mps"),
-        Example('gpu: GH200\npython: "3.12"\npackages: [torch]\n', "GH200"),
+    bad=examples(
+        'gpu: «RTX-4090»\npython: "3.12"\npackages: [torch]\nplatforms: [windows-x86_64]\n',
+        'gpu: «L4»\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64, macos-arm64]\n',
+        'gpu: «mps»\npython: "3.12"\npackages: [torch]\n',
+        'gpu: «GH200»\npython: "3.12"\npackages: [torch]\n',
     ),
     good=examples(
         'gpu: mps\npython: "3.12"\npackages: [torch]\nplatforms: [macos-arm64]\n',

@@ -1,19 +1,19 @@
-"""A driver that does not know the card: too new for it, or too old.
+"""The driver does not support the GPU: it is too new or too old.
 
 ## What it does
 
-Compares the card with the driver that a place brings, and with `requires.driver`. NVIDIA drops old
-generations from new driver branches, and a new card needs the branch it came with.
+Compares the GPU with the driver of each target, and with `requires.driver`. NVIDIA drops old
+generations from new driver branches, and a new GPU requires the branch it was released with.
 
 ## Why
 
 Branch 580 is the last for Maxwell, Pascal and Volta (GTX 9xx and 10xx, P100, V100), 470 for Kepler
-(K80): a newer driver "will ignore this GPU", and nvidia-smi finds none. Blackwell cards (B200, RTX
-50xx) are known from branch 570 on.
+(K80): a newer driver "will ignore this GPU", and nvidia-smi finds none. Blackwell GPUs (B200, RTX
+50xx) are supported since branch 570.
 
 ## How to fix
 
-Ask for a driver of the branches that know the card.
+Require a driver of the branches that support the GPU.
 """
 
 from __future__ import annotations
@@ -25,13 +25,10 @@ from provision.facts.versions import lower_bound, require_version
 from provision.kinds.base import TargetFacts
 from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.machine_requirements import (
-    driver_branches,
-    find_machine_requirement,
-)
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.machine_requirements import driver_branches, find_version_requirement
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_gpu
 
-WHY = "Such a driver ignores the card, and nvidia-smi finds no GPU."
+_WHY = "A driver that does not support the GPU ignores it, and nvidia-smi finds none."
 
 
 def _check(context: LintContext) -> Findings:
@@ -40,40 +37,37 @@ def _check(context: LintContext) -> Findings:
             continue
         known = driver_branches(context, target.card)
         severity = _severity(context, target.card)
-        related = related_at(target.gpu_settings.gpu_route, "card asked for here")
+        needs = f"{target.card.name} ({target.card.arch}) requires driver {known}"
         driver = target.driver
         if driver and not known.includes(driver.value.split(".")[0]):
             yield RULE.diagnostic(
-                f"the driver of {driver.provider} is {driver.value}, and there are drivers for "
-                f"{target.card.name} ({target.card.arch}) {known}",
+                f"{needs}, but the driver of {driver.provider} is {driver.value}",
                 driver.route,
                 severity=severity,
                 evidence=driver.evidence,
-                why=WHY,
-                help=f"take an image with a driver {known}, or another card",
-                related=related,
+                why=_WHY,
+                help=f"use an image with driver {known}, or another GPU",
+                related=related_gpu(target),
             )
         if driver:
             yield from _early_image_findings(context, target, target.card)
-        requirement = find_machine_requirement(context, target, "driver")
-        specifiers = requirement.specifiers if requirement else None
-        if requirement is None or specifiers is None or not (known.first or known.last):
+        requirement = find_version_requirement(context, target, "driver")
+        if requirement is None or not (known.first or known.last):
             continue
-        if known.admits(specifiers):
+        if known.admits(requirement.specifiers):
             continue
-        low = lower_bound(specifiers)
+        low = lower_bound(requirement.specifiers)
         right = f"<{known.first_unsupported}"
         if known.first and (low is None or require_version(low) < require_version(known.first)):
             right = f">={known.first}"
-        fix = replace_fix(f'write driver: "{right}"', requirement.route, yaml_scalar(right))
+        fix = replace_fix(f'set driver: "{right}"', requirement.route, yaml_scalar(right))
         yield RULE.diagnostic(
-            f"requires.driver: {requirement.text} admits no driver that knows {target.card.name} "
-            f"({target.card.arch}): there are drivers for it {known}",
+            f"{needs}, which requires.driver: {requirement.text} excludes",
             requirement.route,
             severity=severity,
-            why=WHY,
-            help=f"{fix.title}, or take another card",
-            related=related,
+            why=_WHY,
+            help=f"{fix.title}, or use another GPU",
+            related=related_gpu(target),
             fix=fix,
         )
 
@@ -86,7 +80,7 @@ def _severity(context: LintContext, card: Card) -> Severity:
 
 
 def _early_image_findings(context: LintContext, target: TargetFacts, card: Card) -> Findings:
-    """Look for an image of a day before its family had a driver for such old cards."""
+    """Look for an image from before its family had a driver for such old cards."""
     family, day = split_image_name(getattr(target.target, "image", None) or "")
     for change in context.facts.image_changes:
         if (
@@ -97,14 +91,14 @@ def _early_image_findings(context: LintContext, target: TargetFacts, card: Card)
             and require_version(card.cc) < require_version(change.cc_below)
         ):
             yield RULE.diagnostic(
-                f"images of {family} have a driver that works for {card.name} ({card.cc}) "
-                f"since {change.since}, and this one is of {day}",
-                (*target.route, "image"),
+                f"images of {family} support {card.name} ({card.cc}) since {change.since}, but "
+                f"this one is from {day}",
+                target.route_to("image"),
                 severity=_severity(context, card),
                 evidence=change.evidence,
-                why="Before that day the driver there knew no card older than Turing.",
-                help=f"take an image of {change.since} or later, or another card",
-                related=related_at(target.gpu_settings.gpu_route, "card asked for here"),
+                why="Before that date the driver supported no GPU older than Turing.",
+                help=f"use an image from {change.since} or later, or another GPU",
+                related=related_gpu(target),
             )
 
 
@@ -118,38 +112,26 @@ RULE = Rule(
         "NixOS/nixos-hardware#1880",
         "release notes of Workbench images",
         (
-            "ptxas --help of the CUDA toolkit wheels: the first toolkit that knows a "
+            "ptxas --help of the CUDA toolkit wheels: the first toolkit that supports a "
             "capability, and its driver"
         ),
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-            '{driver: ">=590"}\n',
-            '">=590"',
-        ),
-        Example(
-            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
-            '{driver: "==565.*"}\n',
-            '"==565.*"',
-        ),
-        Example(
-            'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: '
-            '{driver: ">=581"}\n',
-            '">=581"',
-        ),
-        Example(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
-            f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20260809-2130-rc0}}\n",
-            "workbench-instances-2603-20260809-2130-rc0",
-        ),
+    bad=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n'
+        'requires: {driver: «">=590"»}\n',
+        'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n'
+        'requires: {driver: «"==565.*"»}\n',
+        'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'
+        'requires: {driver: «">=581"»}\n',
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
+        f"  wb: {{{EXAMPLE_TARGET}, image: «workbench-instances-2603-20260809-2130-rc0»}}\n",
     ),
     good=examples(
-        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\nrequires: '
-        '{driver: ">=580"}\n',
-        'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\nrequires: '
-        '{driver: ">=570"}\n',
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n'
+        'requires: {driver: ">=580"}\n',
+        'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n'
+        'requires: {driver: ">=570"}\n',
         'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\nrequires: {driver: ">=590"}\n',
         'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets:\n'
         f"  wb: {{{EXAMPLE_TARGET}, image: workbench-instances-2603-20261004-2157-rc0}}\n",

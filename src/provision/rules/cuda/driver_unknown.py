@@ -1,18 +1,18 @@
-"""Nobody published which driver an image carries, and the torch build may need a newer one.
+"""The driver of an image is not published, and the torch build may require a newer one.
 
 ## What it does
 
-For images without a published driver, compares the floor of every possible torch build with what
-the image must have at least: the driver of the CUDA version that it carries, or the oldest one
-known of its family.
+For images without a published driver, compares the minimum driver of every possible torch build
+with the oldest driver that the image can have: that of its CUDA version, or the oldest known driver
+of its family.
 
 ## Why
 
-The facts do not show whether torch finds the GPU there.
+The facts do not show whether torch finds the GPU.
 
 ## How to fix
 
-Read the driver on the device, with `nvidia-smi --query-gpu=driver_version --format=csv`, or take an
+Check the driver on the device with `nvidia-smi --query-gpu=driver_version --format=csv`, or use an
 image whose driver is published.
 """
 
@@ -25,37 +25,36 @@ from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
 from provision.rules.torch_builds import BuildOption, BuildQuery, build_queries, possible_builds
 
-COMMAND = "nvidia-smi --query-gpu=driver_version --format=csv"
-
 
 def _check(context: LintContext) -> Findings:
     for query in build_queries(context):
         image = query.target.image
-        option = None
-        if image is not None and query.target.driver is None:
-            option = _newest_doubtful_build(context, query, image)
-        if option is None or image is None:
+        if image is None or query.target.driver is not None:
+            continue
+        option = _newest_doubtful_build(context, query, image)
+        if option is None:
             continue
         floor = context.facts.driver_floor(option.cuda)
         other = describe_image_with_driver(context, query.target, floor or "")
         yield RULE.diagnostic(
-            f"torch {option.release.release} for CUDA {option.cuda} needs driver {floor}, "
-            f"and the driver of image {image.family} was not published",
-            (*query.target.route, "image"),
-            why="If it is older, torch says that the NVIDIA driver on your system is too old, "
-            "and runs on the CPU.",
-            help=f"read it there with `{COMMAND}`" + (f", or {other}" if other else ""),
-            related=related_at(query.cuda_route, "the CUDA version is decided here"),
+            f"torch {option.release.release} for CUDA {option.cuda} requires driver {floor} or "
+            f"newer, but the driver of image {image.family} is not published",
+            query.target.route_to("image"),
+            why="With an older driver, torch reports that the NVIDIA driver on your system is too "
+            "old, and runs on the CPU.",
+            help="check it on the instance with `nvidia-smi --query-gpu=driver_version "
+            "--format=csv`" + (f", or {other}" if other else ""),
+            related=related_at(query.cuda_route, "selects the CUDA version"),
         )
 
 
@@ -86,9 +85,9 @@ def _oldest_driver(context: LintContext, image: ImageFamily) -> str | None:
     toolkit = context.facts.toolkits.get(image.cuda)
     if toolkit:
         is_container = image.kind == "container"
-        carried = toolkit.floor_linux if is_container else toolkit.driver_first
-        if carried:
-            drivers.append(carried)
+        included = toolkit.floor_linux if is_container else toolkit.driver_first
+        if included:
+            drivers.append(included)
     return max(drivers, key=require_version, default=None)
 
 
@@ -101,17 +100,15 @@ RULE = Rule(
         "NVIDIA, CUDA Compatibility, minor version compatibility",
     ),
     check=_check,
-    bad=(
-        Example(
+    bad=examples(
+        example(
             'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n '
-            f" workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-4}}\n",
-            "pytorch-2-4",
+            f" workbench: {{{EXAMPLE_TARGET}, image: «pytorch-2-4»}}\n",
             other_ids=("IMG003", "IMG004"),
         ),
-        Example(
+        example(
             'gpu: T4\npython: "3.10"\npackages: [torch]\ntargets:\n  workbench: '
-            f"{{{EXAMPLE_TARGET}, image: common-cu124-debian-11-py310}}\n",
-            "common-cu124-debian-11-py310",
+            f"{{{EXAMPLE_TARGET}, image: «common-cu124-debian-11-py310»}}\n",
             ResolvedSet({"torch": "2.14.1"}, "3.10", "cu130"),
             ("IMG003", "IMG004"),
         ),

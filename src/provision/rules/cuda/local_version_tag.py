@@ -1,4 +1,4 @@
-"""A package line carries the tag of a CUDA build.
+"""A package line hard-codes a CUDA build.
 
 ## What it does
 
@@ -7,14 +7,14 @@ with the spec's `cuda`.
 
 ## Why
 
-Builds with such a tag are on the PyTorch index only, one index for each CUDA version, so the line
-cannot be found on the public index; and it ties every target to one build. The spec names the CUDA
-version once, in `cuda`, and the lock chooses the build of every package for it.
+Builds with such a tag are on the PyTorch index only, one index for each CUDA version, so the
+package cannot be found on the public index; and every target is tied to one build. The spec sets
+the CUDA version once, in `cuda`, and the lock selects the build of every package for it.
 
 ## How to fix
 
-Drop the tag and write `cuda: "11.8"`. If `cuda` has another value, decide which of the two is
-meant.
+Remove the tag and set `cuda: "11.8"`. If `cuda` has another value, decide which of the two you
+need.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from provision.diagnostics import (
     Edit,
     Fix,
     Insert,
+    RelatedLocation,
     Replace,
     RouteLocation,
     Severity,
@@ -32,7 +33,7 @@ from provision.diagnostics import (
 from provision.facts import cuda_of
 from provision.rules.edits import yaml_scalar
 from provision.rules.package_lines import package_lines, set_version_edit, without_local
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 _TAG = re.compile(r"\+(cu\d{3,}|cpu)\b")
 
@@ -45,35 +46,34 @@ def _check(context: LintContext) -> Findings:
     ]
     tags = {tag for _, _, tag in tagged}
     for number, (route, package, tag) in enumerate(tagged):
-        fixable = _agrees_with_spec(context, tag) and len(tags) == 1
         cuda = cuda_of(tag)
-        plain = f"{package.key}{without_local(package.version)}"
-        right = f"write {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
-        note = ""
-        if not _agrees_with_spec(context, tag):
-            note = f"; the spec says cuda: {context.spec.cuda} and gpu: {context.spec.gpu.type}"
-        edits: tuple[Edit, ...] = (
-            set_version_edit(context, route, package, without_local(package.version)),
-            *(_set_cuda_edits(context, cuda) if (number == 0) else ()),
-        )
+        version = without_local(package.version)
+        plain = f"{package.key}{version}"
+        message = f"{package.key}{package.version} hard-codes the build {tag}"
+        help_text = f"decide on a CUDA version, set it in `cuda`, and use {plain}"
+        related: tuple[RelatedLocation, ...] = ()
+        fix = None
+        if not _agrees_with_spec(context, cuda):
+            message += f", but the spec has cuda: {context.spec.cuda}, gpu: {context.spec.gpu.type}"
+            if "cuda" in context.spec.model_fields_set:
+                related = related_at(("cuda",), "CUDA version set here")
+        elif len(tags) == 1:
+            help_text = f"use {plain} with cuda: {cuda if cuda == 'none' else yaml_scalar(cuda)}"
+            edits = _set_cuda_edits(context, cuda) if number == 0 else ()
+            fix = Fix(help_text, (set_version_edit(context, route, package, version), *edits))
         yield RULE.diagnostic(
-            f"{package.key}{package.version} names the build {tag}{note}",
+            message,
             route,
-            why="Tagged builds lie on one PyTorch index for each CUDA version; the CUDA version is "
-            "said once, in `cuda`, and the lock chooses the builds.",
-            help=right
-            if fixable
-            else f"decide which CUDA version is meant, say it in `cuda`, and write {plain}",
-            related=related_at(("cuda",), "the CUDA version is said here")
-            if note and "cuda" in context.spec.model_fields_set
-            else (),
-            fix=Fix(right, edits) if fixable else None,
+            why="Each CUDA version has its own PyTorch index. Set the CUDA version once, in "
+            "`cuda`, and the lock selects the builds.",
+            help=help_text,
+            related=related,
+            fix=fix,
         )
 
 
-def _agrees_with_spec(context: LintContext, tag: str) -> bool:
-    """Return whether `cuda` for this tag agrees with the rest of the spec."""
-    cuda = cuda_of(tag)
+def _agrees_with_spec(context: LintContext, cuda: str) -> bool:
+    """Return whether a CUDA version agrees with the rest of the spec."""
     spec = context.spec
     return (
         spec.cuda in ("auto", cuda)
@@ -97,23 +97,12 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("PEP 440, local version identifiers", "https://download.pytorch.org/whl/"),
     check=_check,
-    bad=(
-        Example(
-            'gpu: T4\npython: "3.11"\npackages: [psutil, torch==2.0.1+cu118]\n',
-            "torch==2.0.1+cu118",
-        ),
-        Example(
-            'gpu: T4\ncuda: auto\npython: "3.11"\npackages:\n  - {name: torch, version: '
-            '"==2.0.1+cu118"}\n',
-            '{name: torch, version: "==2.0.1+cu118"}',
-        ),
-        Example(
-            'gpu: T4\ncuda: "11.7"\npython: "3.11"\npackages: [torch==2.0.1+cu118]\n',
-            "torch==2.0.1+cu118",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages:\n  - torch==2.13.0+cpu\n', "torch==2.13.0+cpu"
-        ),
+    bad=examples(
+        'gpu: T4\npython: "3.11"\npackages: [psutil, «torch==2.0.1+cu118»]\n',
+        'gpu: T4\ncuda: auto\npython: "3.11"\npackages:\n'
+        '  - «{name: torch, version: "==2.0.1+cu118"}»\n',
+        'gpu: T4\ncuda: "11.7"\npython: "3.11"\npackages: [«torch==2.0.1+cu118»]\n',
+        'gpu: none\npython: "3.11"\npackages:\n  - «torch==2.13.0+cpu»\n',
     ),
     good=examples(
         'gpu: T4\ncuda: "11.8"\npython: "3.11"\npackages: [torch==2.0.1]\n',

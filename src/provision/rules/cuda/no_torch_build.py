@@ -2,7 +2,7 @@
 
 ## What it does
 
-Looks up the CUDA versions that the allowed torch releases were built for.
+Looks up the CUDA versions that the admitted torch releases were built for.
 
 ## Why
 
@@ -11,8 +11,8 @@ index has no torch, or an older one.
 
 ## How to fix
 
-Take a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`, or
-take a torch release that was built for it.
+Use a CUDA version that the torch release was built for, let the lock choose with `cuda: auto`, or
+use a torch release that was built for the CUDA version.
 """
 
 from __future__ import annotations
@@ -21,15 +21,7 @@ from provision.diagnostics import Severity
 from provision.facts import cuda_of, flavour_of
 from provision.facts.versions import format_versions, require_version
 from provision.rules.admitted_releases import torch_releases, torch_rows
-from provision.rules.rule import (
-    Example,
-    Findings,
-    LintContext,
-    ResolvedSet,
-    Rule,
-    examples,
-    related_at,
-)
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 
 def _check(context: LintContext) -> Findings:
@@ -42,25 +34,28 @@ def _check(context: LintContext) -> Findings:
     cudas = {device.cuda_route: device.cuda for device in context.devices if device.is_nvidia}
     for route, cuda in cudas.items():
         flavour = flavour_of(cuda)
-        sure = {row.builds.get(flavour) for row in rows}
-        if cuda in ("auto", "none") or not sure.isdisjoint(("high", "medium")):
+        confidence = {row.builds.get(flavour) for row in rows}
+        if cuda in ("auto", "none") or not confidence.isdisjoint(("high", "medium")):
             continue
-        others = [row.release for row in context.facts.torch if flavour in row.builds]
-        severity = None
-        if "low" in sure:
-            severity = Severity.WARNING
-        elif releases.includes_newer:
+        verb, severity = "has", None
+        why = "The PyTorch index for that CUDA version then has no such torch."
+        if releases.includes_newer:
             severity = Severity.UNKNOWN
+            why += " Releases newer than the facts may have one."
+        if "low" in confidence:
+            verb, severity = "may have", Severity.WARNING
+        help_text = f'set cuda: "{built[-1]}" or cuda: auto'
+        others = [row.release for row in context.facts.torch if flavour in row.builds]
+        if others:
+            help_text += f", or use torch {format_versions(others)}, built for {cuda}"
         yield RULE.diagnostic(
-            f"{releases.requested} {'may have' if 'low' in sure else 'has'} no build for CUDA "
-            f"{cuda}: {newest.release} was built for {', '.join(built)}",
+            f"{releases.requested} {verb} no build for CUDA {cuda}: {newest.release} was built for "
+            f"{', '.join(built)}",
             route,
             severity=severity,
-            why="The PyTorch index for that CUDA version then holds no such torch."
-            + (" Releases newer than the facts may be there." if releases.includes_newer else ""),
-            help=f'write cuda: "{built[-1]}" or cuda: auto'
-            + (f", or take torch {format_versions(others)}, built for {cuda}" if others else ""),
-            related=related_at(releases.route, "torch asked for here"),
+            why=why,
+            help=help_text,
+            related=releases.related,
         )
 
 
@@ -74,14 +69,13 @@ RULE = Rule(
         "torch wheels on PyPI",
     ),
     check=_check,
-    bad=(
-        Example('gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.0.1]\n', '"12.8"'),
-        Example('gpu: L4\ncuda: "11.7"\npython: "3.11"\npackages: ["torch>=2.2,<2.7"]\n', '"11.7"'),
-        Example('gpu: L4\ncuda: "12.7"\npython: "3.11"\npackages: [torch]\n', '"12.7"'),
-        Example('gpu: L4\ncuda: "12.9"\npython: "3.11"\npackages: [torch==2.13.0]\n', '"12.9"'),
-        Example(
-            'gpu: L4\ncuda: "11.8"\npython: "3.11"\npackages: [torch]\n',
-            '"11.8"',
+    bad=examples(
+        'gpu: L4\ncuda: «"12.8"»\npython: "3.11"\npackages: [torch==2.0.1]\n',
+        'gpu: L4\ncuda: «"11.7"»\npython: "3.11"\npackages: ["torch>=2.2,<2.7"]\n',
+        'gpu: L4\ncuda: «"12.7"»\npython: "3.11"\npackages: [torch]\n',
+        'gpu: L4\ncuda: «"12.9"»\npython: "3.11"\npackages: [torch==2.13.0]\n',
+        example(
+            'gpu: L4\ncuda: «"11.8"»\npython: "3.11"\npackages: [torch]\n',
             ResolvedSet({"torch": "2.13.0"}, "3.11", "cu118"),
         ),
     ),

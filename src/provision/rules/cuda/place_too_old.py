@@ -1,26 +1,26 @@
-"""The driver, or the C library, that a place brings is older than the torch build needs.
+"""The driver or the C library of a target is older than the torch build requires.
 
 ## What it does
 
-Where the driver is known (from an image's name, or Colab's machines), compares it with the floor of
-every possible torch build that has code for the card; where the operating system is known, its C
-library with the one that the wheels ask for (manylinux_2_28 since torch 2.7).
+If the driver is known (from an image's name, or Colab's machines), compares it with the minimum of
+every possible torch build that has code for the GPU. If the operating system is known, compares its
+C library with that of the wheels (manylinux_2_28 since torch 2.7).
 
 ## Why
 
-Programs of a CUDA major version run on drivers from its first release on: 450.80.02 for CUDA 11,
+Programs for a CUDA major version run on drivers since its first release: 450.80.02 for CUDA 11,
 525.60.13 for 12, 580.65.06 for 13. On an older driver torch reports "The NVIDIA driver on your
-system is too old", and `torch.cuda.is_available()` is false. This does not cover PTX, which needs a
-driver that is as new as the build's CUDA; with an older one it fails with "the provided PTX was
-compiled with an unsupported toolchain".
+system is too old", and `torch.cuda.is_available()` is false. This does not apply to PTX, which
+requires a driver as new as the CUDA version of the build; an older one fails with "the provided PTX
+was compiled with an unsupported toolchain".
 
 Three CUDA versions may differ without harm: that of the wheels (`cuda`), the newest that the driver
-brings (which `nvidia-smi` shows), and that of nvcc (`cuda_toolkit`), which matters only for what is
-built from source. A driver that shows CUDA 13.0 runs wheels for 12.6.
+supports (which `nvidia-smi` shows), and that of nvcc (`cuda_toolkit`), which matters only for
+packages that are built from source. A driver that shows CUDA 13.0 runs wheels for 12.6.
 
 ## How to fix
 
-Take a CUDA version that the driver runs, or an image with a newer driver.
+Use a CUDA version that the driver supports, or an image with a newer driver.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from provision.rules.admitted_releases import torch_rows
 from provision.rules.examples import EXAMPLE_TARGET
 from provision.rules.machine_requirements import describe_image_with_driver
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -66,25 +66,25 @@ def _check(context: LintContext) -> Findings:
         severity = Severity.ERROR
         for evidence in (driver.evidence, *obstacle.evidence):
             severity = evidence.cap_severity(severity)
-        needs = "needs"
+        requires = "requires"
         why = (
-            "the NVIDIA driver on your system is too old. torch.cuda.is_available() would be false."
+            "torch reports that the NVIDIA driver on your system is too old, and "
+            "torch.cuda.is_available() is false."
         )
         if obstacle.kind is IncompatibilityKind.PTX_NEEDS_DRIVER:
-            needs = f"has only PTX for {query.card.name}, which needs"
-            why = "the provided PTX was compiled with an unsupported toolchain."
+            requires = f"has only PTX for {query.card.name}, which requires"
+            why = "torch fails with: the provided PTX was compiled with an unsupported toolchain."
         image = describe_image_with_driver(context, query.target, obstacle.required)
         yield RULE.diagnostic(
-            f"torch {option.release.release} for CUDA {option.cuda} {needs} driver "
-            f"{obstacle.required}, and the driver of {driver.provider} is {driver.value}",
+            f"torch {option.release.release} for CUDA {option.cuda} {requires} driver "
+            f"{obstacle.required} or newer, but the driver of {driver.provider} is {driver.value}",
             query.cuda_route,
             severity=severity,
-            why=f"torch would say: {why}",
+            why=why,
             help=describe_alternatives(
-                context, query, image or "take a machine with a newer driver"
+                context, query, image or "use a machine with a newer driver"
             ),
-            related=related_at(driver.route, f"driver {driver.value} comes from here")
-            + related_at(query.releases.route, "torch comes from here"),
+            related=related_at(driver.route, f"has driver {driver.value}") + query.releases.related,
         )
 
 
@@ -97,15 +97,16 @@ def _glibc_findings(context: LintContext) -> Findings:
         glibc = target.glibc
         if glibc is None or any(_runs_with(row, glibc.value) for row in rows):
             continue
-        fits = [row.release for row in context.facts.torch if _runs_with(row, glibc.value)]
+        fitting = [row.release for row in context.facts.torch if _runs_with(row, glibc.value)]
         yield RULE.diagnostic(
-            f"{releases.requested} needs glibc {rows[-1].glibc}, and that of "
+            f"{releases.requested} requires glibc {rows[-1].glibc} or newer, but that of "
             f"{glibc.provider} is {glibc.value}",
             glibc.route,
             evidence=glibc.evidence,
             why="The installer finds no wheel that runs on that system.",
-            help="take a newer image" + (f", or torch {format_versions(fits)}" if fits else ""),
-            related=related_at(releases.route, "torch comes from here"),
+            help="use a newer image"
+            + (f", or torch {format_versions(fitting)}" if fitting else ""),
+            related=releases.related,
         )
 
 
@@ -138,17 +139,15 @@ RULE = Rule(
         "pytorch/pytorch#162531",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: T4\ncuda: "13.0"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
+    bad=examples(
+        example(
+            'gpu: T4\ncuda: «"13.0"»\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
             f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n",
-            '"13.0"',
             other_ids=("IMG003", "IMG004"),
         ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: '
+        example(
+            'gpu: «L4»\npython: "3.12"\npackages: [torch]\ntargets:\n  workbench: '
             f"{{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2404-nvidia-570}}\n",
-            "L4",
             ResolvedSet({"torch": "2.15.0"}, "3.12", "cu132"),
             ("IMG004",),
         ),
@@ -156,7 +155,7 @@ RULE = Rule(
     good=examples(
         'gpu: T4\ncuda: "12.8"\npython: "3.10"\npackages: [torch==2.11.0]\ntargets:\n'
         f"  workbench: {{{EXAMPLE_TARGET}, image: pytorch-2-7-cu128-ubuntu-2204-nvidia-570}}\n",
-        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\ntargets: '
-        '{colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: T4\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

@@ -1,18 +1,18 @@
-"""The system's gcc is newer than nvcc takes.
+"""The system's gcc is newer than nvcc supports.
 
 ## What it does
 
-Where something is compiled and the operating system of a place is known (from its image or Colab
-runtime), compares its gcc with the newest one that `cuda_toolkit` takes.
+If something is compiled and the operating system of a target is known (from its image or Colab
+runtime), compares its gcc with the newest one that `cuda_toolkit` supports.
 
 ## Why
 
 nvcc checks its host compiler and stops: "#error -- unsupported GNU version! gcc versions later than
-12 are not supported!". Ubuntu 24.04 has gcc 13, which CUDA 12.4 is the first to take.
+12 are not supported!". Ubuntu 24.04 has gcc 13, which CUDA 12.4 is the first to support.
 
 ## How to fix
 
-Take a newer toolkit of the same major version, or install an older gcc and say `NVCC_PREPEND_FLAGS:
+Use a newer toolkit of the same major version, or install an older gcc and set `NVCC_PREPEND_FLAGS:
 -ccbin /usr/bin/g++-12` under `env`.
 """
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.facts.versions import require_version
 from provision.rules.examples import EXAMPLE_TARGET
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Example, Findings, LintContext, Rule, example, examples, related_at
 from provision.rules.source_builds import (
     major_version,
     operating_system_at,
@@ -45,22 +45,24 @@ def _check(context: LintContext) -> Findings:
             for row in context.facts.toolkits.values()
             if row.gcc_max >= int(system.gcc) and major_version(row.cuda) == major
         ]
-        help_text = f"install gcc {toolkit.gcc_max} and tell nvcc of it"
+        help_text = (
+            f"install gcc {toolkit.gcc_max} and set env NVCC_PREPEND_FLAGS: -ccbin "
+            f"/usr/bin/g++-{toolkit.gcc_max}"
+        )
         fix = None
         if sufficient:
             fix = set_toolkit_fix(min(sufficient, key=require_version))
             help_text = f"{fix.title}, or {help_text}"
         yield RULE.diagnostic(
-            f"cuda_toolkit: {toolkit.cuda} takes gcc up to {toolkit.gcc_max}, and "
-            f"{system.os} has gcc {system.gcc}",
+            f"cuda_toolkit: {toolkit.cuda} supports gcc up to {toolkit.gcc_max}, but {system.os} "
+            f"has gcc {system.gcc}",
             ("cuda_toolkit",),
             severity=toolkit.evidence.cap_severity(Severity.ERROR),
             evidence=system.evidence,
-            why="nvcc stops at a newer host compiler: unsupported GNU version.",
+            why="nvcc rejects a newer host compiler: unsupported GNU version.",
             help=help_text,
             related=related_at(
-                (*target.route, "image" if target.image else "runtime"),
-                f"{system.os} comes from here",
+                target.route_to("image" if target.image else "runtime"), f"has {system.os}"
             ),
             fix=fix,
         )
@@ -76,12 +78,11 @@ RULE = Rule(
         "pytorch/pytorch#136556",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
+    bad=examples(
+        example(
+            'gpu: T4\ncuda: "12.4"\ncuda_toolkit: «"12.2"»\npython: "3.12"\npackages: '
             "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
             f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n",
-            '"12.2"',
             other_ids=("GCP024", "IMG004"),
         ),
         Example(
@@ -96,7 +97,7 @@ RULE = Rule(
         'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
         "[torch==2.6.0, {name: our-kernels, build: true}]\ntargets:\n"
         f"  wb: {{{EXAMPLE_TARGET}, image: common-cu129-ubuntu-2404-nvidia-580}}\n",
-        'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\npackages: '
-        "[torch==2.6.0, {name: our-kernels, build: true}]\n",
+        'gpu: T4\ncuda: "12.4"\ncuda_toolkit: "12.2"\npython: "3.12"\n'
+        "packages: [torch==2.6.0, {name: our-kernels, build: true}]\n",
     ),
 )

@@ -1,32 +1,30 @@
-"""The CUDA compiler is of another major version than the CUDA of torch's wheels.
+"""The major version of the CUDA compiler differs from that of torch's wheels.
 
 ## What it does
 
-Where packages are compiled against torch, compares nvcc (`cuda_toolkit`, or what Colab or the image
-carries) with the CUDA version of the wheels.
+If packages are compiled against torch, compares nvcc (`cuda_toolkit`, or that of Colab or the
+image) with the CUDA version of the wheels.
 
 ## Why
 
-`torch.utils.cpp_extension` compares both before it compiles: another major version ends in "The
-detected CUDA version (12.8) mismatches the version that was used to compile PyTorch (13.0)".
-Another minor version of the same major is only noted, and works.
+`torch.utils.cpp_extension` compares both before it compiles: a different major version fails with
+"The detected CUDA version (12.8) mismatches the version that was used to compile PyTorch (13.0)". A
+different minor version of the same major only gives a note, and works.
 
 ## How to fix
 
-Take a toolkit of the same major version, best of the same minor one.
+Use a toolkit with the same major version, ideally also the same minor version.
 """
 
 from __future__ import annotations
 
-from provision.diagnostics import (
-    Severity,
-)
+from provision.diagnostics import Severity
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -53,25 +51,28 @@ def _check(context: LintContext) -> Findings:
             continue
         reported.add((nvcc.route, cuda))
         route, package = packages[0]
-        fix = set_toolkit_fix(cuda)
-        is_requested = nvcc.route == ("cuda_toolkit",)
+        compiler, fix = f"nvcc {nvcc.cuda} of {nvcc.provider}", None
+        help_text = (
+            f"use a cuda with the major version {major_version(nvcc.cuda)}, or install CUDA "
+            f"toolkit {cuda} on the target yourself"
+        )
+        if nvcc.route == ("cuda_toolkit",):
+            compiler, fix = f"nvcc {nvcc.cuda}", set_toolkit_fix(cuda)
+            help_text = fix.title
         related = related_at(route, "compiled against torch")
         if target.gpu_settings.cuda != "auto":
-            related = related_at(target.gpu_settings.cuda_route, "CUDA of the wheels") + related
+            related = (
+                related_at(target.gpu_settings.cuda_route, "CUDA version of the wheels") + related
+            )
         yield RULE.diagnostic(
-            f"{package.key} is compiled with nvcc "
-            f"{nvcc.cuda}{'' if is_requested else f' of {nvcc.provider}'}, and torch's wheels are "
-            f"for CUDA {cuda}",
+            f"{package.key} is compiled with {compiler}, but torch's wheels are for CUDA {cuda}",
             nvcc.route,
-            severity=None if against_torch and is_requested else Severity.WARNING,
-            why="torch.utils.cpp_extension refuses another major version: the detected CUDA "
+            severity=None if against_torch and fix else Severity.WARNING,
+            why="torch.utils.cpp_extension rejects a different major version: the detected CUDA "
             "version mismatches the version that was used to compile PyTorch.",
-            help=fix.title
-            if is_requested
-            else f"choose a cuda of major version {major_version(nvcc.cuda)}, or install a CUDA "
-            f"{cuda} toolkit there yourself",
+            help=help_text,
             related=related,
-            fix=fix if is_requested else None,
+            fix=fix,
         )
 
 
@@ -84,34 +85,31 @@ RULE = Rule(
         "lm-sys/FastChat#1203",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
-            '"12.8"',
+    bad=examples(
+        example(
+            'gpu: A100\ncuda: "13.0"\ncuda_toolkit: «"12.8"»\npython: "3.12"\n'
+            "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n",
             other_ids=("SPC009",),
         ),
-        Example(
-            'gpu: A100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
-            "mamba-ssm, build: true}]\n"
-            'targets: {c: {kind: colab, runtime: "2026.07"}}\n',
-            "colab",
+        example(
+            'gpu: A100\ncuda: "13.0"\npython: "3.12"\n'
+            "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n"
+            'targets: {c: {kind: «colab», runtime: "2026.07"}}\n',
             other_ids=(
                 "IMG027",
                 "IMG031",
             ),
         ),
-        Example(
-            'gpu: A100\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch, {name: '
-            "mamba-ssm, build: true}]\n",
-            '"12.8"',
+        example(
+            'gpu: A100\ncuda_toolkit: «"12.8"»\npython: "3.12"\n'
+            "packages: [torch, {name: mamba-ssm, build: true}]\n",
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
         ),
     ),
     good=examples(
-        'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-        "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
-        'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-        "[torch==2.11.0]\n",
+        'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.11.0]\n",
     ),
 )

@@ -1,26 +1,26 @@
-"""A package is built against CUDA, and no nvcc is known on the target.
+"""A package is compiled for CUDA, but no nvcc is known on the target.
 
 ## What it does
 
-Where a package that comes as source alone and needs nvcc (flash-attn, mamba-ssm) has `build: true`,
-looks for a CUDA toolkit: `cuda_toolkit`, the one of Colab, or that of the image.
+If a package that is published only as source code and needs nvcc (flash-attn, mamba-ssm) has
+`build: true`, looks for a CUDA toolkit: `cuda_toolkit`, that of Colab, or that of the image.
 
 ## Why
 
-The wheels of torch carry the CUDA runtime and no compiler. Without a toolkit the build ends in
+The wheels of torch include the CUDA runtime but no compiler. Without a toolkit the build fails with
 "CUDA_HOME environment variable is not set".
 
 ## How to fix
 
-Install a CUDA toolkit of the same major version as `cuda` on the device, bind the package to an
-index that has wheels of it, or take a release that has a wheel for this torch.
+Install a CUDA toolkit with the same major version as `cuda` on the device, get the package from an
+index that has wheels of it, or use a release that has a wheel for this torch.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at, wheel_cuda_at
 
 
@@ -34,19 +34,19 @@ def _check(context: LintContext) -> Findings:
         return
     cudas = (wheel_cuda_at(context, target) for target in targets)
     cuda = next((cuda for cuda in cudas if cuda in context.facts.toolkits), None)
-    toolkit = f"the CUDA toolkit {cuda}" if cuda else "a CUDA toolkit of the major version of cuda"
+    toolkit = f"CUDA toolkit {cuda}" if cuda else "a CUDA toolkit with the major version of cuda"
     names = ", ".join(target.name for target in targets)
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
         if not package.build or row is None or "nvcc" not in row.needs:
             continue
         yield RULE.diagnostic(
-            f"{package.key} is built with nvcc, and no nvcc is known there (target {names})",
+            f"{package.key} is built with nvcc, but no nvcc is known at target {names}",
             route,
-            why="The wheels of torch bring no compiler; without one the build ends in: "
+            why="The wheels of torch include no compiler. Without one the build fails with: "
             "CUDA_HOME environment variable is not set.",
-            help=f"install {toolkit} there, or bind {package.key} to an index that has wheels of "
-            "it",
+            help=f"install {toolkit} on the target, or get {package.key} from an index that has "
+            "wheels of it",
         )
 
 
@@ -60,22 +60,16 @@ RULE = Rule(
         "file lists of the packages on PyPI",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: A100\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
-            "mamba-ssm, build: true}]\n",
-            "{name: mamba-ssm, build: true}",
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch, {name: causal-conv1d, build: true}]\n',
-            "{name: causal-conv1d, build: true}",
-        ),
+    bad=examples(
+        'gpu: A100\ncuda: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.11.0, «{name: mamba-ssm, build: true}»]\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch, «{name: causal-conv1d, build: true}»]\n',
     ),
     good=examples(
-        'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-        "[torch==2.11.0, {name: mamba-ssm, build: true}]\n",
-        'gpu: L4\ncuda: "12.8"\npython: "3.12"\npackages: [torch==2.11.0, {name: '
-        "mamba-ssm, build: true}]\n"
+        'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n"
         'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
         'gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',
     ),

@@ -2,15 +2,16 @@
 
 ## What it does
 
-Looks `cuda_toolkit` up among the released CUDA toolkits.
+Looks up `cuda_toolkit` among the released CUDA toolkits.
 
 ## Why
 
-There is no CUDA 12.7, and no 11.9: the numbers jump. A toolkit newer than the facts may exist.
+The version numbers have gaps: there is no CUDA 12.7, and no 11.9. A toolkit newer than the facts
+may exist.
 
 ## How to fix
 
-Take the nearest released version.
+Use the nearest released version.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from bisect import bisect
 
 from provision.diagnostics import Severity
 from provision.facts.versions import format_versions, require_version
-from provision.rules.edits import replace_fix
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.source_builds import major_version
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
+from provision.rules.source_builds import major_version, set_toolkit_fix
 
 
 def _check(context: LintContext) -> Findings:
@@ -32,25 +32,22 @@ def _check(context: LintContext) -> Findings:
     index = bisect(known, require_version(requested), key=require_version)
     if not 0 < index < len(known):
         yield RULE.diagnostic(
-            f"the facts know no CUDA toolkit {requested}; they know {format_versions(known)}",
+            f"unknown CUDA toolkit {requested}; the known versions are {format_versions(known)}",
             ("cuda_toolkit",),
             severity=Severity.UNKNOWN,
-            why="Whether it exists, and what it compiles for, cannot be told from here.",
-            help="check the version with `nvcc --version` where it is installed",
+            why="The facts do not show whether it exists, or which GPUs it supports.",
+            help="check the version with `nvcc --version` on a machine that has it",
         )
         return
     below, above = known[index - 1 : index + 1]
-    nearest = next(
-        (cuda for cuda in (above, below) if major_version(cuda) == major_version(requested)), None
-    )
+    major = major_version(requested)
+    nearest = next((cuda for cuda in (above, below) if major_version(cuda) == major), None)
     yield RULE.diagnostic(
-        f"there is no CUDA toolkit {requested}",
+        f"CUDA toolkit {requested} does not exist",
         ("cuda_toolkit",),
-        why="NVIDIA released no such version.",
-        help=f"write {below} or {above}",
-        fix=replace_fix(f'write "{nearest}"', ("cuda_toolkit",), f'"{nearest}"')
-        if nearest
-        else None,
+        why="NVIDIA never released this version.",
+        help=f"use {below} or {above}",
+        fix=set_toolkit_fix(nearest) if nearest else None,
     )
 
 
@@ -60,27 +57,25 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=(
         "releases of nvidia-cuda-nvcc on PyPI",
-        "NVIDIA runfile names, by spack-packages cuda/package.py",
+        "NVIDIA runfile names in spack-packages cuda/package.py",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.7"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n",
-            '"12.7"',
+    bad=examples(
+        example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: «"12.7"»\npython: "3.12"\n'
+            "packages: [torch==2.11.0, {name: our-kernels, build: true}]\n",
             other_ids=("SPC009",),
         ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.10"\npython: "3.12"\npackages: '
-            "[torch==2.11.0, {name: our-kernels, build: true}]\n",
-            '"12.10"',
+        example(
+            'gpu: L4\ncuda: "12.8"\ncuda_toolkit: «"12.10"»\npython: "3.12"\n'
+            "packages: [torch==2.11.0, {name: our-kernels, build: true}]\n",
             other_ids=("SPC009",),
         ),
     ),
     good=examples(
-        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
-        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
-        "[torch==2.11.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.11.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.9"\npython: "3.12"\n'
+        "packages: [torch==2.11.0, {name: our-kernels, build: true}]\n",
     ),
 )

@@ -1,19 +1,19 @@
-"""The CUDA compiler makes no code for the card.
+"""The CUDA compiler does not support the GPU.
 
 ## What it does
 
-Where something is compiled, compares the compute capability of the card with what `cuda_toolkit`
+If something is compiled, compares the compute capability of the GPU with those that `cuda_toolkit`
 compiles for.
 
 ## Why
 
 "nvcc fatal: Unsupported gpu architecture". CUDA 12 dropped Kepler, CUDA 13 everything before Turing
-(V100, P100, GTX 10xx). Toolkits before 12.8 do not know Blackwell: at best they make PTX of an
-older capability, and most builds do not ask for that.
+(V100, P100, GTX 10xx). Toolkits before 12.8 do not support Blackwell: at best they make PTX for an
+older capability, and most builds do not request that.
 
 ## How to fix
 
-Take a toolkit that supports the card.
+Use a toolkit that supports the GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from provision.facts import Card
 from provision.facts.compatibility import runs_machine_code
 from provision.facts.schema_torch import CudaToolkit
 from provision.facts.versions import format_versions, require_version
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_gpu
 from provision.rules.source_builds import (
     major_version,
     set_toolkit_fix,
@@ -37,29 +37,32 @@ def _check(context: LintContext) -> Findings:
     if toolkit is None:
         return
     known = sorted(context.facts.toolkits.values(), key=lambda row: require_version(row.cuda))
-    for route, target in context.targets_by_gpu.items():
+    for target in context.targets_by_gpu.values():
         card = target.card
         if card is None or _makes_code_for(context, toolkit, card):
             continue
         is_dropped = require_version(card.cc) < require_version(toolkit.cc_min)
+        severity = Severity.WARNING
+        why = "The build fails with: nvcc fatal: Unsupported gpu architecture."
+        if is_dropped:
+            severity = toolkit.evidence.cap_severity(Severity.ERROR)
+        else:
+            why += " Only PTX for an older capability could work."
         cudas = [row.cuda for row in known if _makes_code_for(context, row, card)]
         wheels = wheel_cuda_at(context, target) or ""
         same = [cuda for cuda in cudas if major_version(cuda) == major_version(wheels)] or cudas
         fix = set_toolkit_fix(same[-1 if is_dropped else 0]) if same else None
         yield RULE.diagnostic(
-            f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to "
-            f"{toolkit.cc_max}, and {card.name} has compute capability {card.cc}",
+            f"cuda_toolkit: {toolkit.cuda} compiles for {toolkit.cc_min} to {toolkit.cc_max}, but "
+            f"{card.name} has compute capability {card.cc}",
             ("cuda_toolkit",),
-            severity=toolkit.evidence.cap_severity(Severity.ERROR)
-            if is_dropped
-            else Severity.WARNING,
+            severity=severity,
             evidence=card.evidence,
-            why="The build ends in: nvcc fatal: Unsupported gpu architecture."
-            + ("" if is_dropped else " Only PTX of an older capability could serve."),
-            help=f"{fix.title}; {format_versions(cudas)} know the card"
+            why=why,
+            help=f"{fix.title}; {format_versions(cudas)} support the GPU"
             if fix
-            else "take another card",
-            related=related_at(route, "card asked for here"),
+            else "use another GPU",
+            related=related_gpu(target),
             fix=fix,
         )
 
@@ -83,26 +86,24 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("ptxas --help of the nvidia-cuda-nvcc wheels", "pytorch/pytorch#10201"),
     check=_check,
-    bad=(
-        Example(
-            'gpu: V100\ncuda_toolkit: "13.0"\npython: "3.12"\npackages: [torch==2.10.0, '
-            "{name: our-kernels, build: true}]\n",
-            '"13.0"',
+    bad=examples(
+        example(
+            'gpu: V100\ncuda_toolkit: «"13.0"»\npython: "3.12"\n'
+            "packages: [torch==2.10.0, {name: our-kernels, build: true}]\n",
             other_ids=("SPC009",),
         ),
-        Example(
-            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.6"\npython: "3.12"\npackages: '
-            "[torch==2.10.0, {name: our-kernels, build: true}]\n",
-            '"12.6"',
+        example(
+            'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: «"12.6"»\npython: "3.12"\n'
+            "packages: [torch==2.10.0, {name: our-kernels, build: true}]\n",
             other_ids=("SPC009",),
         ),
     ),
     good=examples(
-        'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\npackages: '
-        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
-        'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
-        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: '
-        "[torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: V100\ncuda: "12.6"\ncuda_toolkit: "12.9"\npython: "3.12"\n'
+        "packages: [torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: RTX-5090\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.10.0, {name: our-kernels, build: true}]\n",
+        'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
+        "packages: [torch==2.10.0, {name: our-kernels, build: true}]\n",
     ),
 )

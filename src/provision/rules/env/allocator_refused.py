@@ -1,19 +1,19 @@
-"""The configuration of torch's allocator is written as torch does not take it.
+"""torch rejects the configuration of its allocator.
 
 ## What it does
 
-Reads PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF: pairs of OPTION:VALUE with commas between
-them, True and False with a capital letter, numbers within the limits of each option.
+Parses PYTORCH_ALLOC_CONF and PYTORCH_CUDA_ALLOC_CONF: comma-separated OPTION:VALUE pairs, True and
+False capitalized, numbers within the limits of each option.
 
 ## Why
 
-torch reads it when the GPU is first used, and ends the program there: "Expected 'True' or 'False'",
-"max_split_size_mb too small". With = in place of : it fails with an internal error that names
-neither the variable nor the option.
+torch reads the variable when the GPU is first used, and ends the program: "Expected 'True' or
+'False'", "max_split_size_mb too small". With = instead of : it fails with an internal error that
+names neither the variable nor the option.
 
 ## How to fix
 
-Write it as in `expandable_segments:True,max_split_size_mb:128`.
+Use the form `expandable_segments:True,max_split_size_mb:128`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import re
 
 from provision.diagnostics import Severity
 from provision.facts.schema_variables import AllocatorOption
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spelling import nearest_word
 
 NAMES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -39,7 +39,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name}: {message}",
                 ("env", name),
                 severity=severity,
-                why="torch reads it when the GPU is first used, and ends the program there.",
+                why="torch reads it when the GPU is first used, and ends the program.",
                 help=help_text,
             )
 
@@ -49,26 +49,25 @@ def _find_problem(context: LintContext, part: str) -> tuple[str, str, Severity |
     option, colon, value = map(str.strip, part.partition(":"))
     if part and not colon:
         form = part.replace("=", ":") if "=" in part else "OPTION:VALUE"
-        return f"{part} is not of the form OPTION:VALUE", f"write {form}", None
+        return f"{part} does not have the form OPTION:VALUE", f"use {form}", None
     options = context.facts.allocator_options
     row = options.get(option)
     if row is not None:
         limits = _violated_limit(row, value)
         severity = row.evidence.cap_severity(Severity.ERROR)
-        message = f"{option} takes {limits}, and {value} is given"
-        return (message, f"give it {limits}", severity) if limits else None
+        message = f"{option} must be {limits}, not {value}"
+        return (message, f"set it to {limits}", severity) if limits else None
     meant = nearest_word(option, options, 3) if option else None
     if meant is None:
         return None
-    message = f"the facts know no option {option}; the nearest is {meant}"
-    return message, f"write {meant}, if that is meant", Severity.WARNING
+    return f"unknown option {option}, similar to {meant}", f"use {meant}", Severity.WARNING
 
 
 def _violated_limit(row: AllocatorOption, value: str) -> str | None:
     """Return what the option accepts if the value does not fit, else None."""
     match row.takes:
         case "flag" if value not in ("True", "False"):
-            return "True or False, with a capital letter"
+            return "True or False, capitalized"
         case "number" if value.isdecimal() and int(value) < row.least:
             return f"a number of at least {row.least}"
         case "ratio" if re.fullmatch(r"\d+(\.\d*)?", value) and not 0 < float(value) <= 1:
@@ -76,7 +75,6 @@ def _violated_limit(row: AllocatorOption, value: str) -> str | None:
     return None
 
 
-HEAD = 'gpu: L4\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV014",
     name="allocator-refused",
@@ -86,24 +84,21 @@ RULE = Rule(
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
     check=_check,
-    bad=(
-        Example(
-            f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "expandable_segments:true"}}\n',
-            '"expandable_segments:true"',
-        ),
-        Example(
-            f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: expandable_segments=True}}\n",
-            "expandable_segments=True",
-        ),
-        Example(
-            f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size_mb:16"}}\n', '"max_split_size_mb:16"'
-        ),
-        Example(f'{HEAD}env: {{PYTORCH_ALLOC_CONF: "max_split_size:64"}}\n', '"max_split_size:64"'),
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: []\n'
+        'env: {PYTORCH_ALLOC_CONF: «"expandable_segments:true"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\n'
+        "env: {PYTORCH_CUDA_ALLOC_CONF: «expandable_segments=True»}\n",
+        'gpu: L4\npython: "3.12"\npackages: []\n'
+        'env: {PYTORCH_ALLOC_CONF: «"max_split_size_mb:16"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {PYTORCH_ALLOC_CONF: «"max_split_size:64"»}\n',
     ),
     good=examples(
-        f"{HEAD}env: {{PYTORCH_ALLOC_CONF: "
-        f'"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}}\n',
-        f"{HEAD}env: {{PYTORCH_CUDA_ALLOC_CONF: "
-        f'"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\n'
+        "env: {PYTORCH_ALLOC_CONF: "
+        '"expandable_segments:True,max_split_size_mb:20,garbage_collection_threshold:0.8"}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\n'
+        "env: {PYTORCH_CUDA_ALLOC_CONF: "
+        '"roundup_power2_divisions:[256:1,512:2,>:8],backend:native"}\n',
     ),
 )

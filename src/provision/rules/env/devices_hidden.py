@@ -1,19 +1,19 @@
-"""CUDA_VISIBLE_DEVICES hides cards, or names those of one machine.
+"""CUDA_VISIBLE_DEVICES hides GPUs, or names those of a particular machine.
 
 ## What it does
 
-Counts the devices in CUDA_VISIBLE_DEVICES and compares them with `gpu`. If the count fits, it only
-notes that the value belongs to one machine.
+Counts the devices in CUDA_VISIBLE_DEVICES and compares the count with `gpu`. If it matches, the
+finding is a note that the value belongs to one machine.
 
 ## Why
 
-An empty value or -1 hides all cards: torch.cuda.is_available() is False. Fewer than requested leave
-cards idle. And numbers or UUIDs of one machine mean other cards on the next.
+An empty value or -1 hides all GPUs: torch.cuda.is_available() is False. Fewer devices than
+requested leave GPUs idle. And the numbers or UUIDs of one machine mean other GPUs on the next.
 
 ## How to fix
 
-Remove it: `gpu` gives the number of cards, and a launcher gives each process its own card. To
-choose a card on a shared machine, set the variable when you start the program.
+Remove the variable: `gpu` sets the number of GPUs, and a launcher gives each process its own GPU.
+To select a GPU on a shared machine, set the variable when you start the program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import itertools
 
 from provision.diagnostics import Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 NAME = "CUDA_VISIBLE_DEVICES"
 
@@ -37,17 +37,17 @@ def _check(context: LintContext) -> Findings:
     # The devices before the first invalid one are visible.
     shown = list(itertools.takewhile(lambda part: part and not part.startswith("-"), shown))
     severity = None
-    why = "What it names depends on the machine; gpu says how many cards there are."
-    help_text = f"take {NAME} out"
+    why = "The devices that it names depend on the machine; `gpu` sets the number of GPUs."
+    help_text = f"remove {NAME}"
     if not shown:
-        message = f'{NAME} is "{value}", which hides all cards, and {most.gpu} is asked for'
+        message = f'{NAME} is "{value}", which hides all GPUs, but {most.gpu} is requested'
         why = "torch then finds no CUDA device."
-        help_text += ", or write gpu: none"
+        help_text += ", or set gpu: none"
     elif len(shown) < most.gpu.count:
-        message = f"{NAME} shows {len(shown)} of the {most.gpu.count} cards that are asked for"
+        message = f"{NAME} shows {len(shown)} of the {most.gpu.count} requested GPUs"
         severity = Severity.WARNING
     else:
-        message = f"{NAME} is {value}, which means other cards on every machine"
+        message = f"{NAME} is {value}, which means different GPUs on every machine"
         severity = Severity.INFO
     yield RULE.diagnostic(
         message,
@@ -55,7 +55,7 @@ def _check(context: LintContext) -> Findings:
         severity=severity,
         why=why,
         help=help_text,
-        related=related_at(most.gpu_route, "cards asked for here"),
+        related=related_at(most.gpu_route, "GPUs requested here"),
     )
 
 
@@ -65,18 +65,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n', '""'
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\nenv: '
-            '{CUDA_VISIBLE_DEVICES: "0"}\n',
-            '"0"',
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: "0"}\n', '"0"'
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: «""»}\n',
+        'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n'
+        'env: {CUDA_VISIBLE_DEVICES: «"0"»}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: «"0"»}\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: ""}\n',

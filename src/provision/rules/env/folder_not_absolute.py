@@ -1,29 +1,27 @@
-"""A variable that names a folder names one that is another everywhere, or that nobody finds.
+"""A variable names a folder by a path that is not absolute or not expanded.
 
 ## What it does
 
-Looks at the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and others):
-the path must be absolute, and may hold ~ or $NAME only where the program that reads the variable
-replaces them.
+Checks the variables that name folders (HF_HOME, HF_DATASETS_CACHE, TMPDIR, WANDB_DIR and others):
+the path must be absolute, and may contain ~ or $NAME only if the program that reads the variable
+expands them.
 
 ## Why
 
-A relative path is looked up from the working directory, which differs between a notebook, a
-terminal and a service: models are downloaded again in each. huggingface-hub replaces ~ and $NAME,
-datasets does not: with HF_DATASETS_CACHE=~/data the data is in a folder called ~, and TMPDIR=~/tmp
-is ignored.
+A relative path depends on the working directory, which differs between a notebook, a terminal and a
+service: models are downloaded again in each. huggingface-hub expands ~ and $NAME, datasets does
+not: with HF_DATASETS_CACHE=~/data the data is in a folder called ~, and TMPDIR=~/tmp is ignored.
 
 ## How to fix
 
-Write the whole path.
+Use the full path.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.schema_variables import FolderVariable
-from provision.rules.examples import EMPTY_SPEC
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
@@ -32,10 +30,10 @@ def _check(context: LintContext) -> Findings:
         if row is None or not value or (problem := _problem(row, value)) is None:
             continue
         yield RULE.diagnostic(
-            f"{name} is {value!r}: {problem}",
+            f"{name} is {value}: {problem}",
             ("env", name),
-            why=f"It says where {row.holds} lie, and is taken as it stands.",
-            help="write the whole path, as in /home/jupyter/cache",
+            why=f"It is the folder of {row.holds}, and is used as written.",
+            help="use the full path, such as /home/jupyter/cache",
         )
 
 
@@ -43,16 +41,16 @@ def _problem(row: FolderVariable, value: str) -> str | None:
     if value.startswith("~"):
         if "~" in row.expands:
             return None
-        return "what reads it does not replace the ~"
+        return "the program that reads it does not expand ~"
     if "$" in value:
         if "$" in row.expands:
             return None
         if "~" not in row.expands:
-            return "what reads it does not replace variables"
-        return "not all that reads it replaces variables"
+            return "the program that reads it does not expand variables"
+        return "not every program that reads it expands variables"
     if value.startswith("/") or value[1:3] in (":\\", ":/"):
         return None
-    return "another folder wherever the working directory is another one"
+    return "a relative path depends on the working directory"
 
 
 RULE = Rule(
@@ -65,14 +63,15 @@ RULE = Rule(
         "CPython, Lib/tempfile.py",
     ),
     check=_check,
-    bad=(
-        Example(f"{EMPTY_SPEC}env: {{HF_HOME: cache/hf}}\n", "cache/hf"),
-        Example(f"{EMPTY_SPEC}env: {{HF_DATASETS_CACHE: ~/data}}\n", "~/data"),
-        Example(f"{EMPTY_SPEC}env: {{TMPDIR: $HOME/tmp}}\n", "$HOME/tmp"),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: «cache/hf»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_DATASETS_CACHE: «~/data»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {TMPDIR: «$HOME/tmp»}\n',
     ),
     good=examples(
-        f"{EMPTY_SPEC}env: {{HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}}\n",
-        f"{EMPTY_SPEC}env: {{MY_FOLDER: data, HF_HOME: ~/hf}}\n",
-        f"{EMPTY_SPEC}env: {{HF_HOME: 'D:\\hf'}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\n'
+        "env: {HF_HOME: /data/hf, HF_HUB_CACHE: $HOME/hub, WANDB_DIR: ~/runs}\n",
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {MY_FOLDER: data, HF_HOME: ~/hf}\n',
+        "gpu: none\npython: \"3.12\"\npackages: []\nenv: {HF_HOME: 'D:\\hf'}\n",
     ),
 )

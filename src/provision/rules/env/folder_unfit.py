@@ -1,20 +1,20 @@
-"""A variable sends gigabytes to a folder that is memory, that is not kept, or that is not there.
+"""A variable sends gigabytes to a folder that is in memory, not kept or missing.
 
 ## What it does
 
-Looks where HF_HOME, TMPDIR and other variables point that name folders for models, data sets and
-temporary files, at every target.
+Checks, for every target, the paths in HF_HOME, TMPDIR and other variables that name folders for
+models, data sets and temporary files.
 
 ## Why
 
 /dev/shm is memory: a model that is downloaded there takes RAM twice. A Workbench container keeps
-/home/jupyter only, so models are downloaded at every start. On a Workbench machine everything
+only /home/jupyter, so models are downloaded at every start. On a Workbench machine everything
 outside /home/jupyter is on the boot disk, next to the system. /content exists on Colab only.
 
 ## How to fix
 
-Point it to a folder on the disk that is large and stays: below /home/jupyter on Workbench. `env`
-applies to all targets: if they differ, leave the variable out, and each target uses its own home.
+Use a folder on the large, persistent disk: below /home/jupyter on Workbench. `env` applies to all
+targets: if they differ, remove the variable, and each target uses its own home folder.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from provision.rules.folders import (
     is_in_memory,
     is_within,
 )
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_at
 from provision.spec import LocalTarget, WorkbenchTarget
 
 
@@ -45,16 +45,16 @@ def _check(context: LintContext) -> Findings:
             if problem is None:
                 continue
             severity, what = problem
-            proposed = "a folder on a disk"
+            proposed = "a folder on disk"
             if isinstance(target.target, WorkbenchTarget):
                 proposed = f"{WORKBENCH_HOME}/.cache/{name.lower().replace('_', '-')}"
             yield RULE.diagnostic(
-                f"{name} is {path}, which at target {target.name} {what}",
+                f"{name} is {path}, which {what} at target {target.name}",
                 ("env", name),
                 severity=severity,
-                why=f"It is where {row.holds} go, gigabytes of them.",
-                help=f"write {proposed}, or leave it out: the home of each place is used then",
-                related=related_at(target.route, "used here"),
+                why=f"It is the folder of {row.holds}, which take gigabytes.",
+                help=f"set it to {proposed}, or remove it to use each target's home folder",
+                related=related_at(target.route, "target defined here"),
             )
             break
 
@@ -64,7 +64,7 @@ def _find_problem(
 ) -> tuple[Severity | None, str] | None:
     is_workbench = isinstance(target.target, WorkbenchTarget)
     if is_in_memory(path):
-        return None, f"is memory: {row.holds} there take RAM"
+        return None, "is in memory and takes RAM"
     if is_within(path, COLAB_HOME) and (is_workbench or isinstance(target.target, LocalTarget)):
         return None, "exists on Colab only"
     if not is_workbench or is_within(path, WORKBENCH_HOME):
@@ -72,8 +72,8 @@ def _find_problem(
     if row.variable == "TMPDIR" and is_cleared_by_system(path):
         return None
     if is_in_container(target):
-        return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
-    what = f"is on the boot disk, beside the system; {WORKBENCH_HOME} is on the data disk"
+        return None, f"is lost when the container restarts (only {WORKBENCH_HOME} is kept)"
+    what = f"is on the boot disk instead of the data disk ({WORKBENCH_HOME})"
     return Severity.INFO, what
 
 
@@ -95,30 +95,29 @@ RULE = Rule(
         "shm_overview(7)",
     ),
     check=_check,
-    bad=(
-        Example(f"{EMPTY_SPEC}env: {{HF_HOME: /dev/shm/hf}}\n", "/dev/shm/hf"),  # noqa: S108
-        Example(
-            f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf}}\n{CONTAINER}",
-            "/opt/hf",
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: «/dev/shm/hf»}\n',
+        example(
+            f"{EMPTY_SPEC}env: {{HF_HOME: «/opt/hf»}}\n{CONTAINER}",
             other_ids=(
                 "GCP013",
                 "IMG004",
             ),
         ),
-        Example(
-            f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf}}\n{WORKBENCH}",
-            "/opt/hf",
+        example(
+            f"{EMPTY_SPEC}env: {{HF_HOME: «/opt/hf»}}\n{WORKBENCH}",
             other_ids=(
                 "GCP013",
                 "IMG002",
             ),
         ),
-        Example(f"{EMPTY_SPEC}env: {{HF_HUB_CACHE: /content/hub}}\n", "/content/hub"),
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HUB_CACHE: «/content/hub»}\n',
     ),
     good=examples(
         f"{EMPTY_SPEC}env: {{HF_HOME: /home/jupyter/hf, TMPDIR: /tmp}}\n{WORKBENCH}",
-        f"{EMPTY_SPEC}env: {{HF_HOME: /content/hf}}\ntargets:\n  colab: {{kind: colab, "
-        f'runtime: "2026.07"}}\n',
-        f"{EMPTY_SPEC}env: {{HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: /content/hf}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.12"\npackages: []\n'
+        "env: {HF_HOME: /opt/hf, WANDB_DIR: /dev/shm/runs}\n",
     ),
 )

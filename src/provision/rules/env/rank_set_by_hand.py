@@ -1,4 +1,4 @@
-"""A variable that a launcher sets for each process is set by hand.
+"""A variable that a launcher sets for each process is set in the spec.
 
 ## What it does
 
@@ -7,19 +7,19 @@ the sizes, mean a single process and are accepted.
 
 ## Why
 
-torchrun and accelerate set other values for every process. The same value in all of them, or in a
-single process, makes Trainer set up distributed training: it ends in "environment variable RANK
-expected", or waits for processes that never come.
+torchrun and accelerate set different values for every process. The same value in all of them, or in
+a single process, makes Trainer set up distributed training: it fails with "environment variable
+RANK expected", or waits for processes that never start.
 
 ## How to fix
 
-Take the variable out, and say `strategy` and `launcher` under `training`.
+Remove the variable, and set `strategy` and `launcher` under `training`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 SINGLE_PROCESS_VALUES = {
     "LOCAL_RANK": "-1",
@@ -37,13 +37,13 @@ def _check(context: LintContext) -> Findings:
         if value.strip() == SINGLE_PROCESS_VALUES.get(name, value.strip()):
             continue
         yield RULE.diagnostic(
-            f"{name} is set by hand; a launcher sets it for each process",
+            f"{name} is set in `env`, but a launcher sets it for each process",
             ("env", name),
             at=RoutePart.KEY,
             severity=None if name == "LOCAL_RANK" else Severity.WARNING,
-            why="Training then sets itself up as one of several processes, and fails or "
-            "waits for the others.",
-            help=f"take {name} out, and say strategy and launcher under training",
+            why="The program then starts as one of several processes, and fails or waits for the "
+            "others.",
+            help=f"remove {name}, and set strategy and launcher under `training`",
         )
 
 
@@ -57,17 +57,13 @@ RULE = Rule(
         "meta-llama/llama-cookbook#59",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "0"}\n', "LOCAL_RANK"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "2"}\n', "WORLD_SIZE"
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«LOCAL_RANK»: "0"}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«WORLD_SIZE»: "2"}\n',
     ),
     good=examples(
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {LOCAL_RANK: "-1"}\n',
-        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {WORLD_SIZE: "1", '
-        'TOKENIZERS_PARALLELISM: "false"}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\n'
+        'env: {WORLD_SIZE: "1", TOKENIZERS_PARALLELISM: "false"}\n',
     ),
 )

@@ -1,4 +1,4 @@
-"""The address at which processes meet is set by hand.
+"""The address at which processes meet is set in the spec.
 
 ## What it does
 
@@ -6,8 +6,8 @@ Looks for MASTER_ADDR, MASTER_PORT, NODE_RANK and GROUP_RANK in `env`.
 
 ## Why
 
-A launcher on one machine finds a free port by itself. A fixed one collides when two trainings run
-there, and an address in the spec is the same for all targets.
+A launcher on one machine finds a free port by itself. A fixed port collides if two trainings run on
+the machine, and an address in the spec is the same for all targets.
 
 ## How to fix
 
@@ -17,7 +17,7 @@ Remove it. For several machines, pass the address to torchrun or accelerate on t
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 NAMES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "GROUP_RANK")
 
@@ -26,13 +26,12 @@ def _check(context: LintContext) -> Findings:
     for name in NAMES if context.resolved is None else ():
         if name in context.spec.env:
             yield RULE.diagnostic(
-                f"{name} is set by hand; a launcher sets it",
+                f"{name} is set in `env`, but a launcher sets it",
                 ("env", name),
                 at=RoutePart.KEY,
-                why="It is the same for all targets and all trainings: two of them on one "
+                why="It is the same for all targets and all trainings; two trainings on one "
                 "machine collide.",
-                help=f"take {name} out, and give it to the launcher where several machines "
-                "train together",
+                help=f"remove {name}; if several machines train together, pass it to the launcher",
             )
 
 
@@ -42,15 +41,9 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("PyTorch documentation, torchrun, environment variables",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_PORT: "29500"}\n',
-            "MASTER_PORT",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {MASTER_ADDR: localhost}\n',
-            "MASTER_ADDR",
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«MASTER_PORT»: "29500"}\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«MASTER_ADDR»: localhost}\n',
     ),
     good=examples(
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {NCCL_DEBUG: WARN}\n',

@@ -1,36 +1,35 @@
-"""A variable stands both in `env` and in `secrets`.
+"""A variable is both in `env` and in `secrets`.
 
 ## What it does
 
-Compares the names of the two.
+Compares the names in `env` and `secrets`.
 
 ## Why
 
-Both set the same variable, and only one value can hold: the one written in the spec hides whether
-the secret was fetched, or the other way round.
+Both set the same variable, but it can have only one value: the one written in the spec hides
+whether the secret was fetched, or the other way round.
 
 ## How to fix
 
-Take it out of `env`.
+Remove it from `env`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
-from provision.rules.examples import EMPTY_SPEC
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
     for name in context.spec.env:
         if name in context.spec.secrets:
             yield RULE.diagnostic(
-                f"{name} stands in `env` and in `secrets`",
+                f"{name} is both in `env` and in `secrets`",
                 ("env", name),
                 at=RoutePart.KEY,
-                why="Only one of the two values can hold.",
-                help="take it out of `env`",
-                related=related_at(("secrets", name), "the secret"),
+                why="The variable can have only one of the two values.",
+                help="remove it from `env`",
+                related=related_at(("secrets", name), "secret defined here"),
             )
 
 
@@ -38,20 +37,17 @@ RULE = Rule(
     id="ENV013",
     name="variable-and-secret",
     severity=Severity.ERROR,
-    sources=("the spec language: both become variables of what runs there",),
+    sources=("the spec language: both become environment variables of the programs",),
     check=_check,
-    bad=(
-        Example(
-            f'{EMPTY_SPEC}env: {{HF_TOKEN: ""}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n',
-            "HF_TOKEN",
-        ),
-        Example(
-            f"{EMPTY_SPEC}env: {{WANDB_MODE: online, KEY: $KEY}}\nsecrets: {{KEY: {{env: KEY}}}}\n",
-            "KEY",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {«HF_TOKEN»: ""}\n'
+        "secrets: {HF_TOKEN: {env: HF_TOKEN}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {WANDB_MODE: online, «KEY»: $KEY}\n'
+        "secrets: {KEY: {env: KEY}}\n",
     ),
     good=examples(
-        f"{EMPTY_SPEC}env: {{HF_HOME: /data/hf}}\nsecrets: {{HF_TOKEN: {{env: HF_TOKEN}}}}\n",
-        f"{EMPTY_SPEC}env: {{WANDB_MODE: online}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: /data/hf}\n'
+        "secrets: {HF_TOKEN: {env: HF_TOKEN}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\nenv: {WANDB_MODE: online}\n',
     ),
 )

@@ -1,22 +1,21 @@
-"""An environment variable that slows training down, changes its results, or does nothing.
+"""An environment variable slows training down, changes its results, or has no effect.
 
 ## What it does
 
-Looks the variables of `env` up in a table of variables that hinder training, with the values and
-the conditions under which they do: a switch for several cards is
-ignored if there is a single card, and a variable that newer releases no longer read is ignored if
-an older release is requested.
+Looks up the variables of `env` in a table of variables that hinder training, with the values and
+the conditions under which they do: a switch for several GPUs is ignored if there is a single GPU,
+and a variable that newer releases no longer read is ignored if an older release is requested.
 
 ## Why
 
-A variable set once to find a fault stays in the file, and from then on every run waits for every
+A variable that was set once to find a bug stays in the file. From then on every run waits for every
 GPU kernel, computes in another precision or loads other libraries than those of the lock, without
 any message.
 
 ## How to fix
 
-Remove it. Set a value for one run in the shell of that run; a permanent setting has a field in the
-spec.
+Remove the variable. Set a value for one run in the shell of that run; use the spec's field for a
+permanent setting.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from provision.diagnostics import (
 from provision.facts.schema_variables import VariableEffect
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 from provision.spec import Precision
 
 
@@ -43,14 +42,14 @@ def _check(context: LintContext) -> Findings:
             help_text = row.cure or "remove it"
             if row.instead:
                 key = RouteLocation(("env", name), RoutePart.KEY)
-                fix = unsafe_fix(f"write {row.instead}", Replace(key, row.instead))
-                help_text = row.cure or f"write {row.instead} in its place"
+                fix = unsafe_fix(f"use {row.instead}", Replace(key, row.instead))
+                help_text = row.cure or f"use {row.instead} instead"
             yield RULE.diagnostic(
                 f"{name}={value}: {row.effect}" if len(value) <= 40 else f"{name}: {row.effect}",
                 ("env", name),
                 severity=Severity(row.severity),
                 evidence=row.evidence,
-                why="Written here it holds for every run at every target, and no log says so.",
+                why="In the spec it applies to every run at every target, and no log mentions it.",
                 help=help_text,
                 fix=fix,
                 source=row.evidence.source,
@@ -89,7 +88,6 @@ def _has_effect(context: LintContext, row: VariableEffect) -> bool:
     return True
 
 
-HEAD = 'gpu: L4\npython: "3.12"\npackages: []\n'
 RULE = Rule(
     id="ENV010",
     name="variable-harmful",
@@ -100,23 +98,17 @@ RULE = Rule(
         "the wheels that read them: `provision facts list variable`",
     ),
     check=_check,
-    bad=(
-        Example(f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "1"}}\n', '"1"'),
-        Example(
-            f"{HEAD}env: {{LD_LIBRARY_PATH: /usr/local/cuda/lib64}}\n", "/usr/local/cuda/lib64"
-        ),
-        Example(f"{HEAD.replace('L4', 'L4:2')}env: {{NCCL_P2P_DISABLE: '1'}}\n", "'1'"),
-        Example(f"{HEAD}env: {{TRANSFORMERS_CACHE: /data/hf}}\n", "/data/hf"),
-        Example(f'{HEAD}env: {{HF_HUB_OFFLINE: "1"}}\n', '"1"'),
-        Example(
-            f"{HEAD.replace('[]', '[huggingface-hub==0.30.2]')}env: "
-            f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n',
-            '"1"',
-        ),
-        Example(
-            f"{HEAD.replace('[]', '[transformers>=4.57, accelerate]')}env: "
-            f'{{WANDB_DISABLED: "true"}}\n',
-            '"true"',
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: «"1"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {LD_LIBRARY_PATH: «/usr/local/cuda/lib64»}\n',
+        "gpu: L4:2\npython: \"3.12\"\npackages: []\nenv: {NCCL_P2P_DISABLE: «'1'»}\n",
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {TRANSFORMERS_CACHE: «/data/hf»}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {HF_HUB_OFFLINE: «"1"»}\n',
+        'gpu: L4\npython: "3.12"\npackages: [huggingface-hub==0.30.2]\n'
+        'env: {HF_HUB_ENABLE_HF_TRANSFER: «"1"»}\n',
+        example(
+            'gpu: L4\npython: "3.12"\npackages: [transformers>=4.57, accelerate]\n'
+            'env: {WANDB_DISABLED: «"true"»}\n',
             ResolvedSet(
                 {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"},
                 "3.12",
@@ -125,14 +117,14 @@ RULE = Rule(
         ),
     ),
     good=examples(
-        f'{HEAD}env: {{CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: '
-        f'"expandable_segments:True"}}\n',
-        f'{HEAD}env: {{NCCL_P2P_DISABLE: "1"}}\n',
-        f"{HEAD.replace('[]', '[transformers==4.57.6, accelerate]')}env: "
-        f'{{WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}}\n',
-        f"{HEAD.replace('[]', '[huggingface-hub==0.30.2, hf_transfer]')}env: "
-        f'{{HF_HUB_ENABLE_HF_TRANSFER: "1"}}\n',
-        'gpu: none\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: "1", '
-        'TOKENIZERS_PARALLELISM: "true"}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\n'
+        'env: {CUDA_LAUNCH_BLOCKING: "0", PYTORCH_ALLOC_CONF: "expandable_segments:True"}\n',
+        'gpu: L4\npython: "3.12"\npackages: []\nenv: {NCCL_P2P_DISABLE: "1"}\n',
+        'gpu: L4\npython: "3.12"\npackages: [transformers==4.57.6, accelerate]\n'
+        'env: {WANDB_DISABLED: "true", TRANSFORMERS_CACHE: /data/hf}\n',
+        'gpu: L4\npython: "3.12"\npackages: [huggingface-hub==0.30.2, hf_transfer]\n'
+        'env: {HF_HUB_ENABLE_HF_TRANSFER: "1"}\n',
+        'gpu: none\npython: "3.12"\npackages: []\n'
+        'env: {CUDA_LAUNCH_BLOCKING: "1", TOKENIZERS_PARALLELISM: "true"}\n',
     ),
 )

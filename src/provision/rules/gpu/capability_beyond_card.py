@@ -1,54 +1,54 @@
-"""`requires.compute_capability` leaves the card out.
+"""`requires.compute_capability` excludes the GPU.
 
 ## What it does
 
-Compares `requires.compute_capability` with the card of each place.
+Compares `requires.compute_capability` with the GPU of each target.
 
 ## Why
 
-The check on the device would fail for certain, after the machine was made and paid for.
+The verification on the device is certain to fail, after the machine was created and paid for.
 
 ## How to fix
 
-Require less, or request another card; `requires` under a target applies to that target only.
+Relax the requirement, or request another GPU. `requires` under a target applies to that target
+only.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts import Card
-from provision.rules.machine_requirements import find_machine_requirement
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.machine_requirements import find_version_requirement
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_gpu
 
 
 def _check(context: LintContext) -> Findings:
     reported = set()
     for target in context.targets:
         card = target.card
-        requirement = find_machine_requirement(context, target, "compute_capability")
-        specifiers = requirement.specifiers if requirement else None
-        if card is None or requirement is None or specifiers is None:
+        requirement = find_version_requirement(context, target, "compute_capability")
+        if card is None or requirement is None or requirement.specifiers.contains(card.cc):
             continue
-        gpu_route = target.gpu_settings.gpu_route
-        if specifiers.contains(card.cc) or (requirement.route, gpu_route) in reported:
+        key = (requirement.route, target.gpu_settings.gpu_route)
+        if key in reported:
             continue
-        reported.add((requirement.route, gpu_route))
+        reported.add(key)
         fitting = [
             other
             for other in context.facts.cards
-            if _is_offered(other, target.target.kind) and specifiers.contains(other.cc)
+            if _is_offered(other, target.target.kind) and requirement.specifiers.contains(other.cc)
         ]
         example = ""
         if fitting:
-            example = f", as {min(fitting, key=lambda other: other.memory_gb).name}"
+            example = f", for example {min(fitting, key=lambda other: other.memory_gb).name}"
         yield RULE.diagnostic(
-            f"requires.compute_capability: {requirement.text} is asked for, and {card.name} has "
+            f"requires.compute_capability: {requirement.text} excludes {card.name}, which has "
             f"{card.cc}",
             requirement.route,
             evidence=card.evidence,
-            why="The check on the device would fail, whatever the machine.",
-            help=f"ask for less, or for another card{example}",
-            related=related_at(gpu_route, "card asked for here"),
+            why="The verification on the device would fail.",
+            help=f"relax the requirement, or use another GPU{example}",
+            related=related_gpu(target),
         )
 
 
@@ -65,21 +65,17 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA GPU Compute Capability",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=8.0"}\n',
-            '">=8.0"',
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: '
-            '">=8.0"}\ntargets: {c: {kind: colab, gpu: T4}}\n',
-            '">=8.0"',
+    bad=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: «">=8.0"»}\n',
+        example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\n'
+            'requires: {compute_capability: «">=8.0"»}\ntargets: {c: {kind: colab, gpu: T4}}\n',
             other_ids=("IMG020",),
         ),
     ),
     good=examples(
         'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {compute_capability: ">=7.5"}\n',
-        'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\nrequires: '
-        '{compute_capability: "==8.*"}\n',
+        'gpu: A100-80GB\npython: "3.12"\npackages: [torch]\n'
+        'requires: {compute_capability: "==8.*"}\n',
     ),
 )

@@ -1,37 +1,31 @@
-"""The requested torch build has no code for the card.
+"""The requested torch build has no code for the GPU.
 
 ## What it does
 
-Compares the compute capability of each card with what the possible CUDA builds of torch were
-compiled for. Machine code runs on the same major version and a minor at least its own (8.6 on an
-8.9 card), PTX on every newer capability, where the driver compiles it when the program starts.
+Compares the compute capability of each GPU with those that the possible CUDA builds of torch were
+compiled for. Machine code runs on the same major version and the same or a newer minor version (8.6
+on an 8.9 GPU), PTX on every newer capability, where the driver compiles it when the program starts.
 
 ## Why
 
-Such a build installs, and `torch.cuda.is_available()` is true; the first kernel ends in "CUDA
-error: no kernel image is available for execution on the device". Builds for CUDA 13 start at 7.5:
-Volta (V100), Pascal (P100, GTX 10xx) and Maxwell are out. Blackwell (RTX 50xx, B200) needs CUDA
+Such a build installs, and `torch.cuda.is_available()` is true; the first kernel fails with "CUDA
+error: no kernel image is available for execution on the device". Builds for CUDA 13 start at 7.5,
+without Volta (V100), Pascal (P100, GTX 10xx) and Maxwell. Blackwell (RTX 50xx, B200) requires CUDA
 12.8 or newer.
 
 ## How to fix
 
-Take a CUDA version or a torch release whose build has code for the card. For Volta and older that
-is CUDA 12.6, up to torch 2.14.
+Use a CUDA version or a torch release whose build has code for the GPU. For Volta and older that is
+CUDA 12.6, up to torch 2.14.
 """
 
 from __future__ import annotations
 
-from provision.diagnostics import (
-    Diagnostic,
-    Fix,
-    RelatedLocation,
-    Route,
-    Severity,
-)
+from provision.diagnostics import Diagnostic, Fix, RelatedLocation, Route, Severity
 from provision.facts import TorchBuild
 from provision.facts.compatibility import CodeForm, runs_machine_code
 from provision.facts.versions import require_version
-from provision.rules.edits import replace_fix, unsafe_fix, yaml_scalar
+from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
 from provision.rules.rule import (
     Example,
@@ -39,8 +33,9 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
-    related_at,
+    related_gpu,
 )
 from provision.rules.torch_builds import (
     BuildOption,
@@ -50,9 +45,8 @@ from provision.rules.torch_builds import (
     possible_builds,
     runnable_cudas,
     runnable_releases,
+    set_cuda_fix,
 )
-
-WHY = "The first kernel would end in: no kernel image is available for execution on the device."
 
 
 def _check(context: LintContext) -> Findings:
@@ -70,27 +64,27 @@ def _check(context: LintContext) -> Findings:
             (option for (option, _), code in zip(known, codes, strict=True) if code), None
         )
         unread = next((option for option in builds if option.build is None), None)
+        card = f"{query.card.name} ({query.card.cc})"
         if by_ptx:
             yield RULE.diagnostic(
-                f"torch {by_ptx.release.release} for CUDA {by_ptx.cuda} has PTX alone for "
-                f"{query.card.name} ({query.card.cc})",
+                f"torch {by_ptx.release.release} for CUDA {by_ptx.cuda} has only PTX for {card}, "
+                "no machine code",
                 query.cuda_route,
                 severity=Severity.INFO,
                 why="The driver compiles it when the program first starts, which takes minutes, "
-                "and keeps the result in ~/.nv/ComputeCache.",
-                help="nothing needs to change; a build with machine code for the card starts at "
-                "once",
+                "and caches the result in ~/.nv/ComputeCache.",
+                help="no change is needed; a build with machine code for the GPU starts faster",
                 related=_related(query),
             )
         elif unread:
             yield RULE.diagnostic(
-                f"the facts do not know what torch=={unread.release.release}+{unread.flavour} for "
-                f"{query.platform} was compiled for, nor whether it was published",
+                f"torch=={unread.release.release}+{unread.flavour} for {query.platform} is not in "
+                "the facts",
                 query.cuda_route,
                 severity=Severity.UNKNOWN,
-                why=f"It may have no code for {query.card.name} ({query.card.cc}).",
-                help="on the device, `python -c 'import torch; print(torch.cuda.get_arch_list())'` "
-                "tells it",
+                why=f"It may not have been published, or may have no code for {card}.",
+                help="check on the device: `python -c 'import torch; "
+                "print(torch.cuda.get_arch_list())'`",
                 related=_related(query),
             )
         elif known:
@@ -103,45 +97,43 @@ def _missing_code_finding(
     card = query.card
     releases = query.releases
     severity = build.evidence.cap_severity(Severity.ERROR)
-    why = WHY
+    why = "The first kernel fails with: no kernel image is available for execution on the device."
     if releases.includes_newer and not _is_dropped_for_good(context, query, option):
         severity = Severity.UNKNOWN
         why += " Releases newer than the facts may have code for it."
     newest = option.release.release
     if query.flavour:
-        what = f"{releases.requested} for CUDA {option.cuda} has no"
+        subject = f"{releases.requested} for CUDA {option.cuda} has no"
     else:
-        what = f"no build of {releases.requested} has"
+        subject = f"no build of {releases.requested} has"
         newest += f" for CUDA {option.cuda}"
     which = "it"
     if len(releases.known) > 1 or not query.flavour:
         which = f"{newest}, the newest of them,"
     bound = _bound_fix(context, query)
     return RULE.diagnostic(
-        f"{what} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
+        f"{subject} code for {card.name} ({card.cc}): {which} was built for {' '.join(build.sm)}"
         + (f" and PTX {build.ptx}" if build.ptx else ""),
         bound[0] if bound else query.cuda_route,
         severity=severity,
         evidence=card.evidence,
         why=why,
         help=describe_alternatives(context, query),
-        related=related_at(query.gpu_route, "card asked for here") if bound else _related(query),
+        related=related_gpu(query.target) if bound else _related(query),
         fix=bound[1] if bound else _fix(context, query),
     )
 
 
 def _related(query: BuildQuery) -> tuple[RelatedLocation, ...]:
-    torch = related_at(query.releases.route, "torch comes from here")
-    if query.cuda_route == query.gpu_route:
-        return torch
-    return related_at(query.gpu_route, "card asked for here") + torch
+    torch = query.releases.related
+    return torch if query.cuda_route == query.gpu_route else related_gpu(query.target) + torch
 
 
 def _fix(context: LintContext, query: BuildQuery) -> Fix | None:
     cuda = next(iter(runnable_cudas(context, query)), None)
     if cuda is None or query.target.gpu_settings.cuda == "auto" or context.resolved is not None:
         return None
-    return replace_fix(f'write cuda: "{cuda}"', query.cuda_route, yaml_scalar(cuda))
+    return set_cuda_fix(context, query, cuda)
 
 
 def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | None:
@@ -159,7 +151,7 @@ def _bound_fix(context: LintContext, query: BuildQuery) -> tuple[Route, Fix] | N
     bound = f"<{later[0]}"
     version = f"{package.version},{bound}" if package.version else bound
     return route, unsafe_fix(
-        f"ask for torch{bound}", set_version_edit(context, route, package, version)
+        f"use torch{bound}", set_version_edit(context, route, package, version)
     )
 
 
@@ -167,8 +159,7 @@ def _is_dropped_for_good(context: LintContext, query: BuildQuery, option: BuildO
     """Return whether releases newer than the table cannot have code either.
 
     A flavour that the newest release has dropped does not come back, nor does a capability that
-    CUDA has dropped; and a compiler that makes no code for a
-    card has none to option.
+    CUDA has dropped; and a compiler that makes no code for a card cannot add it later.
     """
     if query.flavour and query.flavour not in context.facts.torch[-1].builds:
         return True
@@ -196,27 +187,21 @@ RULE = Rule(
         "pytorch/pytorch#172352",
     ),
     check=_check,
-    bad=(
-        Example('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', '"13.0"'),
-        Example('gpu: RTX-5090\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n', '"12.6"'),
-        Example(
-            'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n',
-            '"torch>=2.9"',
+    bad=examples(
+        'gpu: V100\ncuda: «"13.0"»\npython: "3.12"\npackages: [torch==2.11.0]\n',
+        'gpu: RTX-5090\ncuda: «"12.6"»\npython: "3.12"\npackages: [torch]\n',
+        example(
+            'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: [«"torch>=2.9"»]\n',
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu128"),
         ),
-        Example(
-            'gpu: GB10\ncuda: "12.8"\npython: "3.12"\npackages: '
-            "[torch==2.10.0]\nplatforms: [linux-aarch64]\n",
-            '"12.8"',
-        ),
-        Example('gpu: P100\npython: "3.12"\npackages: [torch==2.15.0]\n', "P100"),
+        'gpu: GB10\ncuda: «"12.8"»\npython: "3.12"\npackages: [torch==2.10.0]\n'
+        "platforms: [linux-aarch64]\n",
+        'gpu: «P100»\npython: "3.12"\npackages: [torch==2.15.0]\n',
     ),
-    good=(
-        *examples(
-            'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n',
-            'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n',
-            'gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n',
-        ),
+    good=examples(
+        'gpu: V100\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.14.1]\n',
+        'gpu: RTX-5090\ncuda: "12.8"\npython: "3.12"\npackages: [torch]\n',
+        'gpu: L4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.11.0]\n',
         Example(
             'gpu: V100\ncuda: "12.8"\npython: "3.12"\npackages: ["torch>=2.9"]\n',
             resolved=ResolvedSet({"torch": "2.10.0"}, "3.12", "cu128"),

@@ -1,32 +1,32 @@
-"""fp16, fp8 or tf32 is declared for a CPU.
+"""fp16, fp8 or tf32 is set for a CPU.
 
 ## What it does
 
-At every target without an accelerator, looks at `training.precision`: fp16, fp8 and tf32.
+At every target without an accelerator, checks `training.precision`: fp16, fp8 and tf32.
 
 ## Why
 
-On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights come out equal
-to an fp32 run. tf32 is refused with a ValueError, and fp8 has no CPU kernels. In plain torch, fp16
-matrix products on a CPU work, some forty times slower than in bf16.
+On a CPU, Trainer accepts `fp16=True`, reports fp16, and trains in fp32: the weights are equal to
+those of an fp32 run. tf32 is rejected with a ValueError, and fp8 has no CPU kernels. In plain
+torch, fp16 matrix products on a CPU work, but some forty times slower than in bf16.
 
 ## How to fix
 
-Declare `precision: fp32` for CPU targets, or bf16, which a CPU computes in.
+Set `precision: fp32` for CPU targets, or bf16, which CPUs support.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, cpu_targets, examples, related_at
 from provision.spec import Precision
 
 _WHY = {
-    Precision.FP16: "On a CPU, Trainer takes fp16 without complaint and trains in fp32; "
-    "plain torch computes in it, but some forty times slower than in bf16.",
+    Precision.FP16: "On a CPU, Trainer accepts fp16 but trains in fp32; plain torch computes in "
+    "fp16, but some forty times slower than in bf16.",
     Precision.FP8: "There are no fp8 kernels for CPUs.",
     Precision.TF32: "tf32 is a mode of NVIDIA's tensor cores; TrainingArguments(tf32=True) is "
-    "refused without one.",
+    "rejected without one.",
 }
 
 
@@ -35,17 +35,15 @@ def _check(context: LintContext) -> Findings:
     precision = training.precision
     if precision not in _WHY or training.method == "inference":
         return
-    is_slow_only = precision is Precision.FP16 and not context.uses_trainer
-    routes = dict.fromkeys(device.gpu_route for device in context.devices if device.gpu.is_none)
-    for route in routes:
-        at = f" at target {route[1]}" if len(route) > 1 else ""
+    is_only_slow = precision is Precision.FP16 and not context.uses_trainer
+    for subject, route in cpu_targets(context):
         yield RULE.diagnostic(
-            f"precision: {precision.value} is declared, and gpu is none{at}",
+            f"precision: {precision.value} is set, but {subject} has gpu: none",
             ("training", "precision"),
-            severity=Severity.WARNING if is_slow_only else None,
+            severity=Severity.WARNING if is_only_slow else None,
             why=_WHY[precision],
-            help="write precision: fp32 or bf16, or ask for a GPU",
-            related=related_at(route, "no accelerator here"),
+            help="set precision: fp32 or bf16, or request a GPU",
+            related=related_at(route, "no GPU"),
         )
 
 
@@ -65,20 +63,12 @@ RULE = Rule(
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
-            "{precision: fp16}\n",
-            "fp16",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp16}\n', "fp16"
-        ),
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: '
-            "fp8}\ntargets: {laptop: {kind: local, gpu: none}}\n",
-            "fp8",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n'
+        "training: {precision: «fp16»}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: «fp16»}\n',
+        'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: «fp8»}\n'
+        "targets: {laptop: {kind: local, gpu: none}}\n",
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {precision: bf16}\n',

@@ -2,8 +2,8 @@
 
 ## What it does
 
-If `training.precision` is tf32 and a card has it, looks for `tf32: true` under `training.arguments`
-of Trainer, and reminds of the setting for plain torch.
+If `training.precision` is tf32 and a GPU supports it, looks for `tf32: true` under
+`training.arguments` of Trainer, and for plain torch names the setting.
 
 ## Why
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.edits import set_argument_fix
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spec import Precision
 
 
@@ -36,14 +36,14 @@ def _check(context: LintContext) -> Findings:
     help_text = 'call torch.set_float32_matmul_precision("high") in the program'
     fix = None
     if context.uses_trainer:
-        help_text = "say arguments: {tf32: true} under training"
+        help_text = "set arguments: {tf32: true} under training"
         if "tf32" not in training.arguments:
             fix = set_argument_fix(context, "tf32")
     yield RULE.diagnostic(
-        "precision: tf32 is declared, and torch computes matrix products in fp32 unless "
-        "the program asks for tf32",
+        "precision: tf32 is set, but torch computes matrix products in fp32 unless the program "
+        "enables tf32",
         ("training", "precision"),
-        why="torch.backends.cuda.matmul.allow_tf32 is false by default since torch 1.12.",
+        why="torch.backends.cuda.matmul.allow_tf32 has been false by default since torch 1.12.",
         help=help_text,
         fix=fix,
     )
@@ -59,19 +59,14 @@ RULE = Rule(
         "TrainingArguments of transformers 5.23.0 (tf32)",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: tf32}\n', "tf32"
-        ),
-        Example(
-            'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
-            "{precision: tf32}\n",
-            "tf32",
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: «tf32»}\n',
+        'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\n'
+        "training: {precision: «tf32»}\n",
     ),
     good=examples(
-        'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\ntraining: '
-        "{precision: tf32, arguments: {tf32: true}}\n",
+        'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\n'
+        "training: {precision: tf32, arguments: {tf32: true}}\n",
         'gpu: A100\npython: "3.12"\npackages: [torch]\n',
     ),
 )

@@ -2,20 +2,20 @@
 
 ## What it does
 
-Reckons the size of a checkpoint (trained weights in 32 bits and optimizer state) and how many are
-kept at once, from `save_total_limit`, or from `max_steps` and `save_steps`; adds the weights that
-are downloaded, in 16 bits; and compares the sum with the disk of the place. Without any of these
+Calculates the size of a checkpoint (trained weights in 32 bits and optimizer state) and how many
+are kept at once, from `save_total_limit`, or from `max_steps` and `save_steps`; adds the downloaded
+weights in 16 bits; and compares the sum with the target's disk. If none of these arguments is set,
 one checkpoint is counted.
 
 ## Why
 
-A checkpoint that does not fit ends the run after hours, and what was trained since the last one is
-lost.
+A checkpoint that does not fit ends the run after hours, and the progress since the last checkpoint
+is lost.
 
 ## How to fix
 
-Set `save_total_limit`, save less often, keep the model only (`save_only_model: true`), or make the
-disk larger.
+Set `save_total_limit`, save less often, save only the model (`save_only_model: true`), or use a
+larger disk.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from typing import Any
 from provision.diagnostics import Severity
 from provision.facts.memory import checkpoint_bytes
 from provision.rules.examples import example_spec
-from provision.rules.memory.capacity import disk_capacity, format_size, training_workload
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
+from provision.rules.memory.capacity import capacity_of, format_size, training_workload
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_if_written
 
 
 def _check(context: LintContext) -> Findings:
@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
         return
     for target in context.targets:
         workload = training_workload(context, target)
-        disk = disk_capacity(context, target)
+        disk = capacity_of(context, target, "disk")
         each = checkpoint_bytes(workload, context.facts) if workload else None
         if workload is None or disk is None or each is None:
             continue
@@ -52,18 +52,18 @@ def _check(context: LintContext) -> Findings:
         most = int((disk.bytes - downloaded) // each) - 1
         advice = ""
         if most >= 1:
-            advice = f"write training.arguments.save_total_limit: {most}, or "
+            advice = f"set training.arguments.save_total_limit: {most}, or "
         elif downloaded + kept * model_only <= disk.bytes:
-            advice = "write training.arguments.save_only_model: true, or "
+            advice = "set training.arguments.save_only_model: true, or "
         yield RULE.diagnostic(
             f"{kept} checkpoint{'s' if kept > 1 else ''} of {format_size(each)} and the "
-            f"downloaded weights take {format_size(total)}, and {disk.provider} has "
+            f"downloaded weights take {format_size(total)}, but {disk.provider} has "
             f"{format_size(disk.bytes)}",
             ("training", "arguments") if arguments else ("training", "model", "parameters"),
-            why="What does not fit ends the download or the run, and what was trained since the "
-            "last checkpoint is lost.",
-            help=f"{advice}make the disk larger than {format_size(total)}",
-            related=related_if_written(context, disk.route, "disk of this place"),
+            why="The download or the run fails, and the progress since the last checkpoint is "
+            "lost.",
+            help=f"{advice}use a disk larger than {format_size(total)}",
+            related=related_if_written(context, disk.route, "disk of this target"),
         )
 
 
@@ -102,38 +102,37 @@ RULE = Rule(
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
     check=_check,
-    bad=(
-        Example(
-            example_spec(
-                "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: "
-                "{parameters: 2B}, arguments: {save_total_limit: 4}}\n",
-                machine_type="auto",
-            ),
-            "{save_total_limit: 4}",
+    bad=examples(
+        example_spec(
+            "gpu: A100-80GB\n"
+            "training: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, "
+            "arguments: «{save_total_limit: 4}»}\n",
+            machine_type="auto",
         ),
-        Example(
-            example_spec(
-                "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: "
-                "{parameters: 1B}, arguments: {max_steps: 1000, save_steps: 100}}\n",
-                machine_type="auto",
-            ),
-            "{max_steps: 1000, save_steps: 100}",
+        example_spec(
+            "gpu: L4\n"
+            "training: {framework: hf-trainer, precision: bf16, model: {parameters: 1B}, "
+            "arguments: «{max_steps: 1000, save_steps: 100}»}\n",
+            machine_type="auto",
         ),
     ),
     good=examples(
         example_spec(
-            "gpu: A100-80GB\ntraining: {framework: hf-trainer, precision: bf16, model: "
-            "{parameters: 2B}, arguments: {save_total_limit: 3}}\n",
+            "gpu: A100-80GB\n"
+            "training: {framework: hf-trainer, precision: bf16, model: {parameters: 2B}, "
+            "arguments: {save_total_limit: 3}}\n",
             machine_type="auto",
         ),
         example_spec(
-            "gpu: L4\ntraining: {framework: hf-trainer, precision: bf16, model: "
-            "{parameters: 1B}, arguments: {max_steps: 800, save_steps: 100}}\n",
+            "gpu: L4\n"
+            "training: {framework: hf-trainer, precision: bf16, model: {parameters: 1B}, "
+            "arguments: {max_steps: 800, save_steps: 100}}\n",
             machine_type="auto",
         ),
         example_spec(
-            "gpu: L4\ntraining: {precision: bf16, model: {parameters: 1B}, arguments: "
-            "{max_steps: 1000, save_steps: 100}}\n",
+            "gpu: L4\n"
+            "training: {precision: bf16, model: {parameters: 1B}, arguments: {max_steps: "
+            "1000, save_steps: 100}}\n",
             machine_type="auto",
         ),
     ),

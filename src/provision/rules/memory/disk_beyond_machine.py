@@ -1,4 +1,4 @@
-"""More free disk is required than the disk is large.
+"""More free disk space is required than the disk has.
 
 ## What it does
 
@@ -7,11 +7,11 @@ the disk of a Colab machine.
 
 ## Why
 
-The verification compares free disk on the device, and would fail there.
+The verification checks the free disk space on the device, and would fail.
 
 ## How to fix
 
-Make the data disk larger, or require what the work needs.
+Use a larger data disk, or require less.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ import math
 from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.memory.capacity import disk_capacity, unmet_sizes
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
+from provision.rules.memory.capacity import unmet_sizes
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_if_written
 
 
 def _check(context: LintContext) -> Findings:
-    for target, required, disk in unmet_sizes(context, "disk", disk_capacity):
+    for target, required, disk in unmet_sizes(context, "disk"):
         disk_gb = f"{disk.bytes / 10**9:.0f}"
-        help_text = f"require less than {disk_gb}GB"
+        help_text = f"require less than {disk_gb} GB"
         if isinstance(target.target, WorkbenchTarget):
             size = math.ceil(required.bytes / 10**10) * 10
-            help_text = f"write data_disk: {{size: {size}GB}}, or {help_text}"
+            help_text = f"set data_disk: {{size: {size}GB}}, or {help_text}"
         yield RULE.diagnostic(
-            f"disk: {required.text} of free disk is required, and {disk.provider} has {disk_gb} GB",
+            f"{required.text} of free disk space is required, but {disk.provider} has {disk_gb} GB",
             required.route,
             evidence=disk.evidence,
             why="The verification would fail on the device.",
             help=help_text,
-            related=related_if_written(context, disk.route, "disk of this place"),
+            related=related_if_written(context, disk.route, "disk of this target"),
         )
 
 
@@ -51,21 +51,16 @@ RULE = Rule(
         "chrisjmccormick.github.io, Colab GPUs, 2026-03-09",
     ),
     check=_check,
-    bad=(
-        Example(example_spec("gpu: L4\nrequires: {disk: 101GB}\n"), "101GB"),
-        Example(
-            example_spec("gpu: L4\nrequires: {disk: 600GB}\n", data_disk="{size: 500GB}"), "600GB"
-        ),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 200GB}\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n',
-            "200GB",
-        ),
+    bad=examples(
+        example_spec("gpu: L4\nrequires: {disk: «101GB»}\n"),
+        example_spec("gpu: L4\nrequires: {disk: «600GB»}\n", data_disk="{size: 500GB}"),
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: «200GB»}\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
     good=examples(
         example_spec("gpu: L4\nrequires: {disk: 100GB}\n"),
         example_spec("gpu: L4\nrequires: {disk: 400GB}\n", data_disk="{size: 500GB}"),
-        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\ntargets: '
-        '{colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {disk: 100GB}\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
 )

@@ -1,23 +1,24 @@
-"""The training does not fit into the memory of the card.
+"""The training does not fit into GPU memory.
 
 ## What it does
 
 Estimates weights, gradients, optimizer state and activations from `training`, and compares them
-with the memory of one card. It is an error only if weights, gradients and optimizer state cannot
-fit even with all of them in 16 bits; else a warning, because programs differ in what they store.
-Inference on several cards is assumed to be spread over them. If listed packages load quantized
-models it is a note, and with offload in `training.arguments` there is no finding, because the part
-that moves to RAM is unknown.
+with the memory of one GPU. It is an error only if weights, gradients and optimizer state do not fit
+even in 16 bits; otherwise it is a warning, because programs differ in what they store. Inference on
+several GPUs is assumed to be distributed over them. If a listed package loads quantized models, the
+finding is a note. With offload in `training.arguments` there is no finding, because the share that
+moves to RAM is unknown.
 
 ## Why
 
-The out-of-memory error appears when the model is moved to the card, or in the first step, after the
+The out-of-memory error appears when the model is moved to the GPU, or in the first step, after the
 machine was created and everything was installed.
 
 ## How to fix
 
-Take the change that is named, a smaller model, or a card with more memory. With `hidden_size`,
-`layers`, `batch_size` and `sequence_length` given, activations are counted as well.
+Apply a change that the finding names, or use a smaller model or a GPU with more memory. If
+`hidden_size`, `layers`, `batch_size` and `sequence_length` are set, activations are counted as
+well.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ from provision.facts.memory import (
 )
 from provision.kinds import LocalTarget, WorkbenchTarget
 from provision.kinds.base import Capacity, TargetFacts
-from provision.rules.memory.capacity import GIB, format_size, training_workload, vram_capacity
+from provision.rules.memory.capacity import GIB, capacity_of, format_size, training_workload
 from provision.rules.package_lines import find_line
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.rules.workbench_instances import UNAVAILABLE_STATUS, available_gpu_counts
 
 _ELSEWHERE = ("deepspeed", "fsdp", "fsdp_config")
 """TrainingArguments that may move a part of the training to RAM."""
-_QUANTIZED = ("auto-gptq", "autoawq", "bitsandbytes", "compressed-tensors", "gptqmodel", "vllm")
-"""Packages that load weights of 8 or 4 bits (documentation of transformers and vLLM, Quantization).
-A spec cannot say that its model has such.
+_QUANTIZED = ("auto-gptq", "autoawq", "bitsandbytes", "compressed-tensors", "gptqmodel")
+"""Packages that are listed to load weights of 8 or 4 bits (documentation of transformers,
+Quantization). A spec does not declare whether its model has such weights.
 """
 _SEVERAL = (2, 4, 8)
-"""Cards of one machine to propose for an unknown target. Our choice."""
+"""Numbers of GPUs to propose for a machine that is not known. Our choice."""
 
 
 def _check(context: LintContext) -> Findings:
@@ -57,22 +58,23 @@ def _check(context: LintContext) -> Findings:
     if any("offload" in str(training.arguments[name]).lower() for name in moving):
         return
     is_inference = training.method == "inference"
+    loads_quantized = any(find_line(context, name) for name in _QUANTIZED)
     is_certain = not (is_inference or moving or training.strategy.startswith("deepspeed"))
     for target in context.targets_by_gpu.values():
         workload = training_workload(context, target)
-        vram = vram_capacity(context, target)
+        vram = capacity_of(context, target, "vram")
         if workload is None or vram is None:
             continue
         least = minimum_memory(workload, context.facts)
         estimate = estimate_memory(workload, context.facts)
-        has = f"and {vram.provider} has {format_size(vram.bytes)}"
+        has = f"but {vram.provider} has {format_size(vram.bytes)}"
         if least > vram.bytes and is_certain:
             message = (
                 f"weights, gradients and optimizer state take at least {format_size(least)} on "
                 f"each GPU, {has}"
             )
-            why = "They do not fit even with all of them in 16 bits, whatever the batch size."
-            severity = vram.at_most(Severity.ERROR)
+            why = "They do not fit even in 16 bits, whatever the batch size."
+            severity = vram.evidence.cap_severity(Severity.ERROR)
         elif estimate.total > vram.bytes:
             message = (
                 f"{'inference' if is_inference else 'training'} takes about "
@@ -80,7 +82,7 @@ def _check(context: LintContext) -> Findings:
             )
             why = _why(estimate, is_inference=is_inference)
             severity = Severity.WARNING
-            if is_inference and least <= vram.bytes and _is_quantized(context):
+            if is_inference and least <= vram.bytes and loads_quantized:
                 severity = Severity.INFO
         else:
             continue
@@ -90,7 +92,7 @@ def _check(context: LintContext) -> Findings:
             severity=severity,
             why=why,
             help=_help(context, target, workload, vram),
-            related=related_at(vram.route, "card asked for here"),
+            related=related_at(vram.route, "GPU requested here"),
         )
 
 
@@ -107,7 +109,7 @@ def _format_parts(estimate: MemoryEstimate) -> str:
 
 def _why(estimate: MemoryEstimate, *, is_inference: bool) -> str:
     unknown = [*estimate.unknown, *(["quantization"] if is_inference else [])]
-    why = "What does not fit ends in an out-of-memory error."
+    why = "The run would fail with an out-of-memory error."
     if unknown:
         why += f" Not counted: {'; '.join(unknown)}."
     if estimate.assumed:
@@ -128,7 +130,7 @@ def _help(context: LintContext, target: TargetFacts, workload: Workload, vram: C
 def _memory_savings(
     context: LintContext, workload: Workload, vram: Capacity, half: str
 ) -> tuple[str, ...]:
-    """Return the changes of `training` to name: the least sufficient, sharding, and the largest."""
+    """Return the changes of `training` to suggest: the least sufficient, sharding, the largest."""
     savings = find_savings(workload, context.facts, half=half)
     enough = [saving for saving in savings if saving.total <= vram.bytes]
     gentle = [saving for saving in enough if "method" not in saving.change]
@@ -140,7 +142,7 @@ def _memory_savings(
     ]
     if savings and not enough:
         together = combine_savings(workload, vram.bytes, context.facts, half=half)
-        more = "still too much"
+        more = "which is still too much"
         if together:
             changes = " and ".join(map(_format_change, together[1:]))
             more = f"with {changes} it leaves {format_size(together[-1].total)}"
@@ -151,19 +153,19 @@ def _memory_savings(
 def _other_savings(
     context: LintContext, target: TargetFacts, workload: Workload, vram: Capacity, half: str
 ) -> Iterator[str]:
-    """Yield what a program can do besides the fields of `training`."""
+    """Yield changes that are not fields of `training`."""
     least = minimum_memory(workload, context.facts)
     fits = least <= vram.bytes
     if workload.method == "full" and fits:
         spread = f" on each of {workload.devices} GPUs" if workload.devices > 1 else ""
         yield (
-            f"load the model in {half}, with which weights, gradients and optimizer state take "
-            f"at least {format_size(least)}{spread}"
+            f"load the model in {half}: weights, gradients and optimizer state then take at least "
+            f"{format_size(least)}{spread}"
         )
     if workload.method != "inference":
         return
     if fits:
-        yield f"take a model quantized to 4 bits, with weights of {format_size(least)}"
+        yield f"use a model quantized to 4 bits, with weights of {format_size(least)}"
     if target.card is None or workload.strategy != "none":
         return
     counts: Sequence[int] = ()
@@ -175,7 +177,7 @@ def _other_savings(
     for count in counts:
         estimate = estimate_memory(workload._replace(devices=count), context.facts)
         if count > workload.devices and estimate.total <= vram.bytes:
-            yield f"spread the model over more cards, gpu: {target.card.name}:{count}"
+            yield f"distribute the model over more GPUs: gpu: {target.card.name}:{count}"
             return
 
 
@@ -196,13 +198,9 @@ def _larger_card(context: LintContext, target: TargetFacts, workload: Workload) 
         and card.status not in UNAVAILABLE_STATUS
     ]
     if not larger:
-        return f"a card with more than {format_size(total)}"
+        return f"use a GPU with more than {format_size(total)}"
     card = min(larger, key=lambda card: card.memory_gb)
-    return f"gpu: {card.name} with {card.memory_gb:g} GiB"
-
-
-def _is_quantized(context: LintContext) -> bool:
-    return any(find_line(context, name) for name in _QUANTIZED)
+    return f"use gpu: {card.name} with {card.memory_gb:g} GiB"
 
 
 RULE = Rule(
@@ -214,36 +212,25 @@ RULE = Rule(
         "Korthikanti et al., arXiv 2205.05198, table 2 (activations)",
         "ZeRO, arXiv 1910.02054 (sharding)",
         "accelerate 1.15.0, commands/estimate.py",
-        (
-            "transformers documentation, Quantization and Tensor parallelism; vLLM "
-            "documentation, Quantization"
-        ),
+        ("transformers documentation, Quantization and Tensor parallelism"),
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n',
-            "7B",
-        ),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\ntraining: {precision: fp16, '
-            "model: {parameters: 1.1B}}\n",
-            "1.1B",
-        ),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\n'
-            "training: {precision: bf16, batch_size: 16, sequence_length: 2048, model: "
-            "{parameters: 350M, hidden_size: 1024, layers: 24}}\n",
-            "350M",
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: «7B»}}\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\n'
+        "training: {precision: fp16, model: {parameters: «1.1B»}}\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n'
+        "training: {precision: bf16, batch_size: 16, sequence_length: 2048, model: "
+        "{parameters: «350M», hidden_size: 1024, layers: 24}}\n",
     ),
     good=examples(
-        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-        "model: {parameters: 1.1B}}\n",
-        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-        "method: qlora, model: {parameters: 7B, hidden_size: 4096, layers: 32}}\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n'
+        "training: {precision: bf16, model: {parameters: 1.1B}}\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n'
+        "training: {precision: bf16, method: qlora, model: {parameters: 7B, hidden_size: "
+        "4096, layers: 32}}\n",
         'gpu: none\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: 7B}}\n',
-        'gpu: L4:2\npython: "3.12"\npackages: [torch]\ntraining: {method: inference, '
-        "precision: bf16, model: {parameters: 13B}}\n",
+        'gpu: L4:2\npython: "3.12"\npackages: [torch]\n'
+        "training: {method: inference, precision: bf16, model: {parameters: 13B}}\n",
     ),
 )

@@ -1,28 +1,28 @@
-"""The weights do not fit into the RAM of the machine while they are loaded.
+"""The weights do not fit into RAM while they are loaded.
 
 ## What it does
 
-Compares what is read into RAM before it moves to the GPU with the RAM of the machine: 4 bytes a
-parameter of a model that is trained in full, 2 of one that is frozen; once for each process with
-`ddp`, `fsdp` and `deepspeed-zero2`. Weights that go to the GPU at once (4-bit loading,
+Compares the weights that are read into RAM before they move to the GPU with the RAM of the machine:
+4 bytes per parameter of a model that is fully trained, 2 of a frozen one; once for each process
+with `ddp`, `fsdp` and `deepspeed-zero2`. Weights that go directly to the GPU (4-bit loading,
 `device_map`, inference) are not counted.
 
 ## Why
 
-The kernel kills a process that takes more RAM than there is. It dies with `Killed`, exit code 137
-or a restarted notebook kernel, and without a traceback.
+The kernel kills a process that takes more RAM than the machine has. The process ends with `Killed`,
+exit code 137 or a restarted notebook kernel, and without a traceback.
 
 ## How to fix
 
-Take a machine type or shape with more RAM, or load the weights in 16 bits and straight to the GPU.
+Use a machine type or shape with more RAM, or load the weights in 16 bits and directly to the GPU.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.examples import example_spec
-from provision.rules.memory.capacity import format_size, ram_capacity, training_workload
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
+from provision.rules.memory.capacity import capacity_of, format_size, training_workload
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_if_written
 
 BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
 """Bytes per parameter read into RAM: fp32 for full training, 16 bits for frozen weights."""
@@ -38,27 +38,27 @@ def _check(context: LintContext) -> Findings:
     if size is None:
         return
     fsdp = training.arguments.get("fsdp_config")
-    # FSDP can load on one process and send the weights to the others.
+    # FSDP can load in one process and send the weights to the others.
     is_sent = isinstance(fsdp, dict) and fsdp.get("cpu_ram_efficient_loading") is True
     for target in context.targets:
         workload = training_workload(context, target)
-        ram = ram_capacity(context, target) if target.gpu_settings.is_nvidia else None
+        ram = capacity_of(context, target, "ram") if target.gpu_settings.is_nvidia else None
         if workload is None or ram is None:
             continue
         processes = workload.devices if training.strategy in _COPIES and not is_sent else 1
         read = workload.parameters * size * processes
         if read <= ram.bytes:
             continue
-        copies = f" by {processes} processes" if processes > 1 else ""
+        copies = f" in {processes} processes" if processes > 1 else ""
         yield RULE.diagnostic(
-            f"loading reads {format_size(read)} of weights into RAM in {8 * size} bits{copies}, "
-            f"and {ram.provider} has {format_size(ram.bytes)}",
+            f"loading the weights in {8 * size} bits takes {format_size(read)} of RAM{copies}, "
+            f"but {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
-            why="A process that takes more RAM than there is gets killed, without a traceback.",
-            help='load with dtype="auto" and device_map, which reads 2 bytes a parameter '
-            "straight to the GPU, or take a machine with more RAM",
-            related=related_if_written(context, ram.route, "machine asked for here"),
+            why="The kernel kills a process that runs out of RAM, without a traceback.",
+            help='load with dtype="auto" and device_map, which reads 2 bytes per parameter '
+            "directly to the GPU, or use a machine with more RAM",
+            related=related_if_written(context, ram.route, "machine requested here"),
         )
 
 
@@ -74,29 +74,28 @@ RULE = Rule(
         ),
     ),
     check=_check,
-    bad=(
-        Example(
+    bad=examples(
+        example(
             example_spec(
-                "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: 9B}}\n",
+                "gpu: L4\ntraining: {precision: bf16, method: lora, model: {parameters: «9B»}}\n",
                 machine_type="g2-standard-4",
             ),
-            "9B",
             other_ids=("TRN011",),
         ),
-        Example(
+        example(
             example_spec(
-                "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
-                "model: {parameters: 4.1B}}\n",
+                "gpu: T4:2\n"
+                "training: {precision: fp16, method: lora, strategy: ddp, model: "
+                "{parameters: «4.1B»}}\n",
                 machine_type="n1-standard-4",
             ),
-            "4.1B",
             other_ids=("TRN011",),
         ),
     ),
     good=examples(
         example_spec(
-            "gpu: T4:2\ntraining: {precision: fp16, method: lora, strategy: ddp, "
-            "model: {parameters: 4B}}\n",
+            "gpu: T4:2\n"
+            "training: {precision: fp16, method: lora, strategy: ddp, model: {parameters: 4B}}\n",
             machine_type="n1-standard-4",
         ),
         example_spec(
@@ -107,7 +106,7 @@ RULE = Rule(
             "gpu: L4\ntraining: {precision: bf16, method: qlora, model: {parameters: 9B}}\n",
             machine_type="g2-standard-4",
         ),
-        'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: bf16, '
-        "method: lora, model: {parameters: 9B}}\n",
+        'gpu: L4\npython: "3.12"\npackages: [torch]\n'
+        "training: {precision: bf16, method: lora, model: {parameters: 9B}}\n",
     ),
 )

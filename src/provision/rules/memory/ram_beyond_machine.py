@@ -3,15 +3,15 @@
 ## What it does
 
 Compares `requires.ram` with the RAM of the machine type, of the largest machine type that `auto`
-can take with those cards, or of the Colab machine.
+can choose for the GPUs, or of the Colab machine.
 
 ## Why
 
-The verification compares the same numbers on the device, and would fail there.
+The verification checks the RAM on the device, and would fail.
 
 ## How to fix
 
-Take the machine type or the shape that is named, or require what the work needs.
+Use the machine type or the shape that the finding names, or require less.
 """
 
 from __future__ import annotations
@@ -29,19 +29,16 @@ from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import (
     GIB,
     format_size,
-    ram_capacity,
     unmet_sizes,
 )
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_if_written
 
 USABLE_RAM_SHARE = 0.95
-"""Share of the required RAM that is enough, as check H05 has it on the device (a test compares)."""
+"""Share of the required RAM that is enough, as in check H05 (a test compares the two)."""
 
 
 def _check(context: LintContext) -> Findings:
-    for target, required, ram in unmet_sizes(
-        context, "ram", ram_capacity, usable_share=USABLE_RAM_SHARE
-    ):
+    for target, required, ram in unmet_sizes(context, "ram", usable_share=USABLE_RAM_SHARE):
         help_text = f"require at most {format_size(ram.bytes)}"
         advice = _sufficient_machine(context, target, required.bytes * USABLE_RAM_SHARE / GIB)
         fix = None
@@ -50,12 +47,12 @@ def _check(context: LintContext) -> Findings:
             fix = set_field_fix(context, (*target.route, field), value)
             help_text = f"{text}, or {help_text}"
         yield RULE.diagnostic(
-            f"ram: {required.text} is required, and {ram.provider} has {format_size(ram.bytes)}",
+            f"{required.text} of RAM is required, but {ram.provider} has {format_size(ram.bytes)}",
             required.route,
             evidence=ram.evidence,
             why="The verification would fail on the device.",
             help=help_text,
-            related=related_if_written(context, ram.route, "machine asked for here"),
+            related=related_if_written(context, ram.route, "machine requested here"),
             fix=fix,
         )
 
@@ -63,13 +60,13 @@ def _check(context: LintContext) -> Findings:
 def _sufficient_machine(
     context: LintContext, target: TargetFacts, ram_gib: float
 ) -> tuple[str, str, str] | None:
-    """Return the field, the value and the advice that take a machine with enough RAM, or None."""
+    """Return the field, the value and the advice for a machine with enough RAM, or None."""
     fields = target.target
     if isinstance(fields, ColabTarget):
         high = find_shape(target.gpu_settings.gpu, "high", context.facts)
         if fields.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
             return None
-        return "shape", "high", f"write shape: high, which has {high.ram_gib:g} GiB"
+        return "shape", "high", f"set shape: high, which has {high.ram_gib:g} GiB"
     if not isinstance(fields, WorkbenchTarget):
         return None
     machines: Iterable[MachineType] = context.facts.machines.values()
@@ -87,7 +84,7 @@ def _sufficient_machine(
     )
     if machine is None:
         return None
-    return "machine_type", machine.name, f"take {machine.name} with {machine.ram_gb:g} GiB"
+    return "machine_type", machine.name, f"use {machine.name} with {machine.ram_gb:g} GiB"
 
 
 RULE = Rule(
@@ -99,20 +96,17 @@ RULE = Rule(
         "googlecolab/google-colab-cli#105",
     ),
     check=_check,
-    bad=(
-        Example(example_spec("gpu: L4\nrequires: {ram: 64GiB}\n"), "64GiB"),
-        Example(example_spec("gpu: L4\nrequires: {ram: 300GiB}\n", machine_type="auto"), "300GiB"),
-        Example(
-            'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\ntargets: '
-            '{colab: {kind: colab, runtime: "2026.07"}}\n',
-            "16GiB",
-        ),
+    bad=examples(
+        example_spec("gpu: L4\nrequires: {ram: «64GiB»}\n"),
+        example_spec("gpu: L4\nrequires: {ram: «300GiB»}\n", machine_type="auto"),
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: «16GiB»}\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
     good=examples(
         example_spec("gpu: L4\nrequires: {ram: 32GiB}\n"),
         example_spec("gpu: L4\nrequires: {ram: 128GiB}\n", machine_type="auto"),
-        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\ntargets: '
-        '{colab: {kind: colab, runtime: "2026.07", shape: high}}\n',
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 16GiB}\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07", shape: high}}\n',
         'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: 900GiB}\n',
     ),
 )

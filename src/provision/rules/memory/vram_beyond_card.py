@@ -1,34 +1,34 @@
-"""More GPU memory is required than the card has.
+"""More GPU memory is required than the GPU has.
 
 ## What it does
 
-Compares `requires.vram` with the memory of the card, and allows the tenth that driver and error
-correction keep.
+Compares `requires.vram` with the memory of the GPU, and tolerates the tenth that the driver and
+error correction reserve.
 
 ## Why
 
-The verification compares the same numbers on the device, and would fail there.
+The verification checks the GPU memory on the device, and would fail.
 
 ## How to fix
 
-Take a card with that much memory, or require what the work needs.
+Use a GPU with that much memory, or require less.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.memory.capacity import GIB, format_size, unmet_sizes, vram_capacity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.memory.capacity import GIB, format_size, unmet_sizes
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_at
 
 USABLE_VRAM_SHARE = 0.9
-"""Share of the required memory that is enough: driver and error correction keep a part.
+"""Share of the required memory that is enough: driver and error correction reserve a part.
 
 Check D04 uses the same share on the device (a test compares the two). Our choice.
 """
 
 
 def _check(context: LintContext) -> Findings:
-    unmet = unmet_sizes(context, "vram", vram_capacity, usable_share=USABLE_VRAM_SHARE)
+    unmet = unmet_sizes(context, "vram", usable_share=USABLE_VRAM_SHARE)
     for _, required, vram in unmet:
         least = required.bytes * USABLE_VRAM_SHARE
         larger = [
@@ -37,14 +37,14 @@ def _check(context: LintContext) -> Findings:
         available = format_size(vram.bytes)
         help_text = f"require at most {available}"
         if larger:
-            help_text += f", or take {min(larger, key=lambda card: card.memory_gb).name}"
+            help_text += f", or use {min(larger, key=lambda card: card.memory_gb).name}"
         yield RULE.diagnostic(
-            f"vram: {required.text} is required, and {vram.provider} has {available}",
+            f"{required.text} of GPU memory is required, but {vram.provider} has {available}",
             required.route,
             evidence=vram.evidence,
             why="The verification would fail on the device.",
             help=help_text,
-            related=related_at(vram.route, "card asked for here"),
+            related=related_at(vram.route, "GPU requested here"),
         )
 
 
@@ -54,12 +54,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("NVIDIA product pages; nvidia-smi of Colab machines",),
     check=_check,
-    bad=(
-        Example('gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: 24GiB}\n', "24GiB"),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch]\ntargets: {colab: {kind: colab, '
-            "gpu: T4, requires: {vram: 17GiB}}}\n",
-            "17GiB",
+    bad=examples(
+        'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {vram: «24GiB»}\n',
+        example(
+            'gpu: L4\npython: "3.12"\npackages: [torch]\n'
+            "targets: {colab: {kind: colab, gpu: T4, requires: {vram: «17GiB»}}}\n",
             other_ids=("IMG020",),
         ),
     ),

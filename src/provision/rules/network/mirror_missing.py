@@ -1,58 +1,59 @@
-"""A package comes from an index that has no mirror, or a mirror stands for no index.
+"""An index has no mirror, or a mirror does not match any index.
 
 ## What it does
 
-Where an instance has mirrors and no other way to the internet, looks for a mirror of each index
+If an instance has mirrors and no other access to the internet, looks for a mirror of each index
 that packages come from: `pypi`, `pytorch` for torch and its siblings, and those under `indexes`. A
-mirror of any other name stands for nothing.
+mirror with any other name has no effect.
 
 ## Why
 
-What has no mirror cannot be fetched there.
+Packages of an index without a mirror cannot be downloaded there.
 
 ## How to fix
 
-Name a mirror for each index. One repository of Artifact Registry may stand for several.
+Set a mirror for each index. One Artifact Registry repository may serve as the mirror of several.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Route, RoutePart, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.spelling import nearest_word
 
 _OWN = ("pypi", "pytorch")
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        if not instance.target.mirrors:
+    known = (*_OWN, *context.spec.indexes)
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if not fields.mirrors:
             continue
-        known = (*_OWN, *context.spec.indexes)
-        for name in instance.target.mirrors:
+        for name in fields.mirrors:
             if name not in known:
                 meant = nearest_word(name, known, 2)
                 yield RULE.diagnostic(
-                    f"{name} is no index, so this mirror stands for nothing",
-                    instance.route("mirrors", name),
+                    f"mirror {name} does not match any index",
+                    target.route_to("mirrors", name),
                     at=RoutePart.KEY,
-                    why=f"Mirrors stand for {', '.join(known)}.",
-                    help=f"write {meant}"
+                    why=f"The indexes of this spec are {', '.join(known)}.",
+                    help=f"use {meant}"
                     if meant
-                    else "name the index under indexes, or leave the mirror out",
+                    else f"add {name} to indexes, or remove the mirror",
                 )
-        if instance.target.public_ip or instance.target.nat:
+        if fields.public_ip or fields.nat:
             continue
         for index, route in _used_indexes(context).items():
-            if index not in instance.target.mirrors:
+            if index not in fields.mirrors:
                 yield RULE.diagnostic(
                     f"packages come from the index {index}, which has no mirror",
-                    instance.route("mirrors"),
-                    why="The instance has no other way to the internet, so they cannot be fetched.",
-                    help=f"write {index}: ADDRESS under mirrors",
+                    target.route_to("mirrors"),
+                    why="The instance has no other access to the internet, so they cannot be "
+                    "downloaded.",
+                    help=f"add {index}: ADDRESS to mirrors",
                     related=related_at(route, f"comes from {index}"),
                 )
 
@@ -62,11 +63,8 @@ def _used_indexes(context: LintContext) -> dict[str, Route]:
     used: dict[str, Route] = {}
     for route, package in package_lines(context):
         if package.source == "pypi":
-            used.setdefault(
-                package.index
-                or ("pytorch" if package.key in context.facts.torch_family else "pypi"),
-                route,
-            )
+            default = "pytorch" if package.key in context.facts.torch_family else "pypi"
+            used.setdefault(package.index or default, route)
     return used
 
 
@@ -76,12 +74,9 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, create an instance (network)",),
     check=_check,
-    bad=(
-        Example(
-            example_spec(nat=None, mirrors='{pypi: "https://packages.example.com/simple"}'),
-            '{pypi: "https://packages.example.com/simple"}',
-        ),
-        Example(example_spec(mirrors='{pypy: "https://packages.example.com/simple"}'), "pypy"),
+    bad=examples(
+        example_spec(nat=None, mirrors='«{pypi: "https://packages.example.com/simple"}»'),
+        example_spec(mirrors='{«pypy»: "https://packages.example.com/simple"}'),
     ),
     good=examples(
         example_spec(nat=None, mirrors='{pytorch: "https://packages.example.com/simple"}'),

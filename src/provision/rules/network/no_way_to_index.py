@@ -6,35 +6,34 @@ Finds Workbench targets with neither a public IP, nor Cloud NAT, nor a mirror.
 
 ## Why
 
-Private Google Access reaches Google's own services only. uv cannot fetch a package from PyPI, and
-the installation ends in a timeout.
+Private Google Access reaches only Google's own services. uv cannot download a package from PyPI,
+and the installation ends in a timeout.
 
 ## How to fix
 
-Say `nat: true` where the subnet has Cloud NAT, or name mirrors that can be reached, such as
-repositories of Artifact Registry.
+Set `nat: true` if the subnet has Cloud NAT, or set mirrors that can be reached, such as Artifact
+Registry repositories.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        target = instance.target
-        if target.public_ip or target.nat or target.mirrors or not context.spec.packages:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if fields.public_ip or fields.nat or fields.mirrors or not context.spec.packages:
             continue
         yield RULE.diagnostic(
-            f"{instance.facts.name} has no public IP, no Cloud NAT and no mirror to install from",
-            instance.facts.route,
+            f"target {target.name} has no public IP, no Cloud NAT and no mirror to install from",
+            target.route,
             at=RoutePart.KEY,
-            why="Private Google Access reaches Google's services only: uv cannot fetch a "
+            why="Private Google Access reaches only Google's services: uv cannot download a "
             "package from PyPI.",
-            help="write nat: true where the subnet has Cloud NAT, or mirrors: {pypi: "
+            help="set nat: true if the subnet has Cloud NAT, or mirrors: {pypi: "
             "https://REGION-python.pkg.dev/PROJECT/REPOSITORY/simple}",
         )
 
@@ -59,6 +58,6 @@ RULE = Rule(
             mirrors='{pypi: "https://packages.example.com/simple", pytorch: '
             '"https://packages.example.com/pytorch"}',
         ),
-        example_spec(nat=None).replace("packages: [torch]", "packages: []"),
+        example_spec(packages="[]", nat=None),
     ),
 )

@@ -1,4 +1,4 @@
-"""The instance has an address on the internet.
+"""The instance has a public IP address.
 
 ## What it does
 
@@ -6,36 +6,36 @@ Finds `public_ip: true`.
 
 ## Why
 
-An address on the internet can be attacked, and many organizations forbid it
-(`constraints/compute.vmExternalIpAccess`): then the instance is refused. JupyterLab does not need
-it, as it is reached through Google's proxy.
+A public address can be attacked. Many organizations forbid it
+(`constraints/compute.vmExternalIpAccess`), and Google Cloud then rejects the instance. JupyterLab
+does not need it, as it is reached through Google's proxy.
 
 ## How to fix
 
-Leave `public_ip` out, and let the subnet reach the internet through Cloud NAT (`nat: true`).
+Remove `public_ip`, and let the subnet reach the internet through Cloud NAT (`nat: true`).
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.edits import replace_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        if not instance.target.public_ip:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if not fields.public_ip:
             continue
-        route = instance.route("public_ip")
+        route = target.route_to("public_ip")
         yield RULE.diagnostic(
-            f"{instance.facts.name} has an address on the internet",
+            f"target {target.name} has a public IP address",
             route,
-            why="It can be attacked there, and where compute.vmExternalIpAccess forbids it the "
-            "instance is refused.",
-            help="leave public_ip out, and write nat: true where the subnet has Cloud NAT",
-            fix=replace_fix("write public_ip: false", route, "false"),
+            why="It can be attacked, and Google Cloud rejects the instance if "
+            "compute.vmExternalIpAccess forbids it.",
+            help="remove public_ip, and set nat: true if the subnet has Cloud NAT",
+            fix=replace_fix("set public_ip: false", route, "false"),
         )
 
 
@@ -48,9 +48,9 @@ RULE = Rule(
         "GoogleCloudPlatform/compute-image-tools#1834",
     ),
     check=_check,
-    bad=(
-        Example(example_spec(public_ip="true"), "true"),
-        Example(example_spec(public_ip="true", nat=None), "true"),
+    bad=examples(
+        example_spec(public_ip="«true»"),
+        example_spec(public_ip="«true»", nat=None),
     ),
     good=examples(example_spec(public_ip="false"), example_spec()),
 )

@@ -1,19 +1,19 @@
-"""transformers refuses .bin checkpoints with a torch older than 2.6.
+"""transformers refuses .bin checkpoints if torch is older than 2.6.
 
 ## What it does
 
-Reports, as a note, that all possible transformers releases check torch before they read a pickled
-checkpoint, and that no possible torch is new enough for them.
+Reports, as a note, that all possible transformers releases check the torch version before they read
+a pickled checkpoint, and that no possible torch is new enough.
 
 ## Why
 
-`from_pretrained` of a model that has only pytorch_model.bin ends in "Due to a serious vulnerability
-issue in `torch.load` ... require users to upgrade torch to at least v2.6". Models with safetensors
-files load.
+`from_pretrained` of a model that has only pytorch_model.bin fails with "Due to a serious
+vulnerability issue in `torch.load` ... require users to upgrade torch to at least v2.6". Models
+with safetensors files load.
 
 ## How to fix
 
-Nothing, where all models come as safetensors. Otherwise take torch 2.6 or newer.
+Nothing, if all your models have safetensors files. Otherwise use torch 2.6 or newer.
 """
 
 from __future__ import annotations
@@ -27,14 +27,7 @@ from provision.rules.package_requirements import (
     related_line,
     requested_package,
 )
-from provision.rules.rule import (
-    Example,
-    Findings,
-    LintContext,
-    ResolvedSet,
-    Rule,
-    examples,
-)
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 
 def _check(context: LintContext) -> Findings:
@@ -54,12 +47,12 @@ def _check(context: LintContext) -> Findings:
             and not is_satisfiable(need.specifier, torch.specifiers)
         ):
             yield RULE.diagnostic(
-                f"{package.description} loads .bin checkpoints with torch{need.specifier} "
-                f"only, and {torch.description} is {context.chosen}",
+                f"{package.description} loads .bin checkpoints only with torch{need.specifier}, "
+                f"but {torch.description} is {context.chosen}",
                 origin_route(context, torch, package.route),
                 why=f"Otherwise {need.effect}.",
-                help="nothing, where models come as safetensors; else ask for "
-                f"torch{need.specifier}",
+                help=f"use torch{need.specifier}, or ignore this if all models have safetensors "
+                "files",
                 related=related_line(package),
             )
 
@@ -70,14 +63,11 @@ RULE = Rule(
     severity=Severity.INFO,
     sources=("check_torch_load_is_safe in utils/import_utils.py of the transformers wheels",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, "transformers[torch]==4.57.6"]\n',
-            "torch==2.5.1",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["torch<2.7", "transformers[torch]>=4.53,<5"]\n',
-            "torch<2.7".join('""'),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [«torch==2.5.1», "transformers[torch]==4.57.6"]\n',
+        example(
+            'gpu: none\npython: "3.11"\n'
+            'packages: [«"torch<2.7"», "transformers[torch]>=4.53,<5"]\n',
             ResolvedSet(
                 {"torch": "2.5.1+cpu", "transformers": "4.57.6", "accelerate": "1.15.0"},
                 "3.11",

@@ -1,18 +1,18 @@
-"""bitsandbytes carries no binary for torch's CUDA version.
+"""bitsandbytes has no binary for torch's CUDA version.
 
 ## What it does
 
 Compares the requested or resolved CUDA version with the binaries in the possible bitsandbytes
-releases. From 0.50 on a release falls back to the next lower binary of the same CUDA major.
+releases. From 0.50 on, a release falls back to the next lower binary of the same CUDA major.
 
 ## Why
 
-bitsandbytes loads libbitsandbytes_cudaNNN.so of torch's CUDA version. Without it, importing works
-and the first 8-bit optimizer or 4-bit layer fails.
+bitsandbytes loads libbitsandbytes_cudaNNN.so for torch's CUDA version. Without that file, the
+import works and the first 8-bit optimizer or 4-bit layer fails.
 
 ## How to fix
 
-Take a bitsandbytes release that has the binary, or a CUDA version that it was built for.
+Use a bitsandbytes release that has the binary, or a CUDA version that bitsandbytes was built for.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -61,21 +62,21 @@ def _check(context: LintContext) -> Findings:
         if any(_binary_for(row, cuda) for row in rows):
             continue
         fix = None
-        help_text = f"take CUDA {_lower(newest, cuda) or newest.cudas[0]}"
+        help_text = f"use CUDA {_lower(newest, cuda) or newest.cudas[0]}"
         for row in context.facts.bitsandbytes:
             if _binary_for(row, cuda):
                 if require_version(row.version) > require_version(newest.version):
                     fix = set_version_fix(context, package, f">={row.version}")
-                    help_text = f"ask for bitsandbytes>={row.version}"
+                    help_text = f"use bitsandbytes>={row.version}"
                 break
         yield RULE.diagnostic(
-            f"{package.description} carries no binary for CUDA {cuda}: it has "
+            f"{package.description} has no binary for CUDA {cuda}, only for "
             f"{', '.join(newest.cudas)}",
             origin_route(context, package, route),
-            why="It loads the binary of torch's CUDA version, and fails at the first 8-bit "
-            "optimizer or quantized layer without it.",
+            why="Without a binary for torch's CUDA version, the first 8-bit optimizer or "
+            "quantized layer fails.",
             help=help_text,
-            related=() if context.resolved else related_at(route, "CUDA asked for here"),
+            related=() if context.resolved else related_at(route, "CUDA requested here"),
             fix=fix,
         )
 
@@ -115,29 +116,22 @@ RULE = Rule(
         "bitsandbytes-foundation/bitsandbytes#631",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.47.0]\n",
-            "bitsandbytes==0.47.0",
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, '
-            '"bitsandbytes<=0.44.1"]\n',
-            "bitsandbytes<=0.44.1".join('""'),
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
-            "bitsandbytes",
+    bad=examples(
+        'gpu: L4\ncuda: "13.0"\npython: "3.11"\n'
+        "packages: [torch==2.10.0, «bitsandbytes==0.47.0»]\n",
+        'gpu: L4\ncuda: "12.6"\npython: "3.11"\n'
+        'packages: [torch==2.6.0, «"bitsandbytes<=0.44.1"»]\n',
+        example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, «bitsandbytes»]\n',
             ResolvedSet({"torch": "2.15.0", "bitsandbytes": "0.49.2"}, "3.11", "cu132"),
         ),
     ),
     good=(
         *examples(
-            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.47.0]\n",
-            'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.10.0, '
-            "bitsandbytes==0.48.2]\n",
+            'gpu: L4\ncuda: "12.8"\npython: "3.11"\n'
+            "packages: [torch==2.10.0, bitsandbytes==0.47.0]\n",
+            'gpu: L4\ncuda: "13.0"\npython: "3.11"\n'
+            "packages: [torch==2.10.0, bitsandbytes==0.48.2]\n",
             'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.6.0, bitsandbytes]\n',
         ),
         Example(

@@ -1,21 +1,21 @@
-"""A package is locked as source, and something that its build needs is not in the environment.
+"""A package is built from source, and a build requirement is not in the environment.
 
 ## What it does
 
-In the resolved set, looks for what the build of flash-attn, causal-conv1d, mamba-ssm, deepspeed or
-gptqmodel imports (torch, ninja, setuptools, wheel, packaging, psutil), if such a package is locked
-as source. The declared build requirements of a source distribution (`requires` of `[build-system]`,
-else setuptools) are locked with it and need no line.
+Checks, in the resolved set, the build requirements of flash-attn, causal-conv1d, mamba-ssm,
+deepspeed and gptqmodel (torch, ninja, setuptools, wheel, packaging, psutil) if such a package is
+locked as source. The build requirements that a source distribution declares (`requires` of
+`[build-system]`, otherwise setuptools) are locked with it and need no line in the spec.
 
 ## Why
 
-It is built in the environment that it is for, so that it is built against the locked torch. Nothing
-else is there: no second set of packages that only the build sees. Several of these packages do not
-declare what their setup.py imports, and the build ends in "No module named 'wheel'".
+The package is built inside its own environment, against the locked torch, without build isolation.
+Several of these packages do not declare what their setup.py imports, and the build fails with "No
+module named 'wheel'".
 
 ## How to fix
 
-Add what is missing to `packages`.
+Add the missing packages to `packages`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from __future__ import annotations
 from provision.diagnostics import Insert, Severity
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    example,
+    examples,
+)
 
 
 def _check(context: LintContext) -> Findings:
@@ -39,13 +47,12 @@ def _check(context: LintContext) -> Findings:
             continue
         names = ", ".join(missing)
         yield RULE.diagnostic(
-            f"{package.key} {versions[package.key]} is built from source, "
-            f"and {names} {'is' if len(missing) == 1 else 'are'} not there for it",
+            f"{package.key} {versions[package.key]} is built from source, but its build "
+            f"needs {names}",
             route,
             evidence=known.evidence,
-            why="It is built in the environment that it is for, with nothing but the packages "
-            "of the lock.",
-            help=f"add {names} to the packages",
+            why="It is built inside its environment, which contains the locked packages only.",
+            help=f"add {names} to `packages`",
             fix=unsafe_fix(
                 f"add {names}", *(Insert(("packages",), None, name) for name in missing)
             ),
@@ -64,10 +71,9 @@ RULE = Rule(
         "PEP 517, Build environment",
     ),
     check=_check,
-    bad=(
-        Example(
-            _SPEC + "{name: deepspeed, build: true}]\n",
-            "{name: deepspeed, build: true}",
+    bad=examples(
+        example(
+            _SPEC + "«{name: deepspeed, build: true}»]\n",
             ResolvedSet(
                 {"torch": "2.8.0+cu128", "deepspeed": "0.19.8"},
                 "3.12",
@@ -75,9 +81,8 @@ RULE = Rule(
                 frozenset({"deepspeed"}),
             ),
         ),
-        Example(
-            _SPEC + '{name: flash-attn, version: "==2.8.3", build: true}]\n',
-            '{name: flash-attn, version: "==2.8.3", build: true}',
+        example(
+            _SPEC + '«{name: flash-attn, version: "==2.8.3", build: true}»]\n',
             ResolvedSet(
                 {"torch": "2.8.0+cu128", "flash-attn": "2.8.3", "setuptools": "80.9.0"},
                 "3.12",

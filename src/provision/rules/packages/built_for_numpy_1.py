@@ -1,4 +1,4 @@
-"""A package that was built for NumPy 1 meets NumPy 2.
+"""A package that was built for NumPy 1 is combined with NumPy 2.
 
 ## What it does
 
@@ -8,13 +8,14 @@ scipy from 1.6.2, scikit-learn from 1.3.1 and pyarrow from 15.0.0 to 15.0.2.
 
 ## Why
 
-Importing fails with "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
-"numpy.dtype size changed"; with torch, the first `tensor.numpy()` ends in "Numpy is not available".
-Trainer makes that call when it evaluates, so it is an error there; another program may not need it.
+The import fails with "A module that was compiled using NumPy 1.x cannot be run in NumPy 2", or
+"numpy.dtype size changed". With torch, the first `tensor.numpy()` fails with "Numpy is not
+available". Trainer calls it during evaluation, so the finding is an error if Trainer is used; other
+programs may not need it.
 
 ## How to fix
 
-Add `numpy<2`, or take the release that the finding gives.
+Add `numpy<2`, or use the release that the finding names.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 OLDEST_PYTHON = "3.9"
 """NumPy 2 has no wheels for older Pythons (METADATA of numpy 2.0)."""
@@ -57,8 +58,8 @@ def _check(context: LintContext) -> Findings:
             last="",
             of="numpy",
             specifier="<2",
-            effect=f"code of {name} before {floor.first} was built for NumPy 1 and does not run "
-            "with NumPy 2",
+            effect=f"code of {name} before {floor.first} does not run with NumPy 2, because it was "
+            "built for NumPy 1",
             severity="error" if name != "torch" or context.trains_with_trainer else "warning",
             evidence=floor.evidence,
         )
@@ -84,15 +85,12 @@ RULE = Rule(
         "pyg-team/pytorch-frame#525",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy==2.0.2]\n', "numpy==2.0.2"
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.2.2, numpy]\n', "numpy"),
-        Example('gpu: none\npython: "3.11"\npackages: [scipy==1.12.0, numpy>=2]\n', "numpy>=2"),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.2.2]\n',
-            "torch==2.2.2",
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, «numpy==2.0.2»]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, «numpy»]\n',
+        'gpu: none\npython: "3.11"\npackages: [scipy==1.12.0, «numpy>=2»]\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages: [«torch==2.2.2»]\n',
             ResolvedSet({"torch": "2.2.2+cpu", "numpy": "2.4.6"}, "3.11", "cpu"),
         ),
     ),

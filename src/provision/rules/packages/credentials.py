@@ -8,19 +8,19 @@ from provision.rules.rule import LintContext
 
 
 def declares_variable(context: LintContext, *names: str) -> bool:
-    """Return whether any of these variables is among the secrets or in the environment."""
+    """Return whether any of these variables is in `secrets` or `env`."""
     return any(name in context.spec.secrets or name in context.spec.env for name in names)
 
 
 def add_secret_fix(context: LintContext, name: str) -> Fix | None:
-    """Return the fix that names a secret; None if it needs Google's Secret Manager."""
+    """Return the fix that adds a secret; None if it has to be in Google's Secret Manager."""
     kinds = {target.kind for target in context.spec.targets.values()}
-    way = {frozenset({"local"}): "env", frozenset({"colab"}): "colab"}.get(frozenset(kinds))
-    if way is None:
+    source = {frozenset({"local"}): "env", frozenset({"colab"}): "colab"}.get(frozenset(kinds))
+    if source is None:
         return None
     edit: Edit = (
-        Insert(("secrets",), name, f"{{{way}: {name}}}")
+        Insert(("secrets",), name, f"{{{source}: {name}}}")
         if context.spec.secrets
-        else Insert((), "secrets", f"{{{name}: {{{way}: {name}}}}}")
+        else Insert((), "secrets", f"{{{name}: {{{source}: {name}}}}}")
     )
-    return unsafe_fix(f"name {name} among the secrets", edit)
+    return unsafe_fix(f"add {name} to `secrets`", edit)

@@ -1,21 +1,21 @@
-"""Two listed packages cannot be installed together by what their releases declare.
+"""Two listed packages cannot be installed together, according to their declared requirements.
 
 ## What it does
 
-Compares each pair of listed packages with what their releases declare: about each other
-(transformers requires a range of tokenizers, vllm one torch), and about a package that is not
-listed (transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). It
-reports a pair only if no release that the bounds admit would do.
+Compares what the releases of each pair of listed packages declare: about each other (transformers
+requires a range of tokenizers, vllm one torch), and about a package that is not listed
+(transformers 4.57 requires huggingface-hub below 1, datasets 5.1 requires 1.31 or newer). It
+reports a pair only if no combination of the releases that the bounds admit is possible.
 
 ## Why
 
-Resolving finds no set of versions, minutes later and in a longer text. With `pip install
---no-deps`, or packages installed one after the other, the conflict is installed and shows at import
-("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning of this module").
+The resolver finds no set of versions, and reports that minutes later in a longer text. With `pip
+install --no-deps`, or if the packages are installed one after the other, the conflict shows at
+import ("tokenizers>=0.22.0,<=0.23.0 is required for a normal functioning of this module").
 
 ## How to fix
 
-Widen one of the two bounds to the one that the finding gives.
+Widen one of the two bounds to the one that the finding names.
 """
 
 from __future__ import annotations
@@ -36,18 +36,11 @@ from provision.rules.package_requirements import (
     set_version_fix,
     sort_specifiers,
 )
-from provision.rules.rule import (
-    Example,
-    Findings,
-    LintContext,
-    ResolvedSet,
-    Rule,
-    examples,
-)
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
 
 MOST_ROWS = 8
-"""Packages with more admitted rows are not compared about a package that is not listed, because a
-resolver can choose among them. Our choice.
+"""If a package has more admitted rows, its requirements on packages that are not listed are not
+compared: a resolver can choose among them. Our choice.
 """
 
 
@@ -91,17 +84,17 @@ def _pair_conflicts(context: LintContext, releases: _Releases, other: RequestedP
         for specifier in (newest, *older)
     ):
         return
-    wanted = sort_specifiers(newest or "")
-    fits = _newest_accepting(context, package, other.name, other.specifiers)
+    required = sort_specifiers(newest or "")
+    accepting = _newest_accepting(context, package, other.name, other.specifiers)
     yield RULE.diagnostic(
-        f"{package.description} needs {other.name}{wanted}, and {other.description} is asked for",
+        f"{package.description} requires {other.name}{required}, but {other.description} is "
+        "requested",
         other.route,
         severity=None if releases.is_complete else Severity.WARNING,
-        why=f"No {package.name} that is asked for takes it, so that no set of versions can be "
-        "found.",
-        help=f"ask for {other.name}{wanted}" + (f", or for {fits}" if fits else ""),
+        why=f"No requested release of {package.name} accepts it, so no set of versions exists.",
+        help=f"use {other.name}{required}" + (f", or {accepting}" if accepting else ""),
         related=related_line(package),
-        fix=set_version_fix(context, other, wanted),
+        fix=set_version_fix(context, other, required),
     )
 
 
@@ -113,19 +106,19 @@ def _common_dependency_conflicts(
         return
     own = left.rows[0].declared[name]
     others = right.rows[0].declared[name]
-    ways = [
+    accepting = [
         _newest_accepting(context, left.package, name, others),
         _newest_accepting(context, right.package, name, own),
     ]
     yield RULE.diagnostic(
-        f"{left.package.description} needs {name}{sort_specifiers(own)}, and "
-        f"{right.package.description} needs {name}{sort_specifiers(others)}",
+        f"{left.package.description} requires {name}{sort_specifiers(own)}, but "
+        f"{right.package.description} requires {name}{sort_specifiers(others)}",
         right.package.route,
         severity=None if left.is_complete and right.is_complete else Severity.WARNING,
-        why=f"No {name} satisfies both, so that no set of versions can be found.",
-        help=f"ask for {' or '.join(filter(None, ways))}"
-        if any(ways)
-        else f"take one of the two out: no releases of both agree on {name}",
+        why=f"No release of {name} satisfies both, so no set of versions exists.",
+        help=f"use {' or '.join(filter(None, accepting))}"
+        if any(accepting)
+        else f"remove one of the two: no releases of both agree on {name}",
         related=related_line(left.package),
     )
 
@@ -151,25 +144,18 @@ RULE = Rule(
         "YanWenKun/Hunyuan3D-2-WinPortable#104",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '
-            "tokenizers==0.21.0]\n",
-            "tokenizers==0.21.0",
-        ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch==2.4.0, vllm==0.7.3]\n', "torch==2.4.0"),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", '
-            "datasets==5.1.0]\n",
-            "datasets==5.1.0",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\n'
+        'packages: ["transformers[torch]==5.13.1", «tokenizers==0.21.0»]\n',
+        'gpu: L4\npython: "3.11"\npackages: [«torch==2.4.0», vllm==0.7.3]\n',
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", «datasets==5.1.0»]\n',
     ),
     good=(
         *examples(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1", '
-            "tokenizers==0.22.0]\n",
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5.13", '
-            '"tokenizers<0.23"]\n',
+            'gpu: none\npython: "3.11"\n'
+            'packages: ["transformers[torch]==5.13.1", tokenizers==0.22.0]\n',
+            'gpu: none\npython: "3.11"\n'
+            'packages: ["transformers[torch]>=5.13", "tokenizers<0.23"]\n',
             'gpu: L4\npython: "3.11"\npackages: [torch==2.5.1, vllm==0.7.3]\n',
         ),
         Example(

@@ -1,4 +1,4 @@
-"""An index takes the name of the public one.
+"""An index has the name of the public index.
 
 ## What it does
 
@@ -6,30 +6,30 @@ Finds an entry `pypi` under `indexes`.
 
 ## Why
 
-`pypi` is the name of the public index in locks and reports. Under the same name a reader takes
-packages of the other index for public ones.
+`pypi` is the name of the public index in locks and reports. If another index has the same name, a
+reader takes its packages for public ones.
 
 ## How to fix
 
-Give the index another name and bind its packages to it. A mirror of the public index is set up on
-the machine (`UV_DEFAULT_INDEX`), not in the spec.
+Rename the index and bind its packages to it. A mirror of the public index is set up on the machine
+(`UV_DEFAULT_INDEX`), not in the spec.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
     if "pypi" in context.spec.indexes:
         yield RULE.diagnostic(
-            f"indexes.pypi gives the public index's name to {context.spec.indexes['pypi'].url}",
+            "pypi is the name of the public index, and cannot be used for "
+            f"{context.spec.indexes['pypi'].url}",
             ("indexes", "pypi"),
             at=RoutePart.KEY,
-            why="Locks and reports say pypi for the public index, and other packages are still "
-            "looked for there; lock refuses it.",
-            help="give it a name of its own; set a mirror on the machine, with UV_DEFAULT_INDEX",
+            why="In locks and reports, pypi means the public index; lock refuses this spec.",
+            help="rename the index; for a mirror of PyPI, set UV_DEFAULT_INDEX on the machine",
         )
 
 
@@ -39,15 +39,12 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("uv documentation, package indexes", "pytorch/pytorch#92226"),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [numpy]\nindexes: {pypi: {url: '
-            '"https://packages.example.com/simple"}}\n',
-            "pypi",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [numpy]\n'
+        'indexes: {«pypi»: {url: "https://packages.example.com/simple"}}\n',
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\nindexes: '
-        '{ours: {url: "https://packages.example.com/simple"}}\n'
+        'gpu: none\npython: "3.11"\npackages: [{name: our-lib, index: ours}]\n'
+        'indexes: {ours: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

@@ -2,13 +2,12 @@
 
 ## What it does
 
-Compares package names as indexes do: case does not count, and `-`, `_` and `.` are the same. Lines
-with different environment markers may repeat a name.
+Compares package names as indexes do: case is ignored, and `-`, `_` and `.` are equal. Lines with
+different environment markers may repeat a name.
 
 ## Why
 
-Only one version can be installed. Two lines either say the same, or contradict each other, and a
-reader sees only the one that was found first.
+Only one version can be installed. Two lines are either redundant or contradict each other.
 
 ## How to fix
 
@@ -19,7 +18,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Route, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
@@ -32,9 +31,9 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{package.key} is listed twice: {other} and {package.requirement}",
             route,
-            why="Only one version can be installed; which of the lines counts is not said.",
-            help="keep one line with all its bounds",
-            related=related_at(where, "listed first here"),
+            why="Only one version can be installed.",
+            help="merge the lines into one with all bounds",
+            related=related_at(where, "first listed here"),
         )
 
 
@@ -44,15 +43,12 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("PEP 503, normalized names",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy, Scikit_Learn>=1.5]\n',
-            "Scikit_Learn>=1.5",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy, «Scikit_Learn>=1.5»]\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [scikit-learn, numpy]\n',
-        'gpu: none\npython: "3.11"\npackages: ["uvloop; sys_platform == \'linux\'", '
-        "\"uvloop<1; sys_platform == 'darwin'\"]\n",
+        'gpu: none\npython: "3.11"\n'
+        "packages: [\"uvloop; sys_platform == 'linux'\", \"uvloop<1; sys_platform == 'darwin'\"]\n",
     ),
 )

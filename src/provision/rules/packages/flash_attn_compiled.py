@@ -1,17 +1,18 @@
-"""flash-attn has no ready-made wheel for this torch, CUDA or Python.
+"""flash-attn has no prebuilt wheel for this torch, CUDA or Python.
 
 ## What it does
 
 Compares the requested torch releases, CUDA version and Python with the wheels on flash-attn's
-release page. Its installation downloads one of these wheels if one fits.
+release page. Its installation downloads one of these wheels if it matches.
 
 ## Why
 
-Compiling takes a CUDA toolkit of torch's major version, much memory and up to hours.
+Compiling flash-attn needs a CUDA toolkit of torch's CUDA major, a lot of memory, and up to several
+hours.
 
 ## How to fix
 
-Take a torch and a Python that have a wheel, or leave flash-attn out: torch's own
+Use a torch and a Python that have a wheel, or remove flash-attn: torch's own
 `scaled_dot_product_attention` uses the same kernels.
 """
 
@@ -36,6 +37,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -65,16 +67,15 @@ def _check(context: LintContext) -> Findings:
     if wheels.pythons:
         pythons = f" and Python {wheels.pythons[0]} to {wheels.pythons[-1]}"
     yield RULE.diagnostic(
-        f"flash-attn {wheels.version} has ready-made wheels for torch {wheels.torch_first} "
-        f"to {wheels.torch_last}, CUDA {' and '.join(wheels.cuda_majors)}{pythons}; {lacking}",
+        f"flash-attn {wheels.version} has prebuilt wheels for torch {wheels.torch_first} "
+        f"to {wheels.torch_last}, CUDA {' and '.join(wheels.cuda_majors)}{pythons}, but {lacking}",
         package.route,
         severity=Severity.INFO if newer else Severity.WARNING,
-        why="It will be compiled: that needs nvcc of torch's CUDA major, memory, and up to hours."
+        why="It will be compiled, which needs nvcc of torch's CUDA major and can take hours."
         + (" A newer release may have wheels." if newer else ""),
-        help=f"take torch {wheels.torch_last}.* on Python "
-        f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or leave "
-        "flash-attn out",
-        related=related_at(releases.route, "torch asked for here"),
+        help=f"use torch {wheels.torch_last}.* on Python "
+        f"{wheels.pythons[-1] if wheels.pythons else context.spec.python}, or remove flash-attn",
+        related=related_at(releases.route, "torch requested here"),
     )
 
 
@@ -111,28 +112,27 @@ RULE = Rule(
         "Dao-AILab/flash-attention#1717",
     ),
     check=_check,
-    bad=(
+    bad=examples(
         Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.9.1, {name: flash-attn, version: '
-            '"==2.8.3", build: true}]\n',
+            'gpu: L4\npython: "3.11"\n'
+            'packages: [torch==2.9.1, {name: flash-attn, version: "==2.8.3", build: true}]\n',
             '{name: flash-attn, version: "==2.8.3", build: true}',
             other_ids=("CUD011",),
         ),
-        Example(
-            'gpu: L4\npython: "3.14"\npackages: [torch==2.10.0, {name: flash-attn, build: true}]\n',
-            "{name: flash-attn, build: true}",
+        example(
+            'gpu: L4\npython: "3.14"\n'
+            "packages: [torch==2.10.0, «{name: flash-attn, build: true}»]\n",
             other_ids=("CUD011",),
         ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
-            "{name: flash-attn, build: true}",
+        example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, «{name: flash-attn, build: true}»]\n',
             ResolvedSet({"torch": "2.13.0+cu130", "flash-attn": "2.8.3.post1"}, "3.11", "cu130"),
             other_ids=("CUD011",),
         ),
     ),
     good=examples(
-        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, version: '
-        '"==2.8.3", build: true}]\n',
+        'gpu: L4\npython: "3.11"\n'
+        'packages: [torch==2.8.0, {name: flash-attn, version: "==2.8.3", build: true}]\n',
         'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
         'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
     ),

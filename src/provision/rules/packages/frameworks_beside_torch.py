@@ -2,18 +2,18 @@
 
 ## What it does
 
-Looks for tensorflow, or jax with its CUDA plugin, listed together with torch for a card. It is an
-error if both pin cuDNN of the same CUDA major and the pins exclude each other.
+Looks for tensorflow, or jax with its CUDA plugin, listed together with torch for an NVIDIA GPU. The
+finding is an error if both pin cuDNN for the same CUDA major and the pins exclude each other.
 
 ## Why
 
-Each of them takes nearly all GPU memory when it first touches the card (TensorFlow all, JAX three
-quarters), so that torch runs out of memory. And both depend on exactly pinned CUDA libraries: the
-result is two majors of CUDA side by side, or no set of versions at all.
+TensorFlow takes all GPU memory when it first uses the GPU, and JAX three quarters of it, so torch
+runs out of memory. Each framework also pins its CUDA libraries exactly: the environment gets two
+CUDA majors, or no set of versions exists.
 
 ## How to fix
 
-Keep them in separate environments. If one process needs both, set TF_FORCE_GPU_ALLOW_GROWTH=true or
+Use separate environments. If one process needs both, set TF_FORCE_GPU_ALLOW_GROWTH=true or
 XLA_PYTHON_CLIENT_PREALLOCATE=false.
 """
 
@@ -49,9 +49,8 @@ PREALLOCATION_VARIABLES = {
         ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR"),
     ),
 }
-"""The variable that makes a framework take GPU memory as it needs it, its value, and others that do
-as well (TensorFlow guide, Use a GPU; JAX, GPU memory
-allocation).
+"""The variable that makes a framework allocate GPU memory on demand, its value, and other variables
+with the same effect (TensorFlow guide, Use a GPU; JAX, GPU memory allocation).
 """
 
 JAX_PLUGINS = frozenset({"jax-cuda12-plugin", "jax-cuda13-plugin"})
@@ -64,22 +63,25 @@ def _check(context: LintContext) -> Findings:
     has_card = any(device.is_nvidia for device in context.devices)
     if torch is None or context.resolved is not None or not has_card:
         return
-    related = related_at(torch.route, "torch asked for here")
+    related = related_at(torch.route, "torch requested here")
     for name, (variable, value, others) in PREALLOCATION_VARIABLES.items():
         framework = requested_package(context, name)
-        if framework is None or not _uses_gpu(context, framework):
+        if framework is None:
+            continue
+        extras = JAX_EXTRAS.intersection(framework.extras)
+        if name == "jax" and not extras and JAX_PLUGINS.isdisjoint(context.package_names):
             continue
         pins = _conflicting_cudnn_pins(context, framework)
         if pins:
             yield RULE.diagnostic(
-                f"{torch.description} needs {pins[0]}, and {framework.description} needs {pins[1]}",
+                f"{torch.description} requires {pins[0]}, but {framework.description} requires "
+                f"{pins[1]}",
                 framework.route,
                 severity=None
                 if all(device.flavour for device in context.devices)
                 else Severity.WARNING,
-                why="No cuDNN satisfies both, so that no set of versions can be found.",
-                help=f"make an environment for {framework.name} of its own, or leave its CUDA "
-                "extra out",
+                why="No cuDNN release satisfies both, so no set of versions exists.",
+                help=f"use a separate environment for {framework.name}, or remove its CUDA extra",
                 related=related,
             )
         elif context.spec.env.keys().isdisjoint((variable, *others)):
@@ -87,24 +89,15 @@ def _check(context: LintContext) -> Findings:
             if context.spec.env:
                 edit = Insert(("env",), variable, f'"{value}"')
             yield RULE.diagnostic(
-                f"{framework.name} stands beside torch on a GPU, and takes nearly all of its "
-                "memory when it first uses it",
+                f"{framework.name} and torch share a GPU, and {framework.name} takes most of its "
+                "memory at first use",
                 framework.route,
                 severity=Severity.INFO,
-                why="torch then runs out of memory in the same process, and on the same card in "
-                "another one.",
-                help=f"keep them in environments of their own, or set {variable}={value}",
+                why="torch then runs out of GPU memory, in the same process or in another one.",
+                help=f"use separate environments, or set {variable}={value} under `env`",
                 related=related,
                 fix=unsafe_fix(f"set {variable}={value}", edit),
             )
-
-
-def _uses_gpu(context: LintContext, framework: RequestedPackage) -> bool:
-    if framework.name == "tensorflow":
-        return True
-    return not JAX_PLUGINS.isdisjoint(context.package_names) or not JAX_EXTRAS.isdisjoint(
-        framework.extras
-    )
 
 
 def _conflicting_cudnn_pins(
@@ -141,22 +134,16 @@ RULE = Rule(
         "apple/axlearn#858",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [torch==2.8.0, '
-            '"tensorflow[and-cuda]==2.19.1"]\n',
-            "tensorflow[and-cuda]==2.19.1".join('""'),
-        ),
-        Example('gpu: L4\npython: "3.11"\npackages: [torch, tensorflow]\n', "tensorflow"),
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch, "jax[cuda12]"]\nenv: {A: b}\n',
-            "jax[cuda12]".join('""'),
-        ),
+    bad=examples(
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\n'
+        'packages: [torch==2.8.0, «"tensorflow[and-cuda]==2.19.1"»]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, «tensorflow»]\n',
+        'gpu: L4\npython: "3.12"\npackages: [torch, «"jax[cuda12]"»]\nenv: {A: b}\n',
     ),
     good=(
         *examples(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, '
-            '"tensorflow[and-cuda]==2.20.0"]\nenv: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n',
+            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, "tensorflow[and-cuda]==2.20.0"]\n'
+            'env: {TF_FORCE_GPU_ALLOW_GROWTH: "true"}\n',
             'gpu: none\npython: "3.11"\npackages: [torch, tensorflow]\n',
             'gpu: L4\npython: "3.12"\npackages: [torch, jax]\n',
         ),

@@ -1,4 +1,4 @@
-"""An index is defined that no package comes from.
+"""An index is defined, but no package is bound to it.
 
 ## What it does
 
@@ -6,19 +6,19 @@ Looks for names under `indexes` that no package names.
 
 ## Why
 
-Elsewhere an extra index is searched for every package. Here it is not: an index without a bound
+Other tools search an extra index for every package. provision does not: an index without a bound
 package is never queried, so the definition has no effect, and the package that should come from it
 comes from the public index.
 
 ## How to fix
 
-Bind the packages that it serves: `{name: my-lib, index: private}`. Or remove it.
+Bind its packages to the index: `{name: my-lib, index: private}`. Or remove the index.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
@@ -28,11 +28,11 @@ def _check(context: LintContext) -> Findings:
     for name in context.spec.indexes:
         if name not in used and name != "pypi":
             yield RULE.diagnostic(
-                f"no package comes from the index {name}",
+                f"no package is bound to the index {name}",
                 ("indexes", name),
                 at=RoutePart.KEY,
-                why="An index is asked only for the packages that are bound to it; this one is "
-                "never asked.",
+                why="An index is queried only for the packages that are bound to it, so this "
+                "one is never queried.",
                 help=f"bind a package to it, as in {{name: my-lib, index: {name}}}, or remove it",
             )
 
@@ -43,15 +43,12 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("the spec language: a package is bound to its index",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [my-lib]\nindexes: {private: {url: '
-            '"https://packages.example.com/simple"}}\n',
-            "private",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [my-lib]\n'
+        'indexes: {«private»: {url: "https://packages.example.com/simple"}}\n',
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: '
-        'private}]\nindexes: {private: {url: "https://packages.example.com/simple"}}\n'
+        'gpu: none\npython: "3.11"\npackages: [{name: my-lib, index: private}]\n'
+        'indexes: {private: {url: "https://packages.example.com/simple"}}\n'
     ),
 )

@@ -2,17 +2,16 @@
 
 ## What it does
 
-Finds indexes whose address begins with http://, other than on this machine.
+Finds indexes whose address starts with http:// and is not on this machine.
 
 ## Why
 
-Whoever sits on the way can answer in its place. The lock writes down the hash of what it was given,
-so a package that was exchanged while locking is exchanged for good, on every machine.
+Anybody on the network path can answer in place of the index. The lock records the hashes of that
+answer, so a package that was replaced while locking is installed on every machine.
 
 ## How to fix
 
-Write https://. For a mirror inside a network that has no certificate, that network is what you
-trust.
+Use https://. For a mirror without a certificate inside your network, you trust that network.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.package_lines import url_host
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -32,16 +31,15 @@ def _check(context: LintContext) -> Findings:
         route = ("indexes", name, "url")
         better = index.url.replace("http://", "https://", 1)
         yield RULE.diagnostic(
-            f"index {name} ({url_host(index.url)}) is asked without encryption",
+            f"index {name} ({url_host(index.url)}) is queried without encryption",
             route,
-            why="Whoever sits on the way can answer in its place, and the lock takes the hash "
-            "of that answer.",
-            help=f"write {better}",
-            fix=replace_fix("write https", route, yaml_scalar(better, plain=False)),
+            why="Anybody on the network path can answer in its place, and the lock records the "
+            "hashes of that answer.",
+            help=f"use {better}",
+            fix=replace_fix("use https", route, yaml_scalar(better, plain=False)),
         )
 
 
-HEAD = 'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
 RULE = Rule(
     id="SEC005",
     name="index-without-tls",
@@ -51,19 +49,18 @@ RULE = Rule(
         "uv documentation, allow-insecure-host",
     ),
     check=_check,
-    bad=(
-        Example(
-            f'{HEAD}indexes: {{private: {{url: "http://packages.example.com/simple"}}}}\n',
-            '"http://packages.example.com/simple"',
-        ),
-        Example(
-            f"{HEAD}indexes: {{private: {{url: http://10.0.0.7/simple}}}}\n",
-            "http://10.0.0.7/simple",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
+        'indexes: {private: {url: «"http://packages.example.com/simple"»}}\n',
+        'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
+        "indexes: {private: {url: «http://10.0.0.7/simple»}}\n",
     ),
     good=examples(
-        f'{HEAD}indexes: {{private: {{url: "https://packages.example.com/simple"}}}}\n',
-        f'{HEAD}indexes: {{private: {{url: "http://localhost:8080/simple"}}}}\n',
-        f'{HEAD}indexes: {{private: {{url: "file:///srv/simple"}}}}\n',
+        'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
+        'indexes: {private: {url: "https://packages.example.com/simple"}}\n',
+        'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
+        'indexes: {private: {url: "http://localhost:8080/simple"}}\n',
+        'gpu: none\npython: "3.12"\npackages: [{name: ours, index: private}]\n'
+        'indexes: {private: {url: "file:///srv/simple"}}\n',
     ),
 )

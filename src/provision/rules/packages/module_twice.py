@@ -8,12 +8,12 @@ major than the requested one.
 
 ## Why
 
-They write into the same folder. The one installed last wins in part, and taking one away breaks the
-other.
+Both write to the same folder. Files of the package that is installed last overwrite those of the
+first, and removing one package breaks the other.
 
 ## How to fix
 
-Keep one: on a server without a screen opencv-python-headless; for CUDA 12.x cupy-cuda12x.
+Keep one of them: opencv-python-headless on a server without a display; cupy-cuda12x for CUDA 12.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from provision.diagnostics import Severity
 from provision.facts import cuda_of
 from provision.rules.package_requirements import RequestedPackage, origin_route, requested_packages
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -42,9 +42,9 @@ def _check(context: LintContext) -> Findings:
             yield RULE.diagnostic(
                 f"{other.name} and {first.name} both install the module {group.module}",
                 origin_route(context, other, first.route),
-                why="They write into the same folder: the one installed last wins in part.",
+                why="They write to the same folder, so each overwrites files of the other.",
                 help=f"keep one of {first.name} and {other.name}",
-                related=related_at(first.route, f"{first.name} asked for here")
+                related=related_at(first.route, f"{first.name} requested here")
                 if other.package
                 else (),
             )
@@ -59,15 +59,15 @@ def _other_major(context: LintContext, package: RequestedPackage) -> Findings:
         if cuda == "none" or major_version(cuda) == major:
             continue
         yield RULE.diagnostic(
-            f"{package.name} is for CUDA {major}, and CUDA {cuda} is asked for",
+            f"{package.name} is for CUDA {major}, but CUDA {cuda} is requested",
             origin_route(context, package, device.cuda_route),
             severity=Severity.WARNING,
-            why="It looks for CUDA libraries of its own major, which torch's wheels then "
-            "do not bring.",
-            help=f"write cupy-cuda{major_version(cuda)}x",
+            why=f"It loads the libraries of CUDA {major}, which torch's wheels then do not "
+            "include.",
+            help=f"use cupy-cuda{major_version(cuda)}x",
             related=()
             if context.resolved
-            else related_at(device.cuda_route, "CUDA asked for here"),
+            else related_at(device.cuda_route, "CUDA requested here"),
         )
         return
 
@@ -82,17 +82,11 @@ RULE = Rule(
         "cupy, the warning about multiple CuPy packages",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [opencv-python, opencv-python-headless]\n',
-            "opencv-python-headless",
-        ),
-        Example(
-            'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda13x]\n', "cupy-cuda13x"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [albumentations, opencv-python]\n',
-            "opencv-python",
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [opencv-python, «opencv-python-headless»]\n',
+        'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [«cupy-cuda13x»]\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages: [albumentations, «opencv-python»]\n',
             ResolvedSet(
                 {
                     "albumentations": "2.0.8",
@@ -106,7 +100,8 @@ RULE = Rule(
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [opencv-python-headless]\n',
         'gpu: L4\ncuda: "12.8"\npython: "3.11"\npackages: [cupy-cuda12x]\n',
-        'gpu: none\npython: "3.11"\npackages: ["opencv-python; sys_platform == '
-        "'darwin'\", \"opencv-python-headless; sys_platform == 'linux'\"]\n",
+        'gpu: none\npython: "3.11"\n'
+        'packages: ["opencv-python; sys_platform == \'darwin\'", "opencv-python-headless; '
+        "sys_platform == 'linux'\"]\n",
     ),
 )

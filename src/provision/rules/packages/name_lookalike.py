@@ -1,19 +1,20 @@
-"""A package name is a slip away from a well-known one.
+"""A package name is almost the same as a well-known one.
 
 ## What it does
 
-Compares names that are not known with well-known ones: a letter added, lost or changed, two
-neighbours swapped, or a missing dash. Names of four letters are only compared for swapped letters
-and dashes, as many of them exist; long names for two slips. A known name is never questioned.
+Compares unknown names with well-known ones: a letter added, missing or changed, two adjacent
+letters swapped, or a missing hyphen. Names of four letters are only compared for swapped letters
+and hyphens, because many real names are that short; long names are compared for two such
+differences. A known name is never reported.
 
 ## Why
 
-Such names are how wrong packages get in: a slip of the pen, or a package that was published under
-the misspelt name to be installed by mistake.
+Such names are typing errors, or packages that were published under a misspelled name so that people
+install them by mistake.
 
 ## How to fix
 
-Correct the name. If the package is really called that, nothing needs to change.
+Correct the name. If the package really has that name, nothing needs to change.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from functools import lru_cache
 from provision.diagnostics import Severity
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spelling import edit_distance
 
 SHORT = 5
-"""Below this length of the known name only swaps count: dash and dask are both real. At it, 2 of
-some 560 other names in Colab's package lists are near one.
+"""Below this length of the known name only swaps count: dash and dask are both real. At this
+length, 2 of some 560 other names in Colab's package lists are near a known one.
 """
 LONG = 11
-"""From this length of the known name on two slips count: jupyterhub and jupyterlab, ten letters,
-are both real; no other name in Colab's lists is near one.
+"""From this length of the known name on, two differences count: jupyterhub and jupyterlab, ten
+letters, are both real; no other name in Colab's lists is near a known one.
 """
 
 
@@ -50,16 +51,16 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} looks like {meant}, a well-known package",
             route,
-            why="Packages are published under misspelt names to be installed by mistake; "
-            "whoever wrote one runs on your machine.",
-            help=f"write {meant}, or leave the line as it is when {name} is what you want",
-            fix=unsafe_fix(f"write {meant}", rename_edit(context, route, package, meant)),
+            why="Malicious packages are published under misspelled names so that people install "
+            "them by mistake.",
+            help=f"use {meant}, or keep the line if {name} is the package that you need",
+            fix=unsafe_fix(f"use {meant}", rename_edit(context, route, package, meant)),
         )
 
 
 @lru_cache(maxsize=4096)
 def _nearest_popular_name(name: str, popular: frozenset[str]) -> str | None:
-    """Return the popular name that is meant, dashes apart."""
+    """Return the popular name that is probably meant; hyphens are ignored."""
     joined = {known.replace("-", ""): known for known in sorted(popular, reverse=True)}
     letters = name.replace("-", "")
     if letters in joined:
@@ -73,7 +74,7 @@ def _nearest_popular_name(name: str, popular: frozenset[str]) -> str | None:
 
 
 def _max_distance(name: str, known: str) -> int:
-    """Return how many slips still make one name look like the other."""
+    """Return how many differences still make one name look like the other."""
     if len(known) >= LONG:
         return 2
     if len(known) >= SHORT or sorted(name) == sorted(known):
@@ -87,17 +88,14 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("names on the public package index", "pytorch/pytorch#92226"),
     check=_check,
-    bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [numpy, pstuil>=5]\n', "pstuil>=5"),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: transfomers, version: ">=5"}]\n',
-            '{name: transfomers, version: ">=5"}',
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch-vision]\n', "torch-vision"),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [numpy, «pstuil>=5»]\n',
+        'gpu: none\npython: "3.11"\npackages: [«{name: transfomers, version: ">=5"}»]\n',
+        'gpu: none\npython: "3.11"\npackages: [«torch-vision»]\n',
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [psutil, transformers, accelerate, '
-        "torchvision, scikit_learn, our-own-tools]\n",
+        'gpu: none\npython: "3.11"\n'
+        "packages: [psutil, transformers, accelerate, torchvision, scikit_learn, our-own-tools]\n",
         'gpu: none\npython: "3.11"\npackages: [dash, jupyterhub, torchx]\n',
     ),
 )

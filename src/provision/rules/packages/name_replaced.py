@@ -1,18 +1,18 @@
-"""A package name leads to an empty, abandoned or different package.
+"""A package name leads to an empty, abandoned or unrelated package.
 
 ## What it does
 
-Looks names up in a table of often requested names that are not what they seem: `sklearn`,
-`pytorch`, `nvidia-ml-py3` and the like.
+Looks up names in a table of frequently requested names that do not install what people expect:
+`sklearn`, `pytorch`, `nvidia-ml-py3` and others.
 
 ## Why
 
 The name of a module, a project or an old release is not always the name of the package. Some of
-these refuse to install, some install nothing, some install the work of somebody else.
+these packages refuse to install, some install nothing, some install somebody else's work.
 
 ## How to fix
 
-Write the name that the finding gives. Its versions are others: bounds are not taken over.
+Use the name in the finding. Version bounds are not kept, because the versions differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from provision.facts import ReplacedPackage
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
@@ -34,11 +34,11 @@ def _check(context: LintContext) -> Findings:
         if any(is_excluded(context, name, bound) for name, bound in replaced.beside.items()):
             continue
         yield RULE.diagnostic(
-            f"{package.key} is {replaced.what}; the package meant is {replaced.instead}",
+            f"{package.key} is {replaced.what}; the package you need is {replaced.instead}",
             route,
             severity=Severity.ERROR if replaced.kind in ("stub", "hostile") else Severity.WARNING,
-            why="It would install nothing, nothing that is kept up, or somebody else's work.",
-            help=f"write {replaced.instead}",
+            why="It would install an empty, unmaintained or unrelated package.",
+            help=f"use {replaced.instead}",
             fix=_fix(context, route, package, replaced),
         )
 
@@ -46,7 +46,7 @@ def _check(context: LintContext) -> Findings:
 def _fix(
     context: LintContext, route: Route, package: Package, replaced: ReplacedPackage
 ) -> Fix | None:
-    title = f"write {replaced.instead}"
+    title = f"use {replaced.instead}"
     if package.version:
         if context.source.text(route) is None:
             return None
@@ -64,18 +64,15 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("project pages on the public package index", "pytorch/pytorch#92226"),
     check=_check,
-    bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [numpy, sklearn]\n', "sklearn"),
-        Example(
-            'gpu: none\npython: "3.11"\npackages:\n  - nvidia_ml_py3>=7.352\n',
-            "nvidia_ml_py3>=7.352",
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [{name: pytorch}]\n', "{name: pytorch}"),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [numpy, «sklearn»]\n',
+        'gpu: none\npython: "3.11"\npackages:\n  - «nvidia_ml_py3>=7.352»\n',
+        'gpu: none\npython: "3.11"\npackages: [«{name: pytorch}»]\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [scikit-learn, torch, nvidia-ml-py]\n',
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.48.0", auto-gptq==0.7.1]\n',
-        'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: '
-        "conda}]\ntargets: {here: {kind: local, manager: conda}}\n",
+        'gpu: none\npython: "3.11"\npackages: [{name: pytorch, source: conda}]\n'
+        "targets: {here: {kind: local, manager: conda}}\n",
     ),
 )

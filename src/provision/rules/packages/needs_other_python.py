@@ -2,23 +2,25 @@
 
 ## What it does
 
-Compares `python` with what the releases of transformers, accelerate, datasets, vllm and others
-declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
-TensorFlow and others have wheels for; also with those of the tokenizers that transformers requires.
-(A separate rule checks torch.)
+Compares `python` with the Pythons that the releases of transformers, accelerate, datasets, vllm and
+others declare, and with the Pythons that NumPy, pandas, SciPy, scikit-learn, pyarrow, tokenizers,
+TensorFlow and others have wheels for. It also checks the tokenizers releases that transformers
+requires. (A separate rule checks torch.)
 
 ## Why
 
-Resolving finds nothing, or with looser bounds silently takes a release that is years older. A
-release from before a Python came out declares no upper bound, and has no wheel for it either; a
-lock contains wheels only.
+The resolver finds nothing, or with looser bounds chooses a release that is years older. A release
+that is older than a Python declares no upper bound and has no wheel for it; a lock contains wheels
+only.
 
 ## How to fix
 
-Take the Python or the release that the finding gives.
+Use the Python or the release that the finding names.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from provision.diagnostics import Diagnostic, Severity
 from provision.facts.schema_packages import WheelPythons
@@ -39,6 +41,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -79,19 +82,19 @@ def _finding(
     context: LintContext, package: RequestedPackage, row: ReleaseRow, *, sure: bool
 ) -> Diagnostic:
     python = context.spec.python
-    known = [release.version for release in context.facts.pythons]
-    ways = _python_ways(context, [version for version in known if _admits_python(row, version)])
+    options = _python_options(context, lambda version: _admits_python(row, version))
     for other in reversed(release_rows(context.facts, package.name)):
         if _admits_python(other, python):
-            ways = [*(ways or ["take another release"]), f"{package.name}=={other.last}"]
+            options = [*(options or ["use another release"]), f"{package.name}=={other.last}"]
             break
     return RULE.diagnostic(
-        f"{package.description} needs Python {sort_specifiers(row.python)}, and python is {python}",
+        f"{package.description} requires Python {sort_specifiers(row.python)}, but python is "
+        f"{python}",
         package.route,
         severity=None if sure else Severity.WARNING,
-        why="An installer does not take a release that declares another Python.",
-        help=", or ".join(ways) or "take another release",
-        related=related_at(("python",), "Python asked for here"),
+        why="Installers reject a release that declares another Python.",
+        help=", or ".join(options) or "use another release",
+        related=related_at(("python",), "Python requested here"),
     )
 
 
@@ -117,38 +120,37 @@ def _no_wheel_finding(
     table = context.facts.wheel_pythons[name]
     python = context.spec.python
     admitted = _admitted(table, specifiers)
-    known = [release.version for release in context.facts.pythons]
-    ways = _python_ways(
-        context,
-        [version for version in known if any(row.supports(version) for row in admitted)],
+    options = _python_options(
+        context, lambda version: any(row.supports(version) for row in admitted)
     )
     subject = package.description
     if name != package.name:
-        subject += f" asks for {name}{sort_specifiers(specifiers)}, which"
+        subject += f" requires {name}{sort_specifiers(specifiers)}, which"
     fitting = next((row.first for row in table if row.supports(python)), None)
     if fitting:
-        ways.append(
-            f"ask for {name}>={fitting}"
+        options.append(
+            f"use {name}>={fitting}"
             if name == package.name
-            else f"ask for a transformers that takes {name} {fitting}"
+            else f"use a transformers release that accepts {name} {fitting}"
         )
     newest = admitted[-1].newest if admitted else ""
     return RULE.diagnostic(
         f"{subject} has no wheel for Python {python}"
-        + (f": its newest is for {newest}" if newest else ""),
+        + (f"; its newest is for Python {newest}" if newest else ""),
         package.route,
         evidence=table[0].evidence,
-        why="A lock holds wheels only: nothing is built from source.",
-        help=", or ".join(ways) or "take another release",
-        related=related_at(("python",), "Python asked for here"),
+        why="Only wheels are locked; nothing is built from source.",
+        help=", or ".join(options) or "use another release",
+        related=related_at(("python",), "Python requested here"),
     )
 
 
-def _python_ways(context: LintContext, pythons: list[str]) -> list[str]:
-    """Return the advice to take the nearest of the Pythons that are possible, if there are any."""
+def _python_options(context: LintContext, is_possible: Callable[[str], bool]) -> list[str]:
+    """Return the advice to use the nearest possible Python, if there is any."""
     requested = _minor(context.spec.python)
+    pythons = filter(is_possible, (release.version for release in context.facts.pythons))
     nearest = min(pythons, key=lambda python: abs(_minor(python) - requested), default=None)
-    return [f'write python: "{nearest}"'] if nearest else []
+    return [f'set python: "{nearest}"'] if nearest else []
 
 
 def _minor(python: str) -> int:
@@ -164,27 +166,18 @@ RULE = Rule(
         "tags in the file names of the wheels on PyPI",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.10"\npackages: [torch, "transformers[torch]==5.21.1"]\n',
-            "transformers[torch]==5.21.1".join('""'),
-        ),
-        Example(
-            'gpu: none\npython: "3.9"\npackages: [torch, "transformers[torch]==5.13.1"]\n',
-            "transformers[torch]==5.13.1".join('""'),
+    bad=examples(
+        'gpu: none\npython: "3.10"\npackages: [torch, «"transformers[torch]==5.21.1"»]\n',
+        example(
+            'gpu: none\npython: "3.9"\npackages: [torch, «"transformers[torch]==5.13.1"»]\n',
             other_ids=("PYT002",),
         ),
-        Example('gpu: none\npython: "3.10"\npackages: [numpy==2.3.5]\n', "numpy==2.3.5"),
-        Example('gpu: L4\npython: "3.13"\npackages: [vllm==0.9.2]\n', "vllm==0.9.2"),
-        Example('gpu: none\npython: "3.12"\npackages: [numpy==1.24.4]\n', "numpy==1.24.4"),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: ["numpy<2", "pandas>=1.5,<2.1"]\n',
-            "pandas>=1.5,<2.1".join('""'),
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: [transformers==4.33.3]\n',
-            "transformers==4.33.3",
-            other_ids=("PKG001",),
+        'gpu: none\npython: "3.10"\npackages: [«numpy==2.3.5»]\n',
+        'gpu: L4\npython: "3.13"\npackages: [«vllm==0.9.2»]\n',
+        'gpu: none\npython: "3.12"\npackages: [«numpy==1.24.4»]\n',
+        'gpu: none\npython: "3.12"\npackages: ["numpy<2", «"pandas>=1.5,<2.1"»]\n',
+        example(
+            'gpu: none\npython: "3.12"\npackages: [«transformers==4.33.3»]\n', other_ids=("PKG001",)
         ),
     ),
     good=(

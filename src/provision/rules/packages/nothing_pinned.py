@@ -1,19 +1,19 @@
-"""None of the packages that training hangs on has a bound.
+"""None of the main training packages has a version bound.
 
 ## What it does
 
 Reports, as a note, that at least three of torch, transformers, accelerate, datasets, peft and trl
-are listed without a version, and that no `exclude_newer` sets a day.
+are listed without a version, and that `exclude_newer` is not set.
 
 ## Why
 
-The lock pins them all, so that what was locked today is installed tomorrow. But locking anew, for
-whatever reason, then moves all of them to the newest release at once, over majors that remove
+The lock pins all of them, so a later installation gets the same versions. But the next `lock
+--upgrade` moves all of them to the newest release at once, across major versions that remove
 arguments and classes.
 
 ## How to fix
 
-Give the one that the code is written for a bound, as in `transformers>=5,<6`, or set
+Add a bound to the package that your code is written for, such as `transformers>=5,<6`, or set
 `exclude_newer`.
 """
 
@@ -21,19 +21,18 @@ from __future__ import annotations
 
 from provision.diagnostics import RelatedLocation, Severity
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.rules.source_builds import major_version
 
 CORE = ("torch", "transformers", "accelerate", "datasets", "peft", "trl")
 FEWEST = 3
-"""Fewer packages without a bound are not a habit. Our choice."""
+"""Fewer packages without a bound are not reported. Our choice."""
 
 
 def _check(context: LintContext) -> Findings:
     if context.resolved is not None or context.spec.exclude_newer is not None:
         return
-    core = {package.key: (route, package) for route, package in package_lines(context)}
-    core = {name: line for name, line in core.items() if name in CORE}
+    core = {line[1].key: line for line in package_lines(context) if line[1].key in CORE}
     if len(core) < FEWEST or any(
         package.version or package.index or package.source == "conda"
         for _, package in core.values()
@@ -46,12 +45,14 @@ def _check(context: LintContext) -> Findings:
         example = f"transformers>={major},<{major + 1}"
     related: tuple[RelatedLocation, ...] = ()
     for key, (route, _) in others:
-        related += related_at(route, f"{key} has none either")
+        related += related_at(route, f"{key} has no bound either")
     yield RULE.diagnostic(
-        f"none of {', '.join(core)} has a bound",
+        f"none of {', '.join(core)} has a version bound",
         first,
-        why="The lock pins them; locking anew moves all of them to the newest releases at once.",
-        help=f"bound the one that the code is written for, as in {example}, or set exclude_newer",
+        why="The lock pins them, but `lock --upgrade` moves all of them to the newest releases "
+        "at once.",
+        help=f"add a bound for the package that your code is written for, such as {example}, or "
+        "set exclude_newer",
         related=related,
     )
 
@@ -60,22 +61,17 @@ RULE = Rule(
     id="PKG021",
     name="nothing-pinned",
     severity=Severity.INFO,
-    sources=("the lock: one version of each package, until it is made anew",),
+    sources=("the lock: one version of each package, until the next upgrade",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n', "torch"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [numpy==2.2.6, peft, '
-            '"transformers[torch]", datasets]\n',
-            "peft",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [«torch», transformers, accelerate]\n',
+        'gpu: L4\npython: "3.11"\n'
+        'packages: [numpy==2.2.6, «peft», "transformers[torch]", datasets]\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: [torch, transformers>=5, accelerate]\n',
         'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n',
-        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-        "accelerate]\nexclude_newer: 2026-11-01\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n'
+        "exclude_newer: 2026-11-01\n",
     ),
 )

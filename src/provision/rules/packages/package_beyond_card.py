@@ -1,19 +1,19 @@
-"""A package's CUDA code does not run on the card.
+"""A package's CUDA code does not run on the GPU.
 
 ## What it does
 
-Compares the compute capability of each card with what packages need: flash-attn Ampere (8.0;
-Blackwell from 2.7.3), flash-attn-3 Hopper alone, bitsandbytes 6.0 (7.0 and 7.5 for its binaries for
-CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
+Compares the compute capability of each GPU with what packages need: flash-attn needs Ampere (8.0;
+Blackwell from 2.7.3), flash-attn-3 only runs on Hopper, bitsandbytes needs 6.0 (7.0 and 7.5 for its
+binaries for CUDA 12.8 and 13), vllm 7.0, the CUDA 13 plugin of jax 7.5.
 
 ## Why
 
-Installing and importing work; the first use ends in "FlashAttention only supports Ampere GPUs or
-newer" or "no kernel image is available".
+The package installs and imports. Its first use fails with "FlashAttention only supports Ampere GPUs
+or newer" or "no kernel image is available".
 
 ## How to fix
 
-Take a newer card, or leave the package out for that target.
+Use a newer GPU, or remove the package for that target.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
 from provision.rules.source_builds import major_version
 
 ALWAYS = ("kernels", "older kernels", "any", "cutlass")
-"""Uses of a package without which it is of no use."""
+"""The main uses of a package: without them the package is useless."""
 
 
 def _check(context: LintContext) -> Findings:
@@ -62,9 +63,9 @@ def _check(context: LintContext) -> Findings:
             if is_worse and _applies(context, floor, package, target):
                 worst[package.name] = floor
         for name, floor in worst.items():
-            needed = f"{floor.cc_min} or more"
+            needed = f"{floor.cc_min} or higher"
             if floor.cc_max == floor.cc_min:
-                needed = f"{floor.cc_min} alone"
+                needed = f"exactly {floor.cc_min}"
             elif floor.cc_max:
                 needed = f"{floor.cc_min} to {floor.cc_max}"
             on = f" in its build for {floor.use}" if floor.use.startswith("CUDA ") else ""
@@ -73,16 +74,16 @@ def _check(context: LintContext) -> Findings:
                 for card in context.facts.cards
                 if card.status == "offered" and _is_supported(card, floor)
             ]
-            advice = f"a card such as {', '.join(newer[:3])}" if newer else "a newer card"
+            advice = f"a GPU such as {', '.join(newer[:3])}" if newer else "a newer GPU"
             yield RULE.diagnostic(
-                f"{packages[name].description} needs compute capability {needed}{on}, and "
+                f"{packages[name].description} needs compute capability {needed}{on}, but "
                 f"{target.gpu_settings.gpu.type} has {target.card.cc}",
                 origin_route(context, packages[name], route),
                 evidence=floor.evidence,
-                why="It installs and imports, and fails when it is used"
+                why="The package installs and imports, but fails when it is used"
                 + (f" ({floor.what})." if floor.what else "."),
-                help=f"take {advice}, or leave {name} out",
-                related=related_at(route, "card asked for here"),
+                help=f"use {advice}, or remove {name}",
+                related=related_at(route, "GPU requested here"),
             )
 
 
@@ -119,20 +120,17 @@ RULE = Rule(
         "huggingface/transformers#28188",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: T4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
-            "{name: flash-attn, build: true}",
+    bad=examples(
+        example(
+            'gpu: T4\npython: "3.11"\n'
+            "packages: [torch==2.8.0, «{name: flash-attn, build: true}»]\n",
             other_ids=("CUD011",),
         ),
+        'gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [«jax», {name: jax-cuda13-plugin}]\n',
+        'gpu: P100\npython: "3.11"\npackages: [«vllm==0.19.1»]\n',
         Example(
-            'gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [jax, {name: jax-cuda13-plugin}]\n',
-            "jax",
-        ),
-        Example('gpu: P100\npython: "3.11"\npackages: [vllm==0.19.1]\n', "vllm==0.19.1"),
-        Example(
-            'gpu: RTX-5090\npython: "3.11"\npackages: [torch, {name: flash-attn, version: '
-            '"<2.7", build: true}]\n',
+            'gpu: RTX-5090\npython: "3.11"\n'
+            'packages: [torch, {name: flash-attn, version: "<2.7", build: true}]\n',
             '{name: flash-attn, version: "<2.7", build: true}',
             other_ids=("CUD011",),
         ),

@@ -3,20 +3,20 @@
 ## What it does
 
 Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up
-to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule takes the newest release of the package that the
-listed packages let through, with the build of torch that the lock chooses for each card, and
-compares the two CUDA majors. It does the same with the versions in a lock.
+to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule combines the newest release of the package that
+the other requirements allow with the torch build that the lock chooses for each GPU, and compares
+their CUDA majors. It does the same with the versions in a lock.
 
 ## Why
 
-The dependencies of torch are the CUDA libraries of its build. The package loads those of another
-major: importing it ends in "ImportError: libcudart.so.13: cannot open shared object file". A
-resolver does not see it, because wheels do not declare their CUDA version.
+torch's dependencies include the CUDA libraries of its own build only. The package loads those of
+another major, and its import fails with "ImportError: libcudart.so.13: cannot open shared object
+file". A resolver cannot detect this, because wheels do not declare their CUDA version.
 
 ## How to fix
 
-Set `cuda` to a version of the package's major if the card and its driver run it, or require a
-release of the package that is compiled for torch's major.
+Set `cuda` to a version of the package's CUDA major if the GPU and its driver support it, or require
+a release of the package that is compiled for torch's CUDA major.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_if_written,
 )
@@ -82,20 +83,20 @@ def _check(context: LintContext) -> Findings:
             fixes = list(_fixes(context, package, target, pair, wheels))
             is_newer = require_version(pair.version) > require_version(wheels.last)
             yield RULE.diagnostic(
-                f"{name} {pair.version} is compiled for CUDA {wheels.cuda_major}, and the "
-                f"torch chosen for {settings.gpu.type} is {pair.flavour}",
+                f"{name} {pair.version} is compiled for CUDA {wheels.cuda_major}, but the "
+                f"torch build for {settings.gpu.type} is {pair.flavour}",
                 origin_route(context, package, settings.cuda_route),
                 severity=Severity.WARNING if is_newer else None,
                 evidence=wheels.evidence,
-                why=f"It loads libcudart.so.{wheels.cuda_major}, which comes with a torch for CUDA "
-                f"{wheels.cuda_major} only: importing it fails.",
+                why=f"Its import fails: it loads libcudart.so.{wheels.cuda_major}, which only a "
+                f"torch build for CUDA {wheels.cuda_major} includes.",
                 help=", or ".join(fix.title for fix in fixes)
-                or f"take a card or an image that runs CUDA {wheels.cuda_major}, or leave "
-                f"{name} out",
+                or f"use a GPU or an image that supports CUDA {wheels.cuda_major}, or remove "
+                f"{name}",
                 related=related_if_written(
                     context,
                     settings.gpu_route if settings.cuda == "auto" else settings.cuda_route,
-                    "the card and its CUDA version",
+                    "the GPU and its CUDA version",
                 ),
                 fix=fixes[0] if fixes else None,
             )
@@ -155,7 +156,7 @@ def _fixes(
     if release := _release_for(context, package, target):
         fixes.append(set_version_fix(context, package, f"=={release}"))
     if cuda := _cuda_for(context, target, pair, wheels):
-        title = f'write cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)'
+        title = f'set cuda: "{cuda}" (driver {context.facts.driver_floor(cuda)} or newer)'
         edit = set_field_edit(context, settings.cuda_route, f'"{cuda}"')
         fixes.insert(0 if settings.cuda == "auto" else 1, unsafe_fix(title, edit))
     yield from fixes
@@ -237,16 +238,12 @@ RULE = Rule(
         "vllm-project/vllm#43435",
     ),
     check=_check,
-    bad=(
-        Example('gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n', "vllm"),
-        Example(
-            'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.14.0, vllm==0.33.0]\n',
-            "vllm==0.33.0",
-        ),
-        Example('gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n', "vllm"),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [vllm]\n',
-            "vllm",
+    bad=examples(
+        'gpu: A100-80GB\npython: "3.11"\npackages: [«vllm»]\n',
+        'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.14.0, «vllm==0.33.0»]\n',
+        'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.9.1, «vllm»]\n',
+        example(
+            'gpu: L4\npython: "3.11"\npackages: [«vllm»]\n',
             ResolvedSet({"torch": "2.14.0", "vllm": "0.33.0"}, "3.11", "cu126"),
         ),
     ),

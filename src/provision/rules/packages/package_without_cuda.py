@@ -1,18 +1,19 @@
-"""A package or setting needs an NVIDIA card, and the target has no such card.
+"""A package or setting needs an NVIDIA GPU, and no target has one.
 
 ## What it does
 
-Where no target has an NVIDIA card, looks for flash-attn, which is CUDA code alone; for `method:
-qlora` and 8-bit optimizers with a bitsandbytes that has them for CUDA only; and for `optimizer:
-adamw_torch_fused` with a torch that has it for CUDA only.
+If no target has an NVIDIA GPU, looks for flash-attn, which is CUDA code only; for `method: qlora`
+and 8-bit optimizers with a bitsandbytes release that supports them on CUDA only; and for
+`optimizer: adamw_torch_fused` with a torch that supports it on CUDA only.
 
 ## Why
 
-flash-attn cannot be built there. bitsandbytes and torch install, and fail when training starts.
+flash-attn cannot be built without CUDA. bitsandbytes and torch install, and fail when training
+starts.
 
 ## How to fix
 
-Leave the package out, ask for the release that the finding names, or ask for a card.
+Remove the package, use the release that the finding names, or request a GPU.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -52,19 +54,19 @@ def _check(context: LintContext) -> Findings:
             if row.read and not first and package.may_be(next_version(row.read)):
                 severity = Severity.WARNING
             what, route = use
-            why = "It is CUDA code, and is compiled with nvcc."
-            help_text = f"leave {package.name} out, or ask for a card"
+            why = "It is CUDA code that is compiled with nvcc."
+            help_text = f"remove {package.name}, or request a GPU"
             if what:
-                why = f"It has no code for that {device}{f' before {first}' if first else ''}."
-                help_text = f"ask for {row.package}>={first}" if first else "take another optimizer"
+                why = f"It does not support this {device}{f' before {first}' if first else ''}."
+                help_text = f"use {row.package}>={first}" if first else "use another optimizer"
             yield RULE.diagnostic(
-                f"{package.description} needs an NVIDIA card{what}, and gpu is {gpu}",
+                f"{package.description} needs an NVIDIA GPU{what}, but gpu is {gpu}",
                 route or origin_route(context, package, ("packages",)),
                 severity=severity,
                 evidence=row.evidence,
                 why=why,
                 help=help_text,
-                related=related_at(gpu_route, "gpu asked for here")
+                related=related_at(gpu_route, "gpu set here")
                 if "gpu" in context.spec.model_fields_set
                 else (),
             )
@@ -104,21 +106,18 @@ RULE = Rule(
         "torch/utils/_foreach_utils.py in the torch wheels, 2.3.1 to 2.5.0",
     ),
     check=_check,
-    bad=(
+    bad=examples(
         Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, {name: flash-attn, '
-            "build: true}]\n",
+            'gpu: none\npython: "3.11"\n'
+            "packages: [torch==2.13.0, {name: flash-attn, build: true}]\n",
             "{name: flash-attn, build: true}",
         ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.51.3", peft, '
-            "bitsandbytes==0.45.5]\ntraining: {method: qlora}\n",
-            "qlora",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "bitsandbytes]\ntraining: {optimizer: adamw_bnb_8bit}\n",
-            "adamw_bnb_8bit",
+        'gpu: none\npython: "3.11"\n'
+        'packages: ["transformers[torch]==4.51.3", peft, bitsandbytes==0.45.5]\n'
+        "training: {method: «qlora»}\n",
+        example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\n'
+            "training: {optimizer: «adamw_bnb_8bit»}\n",
             ResolvedSet(
                 {
                     "torch": "2.13.0",
@@ -130,25 +129,19 @@ RULE = Rule(
                 "cpu",
             ),
         ),
-        Example(
-            'gpu: mps\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "bitsandbytes]\nplatforms: [macos-arm64]\ntraining: {optimizer: "
-            "adamw_bnb_8bit}\n",
-            "adamw_bnb_8bit",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.3.1, "numpy<2", '
-            '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n',
-            "adamw_torch_fused",
-        ),
+        'gpu: mps\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\n'
+        "platforms: [macos-arm64]\ntraining: {optimizer: «adamw_bnb_8bit»}\n",
+        'gpu: none\npython: "3.11"\n'
+        'packages: [torch==2.3.1, "numpy<2", "transformers[torch]==4.44.2"]\n'
+        "training: {optimizer: «adamw_torch_fused»}\n",
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
-        "bitsandbytes]\ntraining: {method: qlora}\n",
-        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-        '"bitsandbytes>=0.50"]\ntraining: {optimizer: adamw_bnb_8bit}\n',
-        'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, '
-        '"transformers[torch]==4.44.2"]\ntraining: {optimizer: adamw_torch_fused}\n',
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, bitsandbytes]\n'
+        "training: {method: qlora}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", "bitsandbytes>=0.50"]\n'
+        "training: {optimizer: adamw_bnb_8bit}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, "transformers[torch]==4.44.2"]\n'
+        "training: {optimizer: adamw_torch_fused}\n",
         'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
     ),
 )

@@ -2,17 +2,17 @@
 
 ## What it does
 
-Compares `platforms`, which hold for local targets, with the platforms that triton, vllm and the
+Compares `platforms`, which applies to local targets, with the platforms that triton, vllm and the
 CUDA plugin of jax have wheels for.
 
 ## Why
 
-The lock covers all platforms at once. A package without a wheel for one of them leaves no set of
-versions.
+The lock covers all platforms at once. If a package has no wheel for one of them, no set of versions
+exists.
 
 ## How to fix
 
-Give the package a marker, as in `triton; sys_platform == "linux"`, or take the platform out.
+Give the package a marker, as in `triton; sys_platform == "linux"`, or remove the platform.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from provision.diagnostics import Replace, RouteLocation, Severity
 from provision.rules.edits import unsafe_fix, yaml_scalar
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
@@ -54,11 +54,11 @@ def _check(context: LintContext) -> Findings:
             f"{package.key} has no wheel for {' and '.join(lacking)}, only for "
             f"{' and '.join(known.platforms)}",
             route,
-            why="The lock covers every platform, and only wheels are installed.",
-            help=f"write {package.requirement} ; sys_platform == 'linux', or take "
-            f"{' and '.join(lacking)} out of platforms",
+            why="The lock covers all platforms, and only wheels are installed.",
+            help=f"write {package.requirement} ; sys_platform == 'linux', or remove "
+            f"{' and '.join(lacking)} from `platforms`",
             related=related_at(("platforms",), "platforms of the lock"),
-            fix=unsafe_fix("for Linux alone", marked) if marked else None,
+            fix=unsafe_fix("install it on Linux only", marked) if marked else None,
         )
 
 
@@ -68,22 +68,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("wheel tags on PyPI, 2026-11-21", "pytorch/pytorch#136361"),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, '
-            "windows-x86_64]\n",
-            "triton",
-        ),
-        Example(
-            'gpu: mps\npython: "3.11"\npackages: [{name: vllm}]\nplatforms: [macos-arm64]\n',
-            "{name: vllm}",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [«triton»]\n'
+        "platforms: [linux-x86_64, windows-x86_64]\n",
+        'gpu: mps\npython: "3.11"\npackages: [«{name: vllm}»]\nplatforms: [macos-arm64]\n',
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == '
-        "'linux'\"]\nplatforms: [linux-x86_64, windows-x86_64]\n",
+        'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == \'linux\'"]\n'
+        "platforms: [linux-x86_64, windows-x86_64]\n",
         'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, linux-aarch64]\n',
-        'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: '
-        "[windows-x86_64]\ntargets: {colab: {kind: colab}}\n",
+        'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [windows-x86_64]\n'
+        "targets: {colab: {kind: colab}}\n",
     ),
 )

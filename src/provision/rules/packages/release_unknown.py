@@ -7,9 +7,9 @@ transformers.
 
 ## Why
 
-Rules about Pythons, CUDA builds and floors cannot answer for such a release. It may be newer than
-the facts, or it may not exist: torch 2.1.5 never came out, and resolving ends in "no matching
-distribution".
+Rules about Pythons, CUDA builds and minimum versions cannot check such a release. It may be newer
+than the facts, or it may not exist: torch 2.1.5 was never published, and resolving fails with "no
+matching distribution".
 
 ## How to fix
 
@@ -26,7 +26,7 @@ from provision.facts.versions import format_versions, named_versions, require_ve
 from provision.rules.admitted_releases import torch_releases, transformers_releases
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import find_line, set_version_edit, version_specifiers
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 
 def _check(context: LintContext) -> Findings:
@@ -45,22 +45,20 @@ def _check(context: LintContext) -> Findings:
         if near and line:
             minor = ".".join(near[0].split(".")[:2])
             edit = set_version_edit(context, *line, f"=={minor}.*")
-            fix = unsafe_fix(f"take the newest {minor} release", edit)
+            fix = unsafe_fix(f"use the newest {minor} release", edit)
         if releases.includes_newer:
             message = (
-                f"{releases.requested} is newer than the facts, which know {name} up to {table[-1]}"
+                f"{releases.requested} is newer than the facts, which list {name} up to {table[-1]}"
             )
         else:
-            message = (
-                f"the facts know no release that is {releases.requested}; they know "
-                f"{', '.join(near) or format_versions((table[0], table[-1]))}"
-            )
+            listed = ", ".join(near) or format_versions((table[0], table[-1]))
+            message = f"the facts list no release {releases.requested}, only {listed}"
         yield RULE.diagnostic(
             message,
             releases.route,
-            why="What Python, CUDA build and other packages it needs cannot be told from here; "
-            "resolving and the device will show.",
-            help="check the version, or update provision when the release is new",
+            why="The Python, CUDA build and packages that it needs are unknown, so lint cannot "
+            "check them.",
+            help="check the version, or update provision if the release is new",
             fix=fix,
         )
 
@@ -81,16 +79,12 @@ RULE = Rule(
     severity=Severity.UNKNOWN,
     sources=("release lists of torch and transformers on the public package index",),
     check=_check,
-    bad=(
-        Example('gpu: none\npython: "3.11"\npackages: [torch==2.1.5]\n', "torch==2.1.5"),
-        Example('gpu: none\npython: "3.11"\npackages: [torch==99.0]\n', "torch==99.0"),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=99"]\n',
-            '"transformers[torch]>=99"',
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch]\n',
-            "torch",
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [«torch==2.1.5»]\n',
+        'gpu: none\npython: "3.11"\npackages: [«torch==99.0»]\n',
+        'gpu: none\npython: "3.11"\npackages: [«"transformers[torch]>=99"»]\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages: [«torch»]\n',
             ResolvedSet({"torch": "99.0"}, "3.11", "cpu"),
         ),
     ),

@@ -1,15 +1,15 @@
-"""A package comes as source alone, and building it is not allowed.
+"""A package is published as source only, and building it is not allowed.
 
 ## What it does
 
-Looks packages up among those that have no wheel on the public index: flash-attn, causal-conv1d,
-mamba-ssm, deepspeed, gptqmodel. A release that is newer than the facts is a warning: it may have a
+Looks for packages that have no wheel on the public index: flash-attn, causal-conv1d, mamba-ssm,
+deepspeed, gptqmodel. The finding is a warning if the release is newer than the facts: it may have a
 wheel.
 
 ## Why
 
-Only wheels are installed unless a package has `build: true`: building runs its code at install
-time, takes minutes to hours, and needs what the finding names on the machine.
+Only wheels are installed unless a package has `build: true`. A build runs the package's code at
+install time, takes minutes to hours, and needs the tools that the finding names.
 
 ## How to fix
 
@@ -32,7 +32,7 @@ from provision.diagnostics import (
 from provision.facts.versions import is_satisfiable
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
@@ -43,23 +43,23 @@ def _check(context: LintContext) -> Findings:
             continue
         if package.index is not None or "+" in package.version:
             continue
-        message = f"{package.key} comes as source alone"
+        message = f"{package.key} is published as source only"
         severity = None
         if len(package.version) > MAX_SPECIFIER_LENGTH or not is_satisfiable(
             package.version, f"<={known.last}"
         ):
             message = (
-                f"{package.requirement} is not known; {package.key} came as source alone up to "
-                f"{known.last}"
+                f"{package.requirement} is unknown; {package.key} up to {known.last} was "
+                "published as source only"
             )
             severity = Severity.WARNING
         yield RULE.diagnostic(
-            f"{message}, and nothing says that it may be built",
+            f"{message}, and `build: true` is not set",
             route,
             severity=severity,
             why=f"Building it needs {', '.join(known.needs)}"
             + (f"; {known.note}." if known.note else "."),
-            help="write build: true, or bind it to an index that has wheels of it",
+            help="set build: true, or bind the package to an index that has wheels of it",
             fix=unsafe_fix("allow building it", _allow_build_edit(context, route, package)),
         )
 
@@ -81,21 +81,15 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("PyPI file lists, 2026-11-21", "Dao-AILab/flash-attention#1421"),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==2.8.3]\n', "flash-attn==2.8.3"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, {name: mamba-ssm}]\n', "{name: mamba-ssm}"
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, flash-attn==3.0.0]\n', "flash-attn==3.0.0"
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: [torch, «flash-attn==2.8.3»]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, «{name: mamba-ssm}»]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch, «flash-attn==3.0.0»]\n',
     ),
     good=examples(
         'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
-        'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: '
-        'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n',
+        'gpu: L4\npython: "3.11"\npackages: [{name: flash-attn, index: ours}]\n'
+        'indexes: {ours: {url: "https://packages.example.com/simple"}}\n',
         'gpu: L4\npython: "3.11"\npackages: [torch, xformers]\n',
     ),
 )

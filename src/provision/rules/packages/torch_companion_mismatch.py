@@ -1,20 +1,20 @@
-"""torchvision, torchaudio or triton is not the release made for torch.
+"""torchvision, torchaudio or triton does not match torch.
 
 ## What it does
 
-Looks up the torchvision and torchaudio releases made for the torch releases that are possible, and
-the triton that torch pins on Linux. torchaudio ends with 2.11.0, which names no torch and goes with
-newer ones; from 0.29.1 on, torchvision goes with several.
+Looks up the torchvision and torchaudio releases that match the possible torch releases, and the
+triton that torch pins on Linux. The last torchaudio, 2.11.0, works with newer torch releases too;
+torchvision works with several from 0.29.1 on.
 
 ## Why
 
-They are compiled against one torch. Put together otherwise, importing ends in "operator
-torchvision::nms does not exist" or "undefined symbol"; a resolver finds no set of versions.
+They are compiled against one torch. With another one, the import fails with "operator
+torchvision::nms does not exist" or "undefined symbol", or the resolver finds no set of versions.
 
 ## How to fix
 
-Ask for the release that the finding gives, or leave the version out: resolving takes the one that
-fits.
+Use the release that the finding names, or remove the version: the resolver then chooses the
+matching one.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ def _check(context: LintContext) -> Findings:
             continue
         if _fits(companion, {specifier for made in fitting for specifier in made}):
             continue
-        wanted = fitting[-1][-1]
+        matching = fitting[-1][-1]
         yield RULE.diagnostic(
-            f"{companion.description} was not made for {releases.requested}: torch "
-            f"{rows[-1].release} goes with {companion.name}{wanted}",
+            f"{companion.description} does not match {releases.requested}: torch "
+            f"{rows[-1].release} needs {companion.name}{matching}",
             companion.route,
-            why="It is compiled against one torch; with another, importing fails or no set of "
-            "versions is found.",
-            help=f"ask for {companion.name}{wanted}, or leave its version out",
-            related=related_at(releases.route, "torch asked for here"),
-            fix=set_version_fix(context, companion, wanted),
+            why="It is compiled against one torch; with another one, the import fails or no set "
+            "of versions exists.",
+            help=f"use {companion.name}{matching}, or remove its version",
+            related=related_at(releases.route, "torch requested here"),
+            fix=set_version_fix(context, companion, matching),
         )
 
 
@@ -79,14 +79,14 @@ def _companion_specifiers(context: LintContext, name: str, row: TorchRelease) ->
     return ()
 
 
-def _fits(companion: RequestedPackage, wanted: set[str]) -> bool:
+def _fits(companion: RequestedPackage, matching: set[str]) -> bool:
     """Return whether a requested companion fits a torch; later patches of its minor fit too."""
     patches = set()
-    for specifier in wanted:
+    for specifier in matching:
         if specifier.startswith("==") and companion.name != "triton":
             version = specifier.removeprefix("==")
             patches.add(f">{version},=={'.'.join(version.split('.')[:2])}.*")
-    return any(is_satisfiable(specifier, companion.specifiers) for specifier in wanted | patches)
+    return any(is_satisfiable(specifier, companion.specifiers) for specifier in matching | patches)
 
 
 RULE = Rule(
@@ -99,25 +99,17 @@ RULE = Rule(
         "pytorch/pytorch#157648",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.21.0]\n',
-            "torchvision==0.21.0",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchaudio==2.10.0]\n',
-            "torchaudio==2.10.0",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.3.1]\n', "triton==3.3.1"
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, «torchvision==0.21.0»]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, «torchaudio==2.10.0»]\n',
+        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, «triton==3.3.1»]\n',
     ),
     good=(
         *examples(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, torchvision==0.20.1, '
-            "torchaudio==2.5.1]\n",
-            'gpu: none\npython: "3.11"\npackages: [torch==2.13.0, torchvision, '
-            "torchaudio==2.11.0]\n",
+            'gpu: none\npython: "3.11"\n'
+            "packages: [torch==2.5.1, torchvision==0.20.1, torchaudio==2.5.1]\n",
+            'gpu: none\npython: "3.11"\n'
+            "packages: [torch==2.13.0, torchvision, torchaudio==2.11.0]\n",
             'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, triton==3.4.0]\n',
             'gpu: none\npython: "3.11"\npackages: [torch>=2.5, torchvision==0.21.0]\n',
         ),

@@ -2,26 +2,26 @@
 
 ## What it does
 
-Finds torch, torchvision, triton and their siblings bound to an index whose host is not one of
-PyTorch's own.
+Finds torch, torchvision, triton and related packages bound to an index whose host does not belong
+to PyTorch.
 
 ## Why
 
-The lock takes these from the PyTorch index of the right CUDA flavour by itself. Bound to another
-index they are whatever that index serves: in December 2022 a package named torchtriton on the
-public index ran on the machines of those who installed the nightly build.
+The lock takes these packages from the PyTorch index of the right CUDA flavour by itself. Bound to
+another index, they are whatever that index serves: in December 2022 a package named torchtriton on
+the public index ran on the machines of everyone who installed the nightly build.
 
 ## How to fix
 
-Leave `index` out. If it is a mirror that you trust, keep it, and know that rules about Pythons and
-CUDA builds say nothing about what it serves.
+Remove `index`. If the index is a mirror that you trust, keep it; rules about Pythons and CUDA
+builds do not check what it serves.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.package_lines import package_lines, url_host
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
@@ -34,15 +34,13 @@ def _check(context: LintContext) -> Findings:
         ):
             continue
         yield RULE.diagnostic(
-            f"{package.key} comes from {url_host(index.url) or index.url}, which is not an "
-            "index of PyTorch's",
+            f"{package.key} comes from {url_host(index.url) or index.url}, which is not a "
+            "PyTorch index",
             (*route, "index"),
-            why="The lock finds the PyTorch index by itself; from another one, what is "
-            "installed under this name is that index's word.",
-            help="leave `index` out, or keep it for a mirror that you trust",
-            related=related_at(
-                ("indexes", package.index or "", "url"), "the index is defined here"
-            ),
+            why="The lock uses the PyTorch index by itself; another index may serve anything "
+            "under this name.",
+            help="remove `index`, or keep it for a mirror that you trust",
+            related=related_at(("indexes", package.index or "", "url"), "index defined here"),
         )
 
 
@@ -55,17 +53,14 @@ RULE = Rule(
         "pytorch/pytorch#92226",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [{name: triton, index: ours}]\nindexes: '
-            '{ours: {url: "https://packages.example.com/simple"}}\n',
-            "ours",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [{name: triton, index: «ours»}]\n'
+        'indexes: {ours: {url: "https://packages.example.com/simple"}}\n',
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\nindexes: '
-        '{pt: {url: "https://download.pytorch.org/whl/cpu"}}\n',
-        'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: '
-        'ours}]\nindexes: {ours: {url: "https://packages.example.com/simple"}}\n',
+        'gpu: none\npython: "3.11"\npackages: [{name: torch, index: pt}]\n'
+        'indexes: {pt: {url: "https://download.pytorch.org/whl/cpu"}}\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, {name: our-lib, index: ours}]\n'
+        'indexes: {ours: {url: "https://packages.example.com/simple"}}\n',
     ),
 )

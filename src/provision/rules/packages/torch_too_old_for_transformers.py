@@ -1,19 +1,19 @@
-"""transformers does not use a torch that is older than its own floor.
+"""torch is older than the minimum that transformers accepts.
 
 ## What it does
 
-Compares the torch that the spec lets through with the release below which the allowed transformers
-releases refuse to use PyTorch.
+Compares the torch releases that the spec allows with the minimum below which the allowed
+transformers releases refuse to use PyTorch.
 
 ## Why
 
-torch is only an extra of transformers, so an installer installs both without any message. At import
-transformers then reports "Disabling PyTorch because PyTorch >= X is required but found Y", and the
-first model class fails with an error that PyTorch was not found.
+torch is only an extra of transformers, so an installer installs both without a message. At import,
+transformers reports "Disabling PyTorch because PyTorch >= X is required but found Y", and the first
+model class fails with an error that PyTorch was not found.
 
 ## How to fix
 
-Raise torch to the floor, or stay with a transformers release that still takes the torch you have.
+Raise torch to the minimum, or use a transformers release that still accepts your torch.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from provision.facts.versions import has_version_in_range
 from provision.rules.admitted_releases import transformers_releases
 from provision.rules.package_lines import find_line, version_specifiers, without_local
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -57,14 +57,13 @@ def _check(context: LintContext) -> Findings:
     ]
     is_certain = floor.certain and not has_version_in_range(allowed, floor.certain)
     yield RULE.diagnostic(
-        f"{what} is below torch>={floor.version}, which {releases.requested} asks for",
+        f"{what} is too old: {releases.requested} needs torch>={floor.version}",
         line[0] if line else releases.route,
         severity=None if is_certain else Severity.WARNING,
-        why="transformers then switches PyTorch off at import and reports that it was not "
-        "found; no installer checks this.",
-        help=f"ask for torch>={floor.version}"
-        + (f", or for transformers<={older[-1]}" if older else ""),
-        related=related_at(releases.route, "transformers asked for here") if line else (),
+        why="transformers disables PyTorch at import and reports that it was not found; no "
+        "installer checks this.",
+        help=f"use torch>={floor.version}" + (f", or transformers<={older[-1]}" if older else ""),
+        related=related_at(releases.route, "transformers requested here") if line else (),
     )
 
 
@@ -74,19 +73,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("is_torch_available in utils/import_utils.py of the transformers wheels",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch==2.5.1, transformers==5.20.2, '
-            "accelerate]\n",
-            "torch==2.5.1",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["torch<2.4", "transformers[torch]>=5.13"]\n',
-            '"torch<2.4"',
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]"]\n',
-            "torch",
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [«torch==2.5.1», transformers==5.20.2, accelerate]\n',
+        'gpu: none\npython: "3.11"\npackages: [«"torch<2.4"», "transformers[torch]>=5.13"]\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages: [«torch», "transformers[torch]"]\n',
             ResolvedSet(
                 {"torch": "2.5.1+cpu", "transformers": "5.23.0", "accelerate": "1.15.0"},
                 "3.11",

@@ -1,15 +1,15 @@
-"""Training reports to Weights & Biases, and nothing brings its key.
+"""Training reports to Weights & Biases without an API key.
 
 ## What it does
 
-Looks for wandb where training reports to it: `report_to` names it, or transformers before 5, which
-reports to every tracker that is installed when `report_to` is not given. WANDB_API_KEY must be
-among `secrets` (or `env`), or WANDB_MODE must say offline or disabled.
+Checks whether training reports to wandb: `report_to` names it, or the transformers release is older
+than 5 and reports to every installed tracker if `report_to` is not set. In that case WANDB_API_KEY
+must be in `secrets` (or `env`), or WANDB_MODE must be offline or disabled.
 
 ## Why
 
-Without a key and without a terminal, training ends at its first step: "api_key not configured
-(no-tty)". On a machine where somebody once logged in it works, and on the next one it does not.
+Without a key and without a terminal, training fails at its first step: "api_key not configured
+(no-tty)". It works on a machine where somebody once logged in, and fails on the next one.
 
 ## How to fix
 
@@ -25,7 +25,7 @@ from provision.rules.admitted_releases import transformers_releases
 from provision.rules.package_lines import find_line
 from provision.rules.package_requirements import requested_trackers
 from provision.rules.packages.credentials import add_secret_fix, declares_variable
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 DISABLING_VARIABLES = ("WANDB_MODE", "WANDB_DISABLED")
 ALL_UNTIL = "5"
@@ -41,18 +41,17 @@ def _check(context: LintContext) -> Findings:
     if route is None or not context.spec.env.keys().isdisjoint(DISABLING_VARIABLES):
         return
     yield RULE.diagnostic(
-        "training reports to Weights & Biases, and no WANDB_API_KEY is among secrets",
+        "training reports to Weights & Biases, but WANDB_API_KEY is not in `secrets`",
         route,
-        why='Where nobody can be asked for it, training ends with "api_key not configured '
-        '(no-tty)".',
-        help="add it to secrets, or set WANDB_MODE: offline in env, or report_to: none under "
-        "training.arguments",
+        why='Without a terminal, training fails with "api_key not configured (no-tty)".',
+        help="add WANDB_API_KEY to `secrets`, set WANDB_MODE: offline under `env`, or set "
+        "report_to: none under `training.arguments`",
         fix=add_secret_fix(context, "WANDB_API_KEY"),
     )
 
 
 def _tracker_route(context: LintContext) -> Route | None:
-    """Return the route of what makes training report to wandb; None when nothing does for sure."""
+    """Return the route of the setting that makes training report to wandb; None if not certain."""
     if not context.trains_with_trainer:
         return None
     line = find_line(context, "wandb")
@@ -78,26 +77,19 @@ RULE = Rule(
         "unslothai/unsloth#1914",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "wandb]\ntraining: {arguments: {report_to: wandb}}\n",
-            "wandb",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [wandb, '
-            '"transformers[torch]==4.57.6"]\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
-            "wandb",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", wandb]\n'
+        "training: {arguments: {report_to: «wandb»}}\n",
+        'gpu: none\npython: "3.11"\npackages: [«wandb», "transformers[torch]==4.57.6"]\n'
+        "secrets: {HF_TOKEN: {env: HF_TOKEN}}\n",
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [wandb, '
-        '"transformers[torch]==4.57.6"]\nsecrets: {WANDB_API_KEY: {env: '
-        "WANDB_API_KEY}}\n",
-        'gpu: none\npython: "3.11"\npackages: [wandb, '
-        '"transformers[torch]==4.57.6"]\nenv: {WANDB_MODE: offline}\n',
+        'gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\n'
+        "secrets: {WANDB_API_KEY: {env: WANDB_API_KEY}}\n",
+        'gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\n'
+        "env: {WANDB_MODE: offline}\n",
         'gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]>=5"]\n',
-        'gpu: none\npython: "3.11"\npackages: [wandb, '
-        '"transformers[torch]==4.57.6"]\ntraining: {arguments: {report_to: none}}\n',
+        'gpu: none\npython: "3.11"\npackages: [wandb, "transformers[torch]==4.57.6"]\n'
+        "training: {arguments: {report_to: none}}\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""The Hugging Face Trainer needs accelerate, at the floor of the transformers release.
+"""The Hugging Face Trainer needs accelerate, at the minimum version of the transformers release.
 
 ## What it does
 
@@ -6,22 +6,22 @@ If training uses the Hugging Face Trainer, looks for accelerate: as a listed pac
 extra such as `transformers[torch]`, or through a package that depends on it (peft, trl, unsloth).
 Its version bounds must admit the minimum that the allowed transformers releases enforce.
 
-In a spec with unknown packages, which may depend on it, this is a warning until the set is
-resolved. Without `training` there is no finding if a package uses transformers for another purpose:
-vllm, diffusers, sentence-transformers.
+In a spec with unknown packages, which may depend on accelerate, this is a warning until the set is
+resolved. Without `training` there is no finding if another package uses transformers for a
+different purpose: vllm, diffusers, sentence-transformers.
 
 ## Why
 
-transformers does not depend on accelerate, so an installer leaves it out without a word. The first
-`TrainingArguments(...)` then ends in "ImportError: Using the `Trainer` with `PyTorch` requires
-`accelerate>=...`". Some releases pass accelerate an argument that came after the floor they name:
-`Trainer` of 4.52.1 and later ends in a TypeError ("unexpected keyword argument
-'keep_torch_compile'") before accelerate 1.3.0. The floor here is the higher of the two. Colab has
-accelerate preinstalled: the same notebook works there and fails elsewhere.
+transformers does not depend on accelerate, so an installer leaves it out without a message. The
+first `TrainingArguments(...)` then fails with "ImportError: Using the `Trainer` with `PyTorch`
+requires `accelerate>=...`". Some releases pass accelerate an argument that is newer than the
+minimum they declare: `Trainer` of 4.52.1 and later fails with a TypeError ("unexpected keyword
+argument 'keep_torch_compile'") before accelerate 1.3.0. The minimum here is the higher of the two.
+Colab has accelerate preinstalled: the same notebook works there and fails on other machines.
 
 ## How to fix
 
-Add `accelerate>=FLOOR` to the packages, or write `transformers[torch]`.
+Add `accelerate>=MINIMUM` to the packages, or use `transformers[torch]`.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from provision.rules.package_requirements import (
     is_known_dependency,
 )
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
 from provision.spec import Package
 
 WHY = (
-    "Trainer fails without an accelerate of at least this release, and an installer does not "
-    "see that: accelerate is only an extra of transformers."
+    "Trainer fails without at least this release of accelerate. Installers do not notice, "
+    "because accelerate is only an extra of transformers."
 )
 
 
@@ -74,15 +74,15 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findi
     if floor:
         requirement = f"accelerate>={floor.version}"
         message = (
-            f"Trainer of {releases.requested} needs {requirement}, and no accelerate is listed"
+            f"Trainer of {releases.requested} needs {requirement}, but accelerate is not listed"
         )
         if has_unknown_packages(context):
             severity = Severity.WARNING
     else:
         requirement = "accelerate"
         message = (
-            f"no accelerate is listed; {releases.requested} is newer than the facts, and every "
-            "release they know since 4.29 needs it for Trainer"
+            f"accelerate is not listed; {releases.requested} is newer than the facts, and Trainer "
+            "needs accelerate in every known release since 4.29"
         )
         severity = Severity.UNKNOWN
     is_beyond_facts = releases.includes_newer and not releases.known
@@ -93,7 +93,7 @@ def _missing_findings(context: LintContext, releases: AdmittedReleases) -> Findi
         releases.route,
         severity=severity,
         why=WHY,
-        help=f"add {requirement} to the packages, or write transformers[torch]",
+        help=f"add {requirement} to `packages`, or use transformers[torch]",
         fix=add_package_fix(requirement, "")._replace(applicability=Applicability.SAFE),
     )
 
@@ -110,13 +110,13 @@ def _excluded_findings(
     edit = set_version_edit(context, route, package, bound)
     yield RULE.diagnostic(
         f"{package.requirement} excludes accelerate{bound}, which Trainer of "
-        f"{releases.requested} asks for",
+        f"{releases.requested} needs",
         route,
         severity=None if is_certain else Severity.WARNING,
         why=WHY,
-        help=f"ask for accelerate{bound}",
-        related=related_at(releases.route, "transformers asked for here"),
-        fix=unsafe_fix(f"ask for accelerate{bound}", edit),
+        help=f"use accelerate{bound}",
+        related=related_at(releases.route, "transformers requested here"),
+        fix=unsafe_fix(f"use accelerate{bound}", edit),
     )
 
 
@@ -130,23 +130,23 @@ def _resolved_findings(
     requirement = f"accelerate>={floor.version}"
     if installed is None:
         yield RULE.diagnostic(
-            f"Trainer of {releases.requested} needs {requirement}, and the resolved set holds no "
-            "accelerate",
+            f"Trainer of {releases.requested} needs {requirement}, but accelerate is not in the "
+            "resolved set",
             releases.route,
             why=WHY,
-            help=f"add {requirement} to the packages",
+            help=f"add {requirement} to `packages`",
         )
     elif require_version(installed) < require_version(floor.version):
         line = find_line(context, "accelerate")
         is_certain = floor.certain and require_version(installed) < require_version(floor.certain)
         yield RULE.diagnostic(
-            f"accelerate {installed} is below {requirement}, which Trainer of "
-            f"{releases.requested} asks for",
+            f"accelerate {installed} is too old: Trainer of {releases.requested} needs "
+            f"{requirement}",
             line[0] if line else ("packages",),
             severity=None if is_certain else Severity.WARNING,
             why=WHY,
-            help=f"ask for {requirement}",
-            related=related_at(releases.route, "transformers asked for here"),
+            help=f"use {requirement}",
+            related=related_at(releases.route, "transformers requested here"),
         )
 
 
@@ -177,54 +177,35 @@ RULE = Rule(
         "huggingface/transformers#28294",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, transformers==5.13.1]\n',
-            "transformers==5.13.1",
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.12"\npackages: [torch, transformers==5.13.1]\ntraining: '
-            "{strategy: ddp}\n",
-            "transformers==5.13.1",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages:\n  - torch\n  - transformers>=5.13 # newest\n',
-            "transformers>=5.13",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, "accelerate<1"]\n',
-            '"accelerate<1"',
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, our-tools]\n',
-            "transformers==5.13.1",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, '
-            "sentence-transformers]\ntraining: {}\n",
-            "transformers==5.13.1",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [torch, transformers, accelerate]\n',
-            "accelerate",
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, «transformers==5.13.1»]\n',
+        'gpu: L4:2\npython: "3.12"\npackages: [torch, «transformers==5.13.1»]\n'
+        "training: {strategy: ddp}\n",
+        'gpu: none\npython: "3.11"\npackages:\n  - torch\n  - «transformers>=5.13» # newest\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1, «"accelerate<1"»]\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, «transformers==5.13.1», our-tools]\n',
+        'gpu: none\npython: "3.11"\n'
+        "packages: [torch, «transformers==5.13.1», sentence-transformers]\ntraining: {}\n",
+        example(
+            'gpu: none\npython: "3.11"\npackages: [torch, transformers, «accelerate»]\n',
             ResolvedSet(
                 {"torch": "2.13.0", "transformers": "5.23.0", "accelerate": "0.34.0"}, "3.11", "cpu"
             ),
         ),
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: [torch==2.0.1, transformers==4.29.2, '
-        "datasets==2.14.4, accelerate==0.21.0]\n",
+        'gpu: none\npython: "3.11"\n'
+        "packages: [torch==2.0.1, transformers==4.29.2, datasets==2.14.4, accelerate==0.21.0]\n",
         'gpu: none\npython: "3.11"\npackages: [torch, "transformers[torch]>=5.13"]\n',
         'gpu: none\npython: "3.11"\npackages: [torch, transformers, peft]\n',
-        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-        "unsloth]\ntraining: {method: lora}\n",
-        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-        '"diffusers[torch]"]\ntraining: {framework: hf-trainer}\n',
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, unsloth]\n'
+        "training: {method: lora}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers, "diffusers[torch]"]\n'
+        "training: {framework: hf-trainer}\n",
         'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, transformers==4.57.0, vllm==0.11.0]\n',
-        'gpu: none\npython: "3.11"\npackages: [torch, transformers, '
-        "sentence-transformers, diffusers]\n",
-        'gpu: none\npython: "3.11"\npackages: [torch, transformers]\ntraining: '
-        "{method: inference}\n",
+        'gpu: none\npython: "3.11"\n'
+        "packages: [torch, transformers, sentence-transformers, diffusers]\n",
+        'gpu: none\npython: "3.11"\npackages: [torch, transformers]\n'
+        "training: {method: inference}\n",
     ),
 )

@@ -1,21 +1,21 @@
-"""A package needs a release of another that it does not declare.
+"""A package needs certain releases of another package without declaring it.
 
 ## What it does
 
-Compares packages with what their releases are known to need without declaring it: names that they
-import from another package and that are gone there (datasets 2.14 from pyarrow 21, peft 0.17 from
-transformers 5), and the floors and ceilings that transformers and trl check themselves when they
-use a package (bitsandbytes, torchao, kernels, gguf, liger-kernel). For a spec, it also reports that
-nothing keeps the other package below such a ceiling.
+Compares packages with the known requirements that their releases do not declare: names that they
+import from another package and that were removed there (datasets 2.14 from pyarrow 21, peft 0.17
+from transformers 5), and the limits that transformers and trl check themselves when they use a
+package (bitsandbytes, torchao, kernels, gguf, liger-kernel). For a spec, it also reports that
+nothing keeps the other package below such a limit.
 
 ## Why
 
-Installing succeeds, and importing or the first use fails. The newest release of everything is what
-an installer takes, so that old pins break by themselves when another package moves on.
+The installation succeeds, and the import or the first use fails. Installers choose the newest
+release of everything, so old pins break when another package moves on.
 
 ## How to fix
 
-Add the bound that the finding gives.
+Add the bound that the finding names.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 
 def _check(context: LintContext) -> Findings:
     names = context.package_names
     findings: dict[tuple[str, str], Diagnostic] = {}
-    # "error" is before "warning": the graver finding about a pair counts.
+    # "error" sorts before "warning": the more severe finding about a pair counts.
     for need in sorted(context.facts.undeclared, key=lambda need: need.severity):
         package = requested_package(context, need.package) if need.package in names else None
         if (
@@ -63,10 +63,12 @@ def _runtime_checks(
     if releases is None or not releases.rows:
         return
     oldest = releases.rows[-1]
-    bounds = [(of, f">={floor}", "at least that") for of, floor in oldest.floors.items()]
+    bounds = [(of, f">={floor}", f"{floor} or newer") for of, floor in oldest.floors.items()]
     if len(releases.rows) == 1:
         ceilings = getattr(oldest, "ceilings", {})
-        bounds += [(of, f"<{ceiling}", "one below that") for of, ceiling in ceilings.items()]
+        bounds += [
+            (of, f"<{ceiling}", f"a release before {ceiling}") for of, ceiling in ceilings.items()
+        ]
     for of, specifier, what in bounds:
         yield UndeclaredRequirement(
             package.name,
@@ -74,8 +76,7 @@ def _runtime_checks(
             oldest.last,
             of,
             specifier,
-            f"{package.name} looks at the version of {of} itself when it uses it, and takes "
-            f"{what} only",
+            f"{package.name} checks the version of {of} when it uses it, and accepts only {what}",
             "warning",
             oldest.evidence,
         )
@@ -91,28 +92,14 @@ RULE = Rule(
         "huggingface/peft#3333",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, pyarrow==21.0.0]\n',
-            "pyarrow==21.0.0",
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [datasets==2.14.4]\n', "datasets==2.14.4"),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, pyarrow==20.0.0]\n',
-            "pyarrow==20.0.0",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.12.1", peft==0.17.1]\n',
-            "transformers[torch]==5.12.1".join('""'),
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", '
-            "torchao==0.14.1]\n",
-            "torchao==0.14.1",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [peft==0.17.1]\n',
-            "peft==0.17.1",
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.4, «pyarrow==21.0.0»]\n',
+        'gpu: none\npython: "3.11"\npackages: [«datasets==2.14.4»]\n',
+        'gpu: none\npython: "3.11"\npackages: [datasets==2.14.6, «pyarrow==20.0.0»]\n',
+        'gpu: none\npython: "3.11"\npackages: [«"transformers[torch]==5.12.1"», peft==0.17.1]\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5.4,<5.6", «torchao==0.14.1»]\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages: [«peft==0.17.1»]\n',
             ResolvedSet(
                 {
                     "torch": "2.13.0",

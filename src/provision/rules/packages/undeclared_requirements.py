@@ -20,7 +20,7 @@ from provision.rules.rule import Findings, LintContext, Rule, related_at
 
 
 def check_undeclared(
-    rule: Rule,
+    rule: Rule[LintContext],
     context: LintContext,
     package: RequestedPackage,
     need: UndeclaredRequirement,
@@ -29,7 +29,7 @@ def check_undeclared(
 ) -> Findings:
     """Yield the finding of a rule about a requirement of a package that is not ensured.
 
-    An installer ensures a declared requirement, as long as it can be met.
+    An installer ensures a declared requirement if it can be met.
     """
     other = requested_package(context, need.of)
     requirement = f"{need.of}{need.specifier}"
@@ -43,13 +43,13 @@ def check_undeclared(
             severity = Severity.ERROR
         yield rule.diagnostic(
             f"{package.description} needs {requirement}"
-            f"{'' if declared else ', which it does not declare'}; "
+            f"{'' if declared else ', which it does not declare'}, but "
             f"{other.description} is {context.chosen}",
             origin_route(context, other, package.route),
             severity=severity,
             why=f"{need.effect[0].upper()}{need.effect[1:]}.",
-            help=f"ask for {requirement}{newer}",
-            related=related_at(package.route, f"{package.name} let in here")
+            help=f"use {requirement}{newer}",
+            related=related_at(package.route, f"{package.name} allowed here")
             if other.package and package.package
             else (),
             fix=set_version_fix(context, other, need.specifier),
@@ -61,11 +61,11 @@ def check_undeclared(
         else:
             fix = add_package_fix(need.of, need.specifier)
         yield rule.diagnostic(
-            f"{package.description} needs {requirement}, which it does not declare, "
-            f"and nothing here keeps {need.of} below {need.specifier.lstrip('<=')}",
+            f"{package.description} needs {requirement} without declaring it, and nothing in the "
+            f"spec keeps {need.of} below {need.specifier.lstrip('<=')}",
             other.route if other else package.route,
             severity=Severity.WARNING,
-            why=f"Resolving takes the newest {need.of} that it may; then {need.effect}.",
+            why=f"The resolver chooses the newest {need.of} allowed; then {need.effect}.",
             help=f"add {requirement}{newer}",
             related=related_line(package) if other else (),
             fix=fix,

@@ -1,17 +1,17 @@
-"""A folder's path contains a variable or a ~ that nothing replaces.
+"""The path of a folder contains a variable or a ~ that is not expanded.
 
 ## What it does
 
-Looks through `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
+Looks in `paths` for $NAME, ${NAME}, %NAME% and ~ inside an absolute path.
 
 ## Why
 
-Shells replace them, programs do not: the path is handed over as it stands, and means a folder whose
-name begins with a dollar sign.
+Shells expand them, programs do not: the path is used as written, and means a folder whose name
+starts with a dollar sign.
 
 ## How to fix
 
-Write the full path. If it differs between users or machines, set `paths` at the targets.
+Use the full path. If it differs between users or machines, set `paths` at the targets.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from __future__ import annotations
 import re
 
 from provision.diagnostics import Severity
-from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import declared_folders
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 _LEFT = re.compile(r"\$\{?[A-Za-z_]\w*\}?|%[A-Za-z_]\w*%|(?<=/)~[^/]*")
 
@@ -32,11 +31,10 @@ def _check(context: LintContext) -> Findings:
         if left is None or not path.startswith("/"):
             continue
         yield RULE.diagnostic(
-            f"paths.{route[-1]} is {path!r}, in which nobody replaces {left.group()}",
+            f"paths.{route[-1]} is {path}, but {left.group()} is not expanded",
             route,
-            why="Only shells replace it. A program that is given this path looks for a folder "
-            "of that very name.",
-            help="write the path out; give targets `paths` of their own where it differs",
+            why="Only shells expand it; a program looks for a folder with exactly this name.",
+            help="use the full path; if it differs between targets, set `paths` at the targets",
         )
 
 
@@ -45,23 +43,18 @@ RULE = Rule(
     name="path-not-expanded",
     severity=Severity.ERROR,
     sources=(
-        "the spec language: `paths` are taken as they stand",
+        "the spec language: `paths` are used as written",
         "POSIX shell, tilde and parameter expansion",
     ),
     check=_check,
-    bad=(
-        Example(f"{EMPTY_SPEC}paths: {{data: /scratch/$USER/data}}\n", "/scratch/$USER/data"),
-        Example(
-            f'{EMPTY_SPEC}paths: {{data: "/scratch/${{USER}}/data"}}\n', '"/scratch/${USER}/data"'
-        ),
-        Example(
-            f"{EMPTY_SPEC}paths: {{data: /data}}\ntargets: {{here: {{kind: local, paths: {{data: "
-            f"/scratch/~me}}}}}}\n",
-            "/scratch/~me",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: «/scratch/$USER/data»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: «"/scratch/${USER}/data"»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /data}\n'
+        "targets: {here: {kind: local, paths: {data: «/scratch/~me»}}}\n",
     ),
     good=examples(
-        f"{EMPTY_SPEC}paths: {{data: /scratch/price$/a~b}}\n",
-        f"{EMPTY_SPEC}paths: {{data: /scratch/me/data}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /scratch/price$/a~b}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /scratch/me/data}\n',
     ),
 )

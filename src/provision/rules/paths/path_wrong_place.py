@@ -1,4 +1,4 @@
-"""A folder that belongs to another kind of place.
+"""A folder belongs to another kind of target.
 
 ## What it does
 
@@ -8,18 +8,17 @@ Colab. Targets may have their own `paths`.
 ## Why
 
 /content is Colab's working directory. On Workbench and on other machines it does not exist, and
-only root may make a folder in /. /home/jupyter is the home on Workbench, where it lies on the data
-disk; on Colab it can be made, and is nothing that lasts.
+only root can create a folder in /. /home/jupyter is the home folder on Workbench, on the data disk;
+on Colab it can be created, but is not kept.
 
 ## How to fix
 
-Give the target `paths` with the folder as it is called there; the finding proposes one.
+Set `paths` at the target with the folder that exists there; the finding suggests one.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.examples import EMPTY_SPEC
 from provision.rules.folders import (
     COLAB_HOME,
     WORKBENCH_HOME,
@@ -28,7 +27,7 @@ from provision.rules.folders import (
     override_fix,
     to_target_path,
 )
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_at
 from provision.spec import ColabTarget, LocalTarget, WorkbenchTarget
 
 
@@ -36,7 +35,7 @@ def _check(context: LintContext) -> Findings:
     for folder in declared_folders(context):
         home = ""
         severity = None
-        why = "/content exists on Colab only, and only root may make a folder in /."
+        why = "/content exists on Colab only, and only root can create a folder in /."
         is_below_content = is_within(folder.path, COLAB_HOME)
         match folder.target.target:
             case ColabTarget():
@@ -45,7 +44,7 @@ def _check(context: LintContext) -> Findings:
                 system = "Colab"
                 home = COLAB_HOME
                 severity = Severity.INFO
-                why = "It can be made there, and means nothing: Colab's home is /content."
+                why = "It can be created, but has no meaning on Colab, whose home is /content."
             case WorkbenchTarget() if is_below_content:
                 system = "Workbench"
                 home = WORKBENCH_HOME
@@ -56,13 +55,13 @@ def _check(context: LintContext) -> Findings:
         path = to_target_path(folder.path, home) if home else ""
         name = folder.target.name
         yield RULE.diagnostic(
-            f"paths.{folder.key} is {folder.path!r}, and target {name} is on {system}",
+            f"paths.{folder.key} is {folder.path}, but target {name} is on {system}",
             folder.route,
             severity=severity,
             why=why,
-            help=f"give target {name} its own: paths: {{{folder.key}: "
-            f"{path or 'a folder that you may write to'}}}",
-            related=related_at(folder.target.route, "used here"),
+            help=f"set paths: {{{folder.key}: {path or 'a folder that you may write to'}}} at "
+            f"target {name}",
+            related=related_at(folder.target.route, "target defined here"),
             fix=override_fix(folder, path),
         )
 
@@ -76,32 +75,28 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench instances: /home/jupyter",
     ),
     check=_check,
-    bad=(
-        Example(
-            f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  wb: {{kind: workbench, "
-            f"project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
-            "/content/data",
+    bad=examples(
+        example(
+            'gpu: none\npython: "3.12"\npackages: []\npaths: {data: «/content/data»}\ntargets:\n'
+            "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
+            "[us-central1-a]}\n",
             other_ids=(
                 "GCP013",
                 "IMG002",
             ),
         ),
-        Example(f"{EMPTY_SPEC}paths: {{data: /content/data}}\n", "/content/data"),
-        Example(
-            f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n',
-            "/home/jupyter/data",
-        ),
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: «/content/data»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: «/home/jupyter/data»}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
     ),
     good=examples(
-        f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
-        f'runtime: "2026.07"}}\n',
-        f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  wb: {{kind: "
-        f"workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}}\n",
-        f"{EMPTY_SPEC}paths: {{data: /home/jupyter/data}}\ntargets:\n  colab: {{kind: colab, "
-        f'runtime: "2026.07", paths: {{data: /content/data}}}}\n'
-        "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: "
-        "[us-central1-a]}\n",
-        f"{EMPTY_SPEC}paths: {{data: /contents/data}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /content/data}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /home/jupyter/data}\ntargets:\n'
+        "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n",
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /home/jupyter/data}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07", paths: {data: /content/data}}\n'
+        "  wb: {kind: workbench, project: my-project, bucket: gs://b-1, zones: [us-central1-a]}\n",
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /contents/data}\n',
     ),
 )

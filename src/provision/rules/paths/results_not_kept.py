@@ -1,4 +1,4 @@
-"""A folder for results is in a location that does not outlive the work.
+"""A folder for results is in a location that does not keep them.
 
 ## What it does
 
@@ -8,14 +8,14 @@ Workbench.
 
 ## Why
 
-/dev/shm and /run are memory. /tmp is cleared by the system. All of a Colab runtime's disk goes with
-the runtime. A Workbench container keeps /home/jupyter and nothing else; on a Workbench machine what
-lies elsewhere is on the boot disk, which an upgrade replaces.
+/dev/shm and /run are memory. The system clears /tmp. The disk of a Colab runtime is deleted with
+the runtime. A Workbench container keeps only /home/jupyter; on a Workbench machine everything else
+is on the boot disk, which an upgrade replaces.
 
 ## How to fix
 
-Write to a folder that stays: below /home/jupyter on Workbench, Drive or a bucket for Colab. Where
-only copies lie there, nothing needs to be done.
+Write to a persistent folder: below /home/jupyter on Workbench, on Drive or in a bucket for Colab.
+If the folder only contains copies, nothing needs to change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from provision.rules.folders import (
     override_fix,
     to_target_path,
 )
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_at
 from provision.spec import ColabTarget, WorkbenchTarget
 
 
@@ -46,23 +46,22 @@ def _check(context: LintContext) -> Findings:
             continue
         severity, how = loss
         kept = ""
-        help_text = "write a folder on a disk that stays"
+        help_text = "use a folder on a persistent disk"
         if isinstance(folder.target.target, WorkbenchTarget):
             kept = to_target_path(folder.path, WORKBENCH_HOME)
-            help_text = f"write {kept}"
+            help_text = f"use {kept}"
         elif isinstance(folder.target.target, ColabTarget):
             help_text = (
-                f"write {DRIVE_MOUNTS[0]}/MyDrive/{folder.key} once Drive is mounted, or copy them "
-                "to a bucket"
+                f"use {DRIVE_MOUNTS[0]}/MyDrive/{folder.key} after mounting Drive, or copy the "
+                "results to a bucket"
             )
         yield RULE.diagnostic(
-            f"target {folder.target.name}: what is written to paths.{folder.key} ({folder.path}) "
-            f"{how}",
+            f"paths.{folder.key} ({folder.path}) at target {folder.target.name} {how}",
             folder.route,
             severity=severity,
-            why="Its name says that it holds results, and they do not outlive the work there.",
+            why="Its name suggests results, which are lost in this location.",
             help=help_text,
-            related=related_at(folder.target.route, "used here"),
+            related=related_at(folder.target.route, "target defined here"),
             fix=override_fix(folder, kept),
         )
 
@@ -72,19 +71,23 @@ def _find_loss(folder: DeclaredFolder) -> tuple[Severity | None, str] | None:
     path = folder.path
     target = folder.target.target
     if is_in_memory(path):
-        return None, "is in memory: it takes RAM, and is gone when the machine stops"
+        return None, "is in memory: it takes RAM and is lost when the machine stops"
     if isinstance(target, ColabTarget):
-        return None if is_within(path, *DRIVE_MOUNTS) else (Severity.INFO, "goes with the runtime")
+        return (
+            None
+            if is_within(path, *DRIVE_MOUNTS)
+            else (Severity.INFO, "is deleted with the runtime")
+        )
     if is_within(path, COLAB_HOME):
-        return None  # It is not there at all: REF102.
+        return None  # The folder does not exist: REF102.
     if isinstance(target, WorkbenchTarget) and not is_within(path, WORKBENCH_HOME):
         if is_in_container(folder.target):
-            return None, f"is gone when the container starts anew: only {WORKBENCH_HOME} stays"
+            return None, f"is lost when the container restarts (only {WORKBENCH_HOME} is kept)"
         if is_cleared_by_system(path):
             return None, "is cleared by the system"
         return Severity.INFO, "is on the boot disk, which an upgrade replaces"
     if is_cleared_by_system(path):
-        return Severity.INFO, "is cleared by the system, at the latest when it starts anew"
+        return Severity.INFO, "is cleared by the system, at the latest when it restarts"
     return None
 
 
@@ -105,17 +108,13 @@ RULE = Rule(
         "Filesystem Hierarchy Standard 3.0: /tmp, /run",
     ),
     check=_check,
-    bad=(
-        Example(f"{EMPTY_SPEC}paths: {{output: /dev/shm/out}}\n", "/dev/shm/out"),  # noqa: S108
-        Example(f"{EMPTY_SPEC}paths: {{checkpoints: /tmp/checkpoints}}\n", "/tmp/checkpoints"),  # noqa: S108
-        Example(
-            f"{EMPTY_SPEC}paths: {{output: /content/out}}\ntargets:\n  colab: {{kind: colab, "
-            f'runtime: "2026.07"}}\n',
-            "/content/out",
-        ),
-        Example(
-            f"{EMPTY_SPEC}paths: {{output: /opt/out}}\n{CONTAINER}",
-            "/opt/out",
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {output: «/dev/shm/out»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {checkpoints: «/tmp/checkpoints»}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {output: «/content/out»}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
+        example(
+            f"{EMPTY_SPEC}paths: {{output: «/opt/out»}}\n{CONTAINER}",
             other_ids=(
                 "GCP013",
                 "IMG004",
@@ -123,9 +122,10 @@ RULE = Rule(
         ),
     ),
     good=examples(
-        f"{EMPTY_SPEC}paths: {{output: /home/me/out, scratch: /tmp/scratch}}\n",
+        'gpu: none\npython: "3.12"\npackages: []\n'
+        "paths: {output: /home/me/out, scratch: /tmp/scratch}\n",
         f"{EMPTY_SPEC}paths: {{output: /home/jupyter/out}}\n{CONTAINER}",
-        f"{EMPTY_SPEC}paths: {{data: /content/data}}\ntargets:\n  colab: {{kind: colab, "
-        f'runtime: "2026.07"}}\n',
+        'gpu: none\npython: "3.12"\npackages: []\npaths: {data: /content/data}\ntargets:\n'
+        '  colab: {kind: colab, runtime: "2026.07"}\n',
     ),
 )

@@ -6,14 +6,13 @@ Looks up the Pythons for which the allowed torch releases have wheels, on the pl
 
 ## Why
 
-torch is published as wheels only. Without one for this Python, resolving ends in "Could not find a
-version that satisfies the requirement", which names neither the Pythons that would do nor the torch
-that would.
+torch is published as wheels only. Without a wheel for this Python, resolving fails with "Could not
+find a version that satisfies the requirement", which names neither the Pythons nor the torch
+releases that would work.
 
 ## How to fix
 
-Take one of the Pythons that the torch release has, or one of the torch releases that the Python
-has.
+Use a Python that the torch release supports, or a torch release that supports the Python.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from provision.diagnostics import Severity
 from provision.facts.versions import format_versions
 from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -46,17 +45,19 @@ def _check(context: LintContext) -> Findings:
         pythons = newest.pythons_on(platform)
         others = [row.release for row in context.facts.torch if python in row.pythons_on(platform)]
         yield RULE.diagnostic(
-            f"{releases.requested} has no wheel for Python {python} on {platform}: "
-            f"{newest.release} has {format_versions(pythons)}",
+            f"{releases.requested} has no wheel for Python {python} on {platform}; "
+            f"{newest.release} supports {format_versions(pythons)}",
             ("python",),
             severity=Severity.UNKNOWN if releases.includes_newer else None,
-            why="torch is published as wheels only, so nothing can be installed for another Python."
+            why="torch is published as wheels only, so it cannot be installed for other Pythons."
             + (" Releases newer than the facts may have one." if releases.includes_newer else ""),
             help=f"use Python {pythons[-1]}"
             + (
-                f", or torch {format_versions(others)}, which has Python {python}" if others else ""
+                f", or torch {format_versions(others)}, which supports Python {python}"
+                if others
+                else ""
             ),
-            related=related_at(releases.route, "torch asked for here"),
+            related=related_at(releases.route, "torch requested here"),
         )
         return
 
@@ -76,24 +77,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("wheel tags of torch on the public package index",),
     check=_check,
-    bad=(
-        Example('gpu: none\npython: "3.13"\npackages: [torch==2.4.1]\n', '"3.13"'),
-        Example(
-            'gpu: none\npython: "3.9"\npackages: ["torch>=2.9,<2.13"]\n',
-            '"3.9"',
-            other_ids=("PYT002",),
+    bad=examples(
+        'gpu: none\npython: «"3.13"»\npackages: [torch==2.4.1]\n',
+        example(
+            'gpu: none\npython: «"3.9"»\npackages: ["torch>=2.9,<2.13"]\n', other_ids=("PYT002",)
         ),
-        Example(
-            'gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\nplatforms: '
-            "[linux-x86_64, linux-aarch64]\n",
-            '"3.13"',
-        ),
-        Example(
-            'gpu: none\npython: "3.9"\npackages: [torch>=2.15]\n', '"3.9"', other_ids=("PYT002",)
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: [torch]\n',
-            '"3.12"',
+        'gpu: none\npython: «"3.13"»\npackages: [torch==2.5.1]\n'
+        "platforms: [linux-x86_64, linux-aarch64]\n",
+        example('gpu: none\npython: «"3.9"»\npackages: [torch>=2.15]\n', other_ids=("PYT002",)),
+        example(
+            'gpu: none\npython: «"3.12"»\npackages: [torch]\n',
             ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu"),
         ),
     ),

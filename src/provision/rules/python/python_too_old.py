@@ -1,4 +1,4 @@
-"""The requested Python is older than the verification of an environment needs.
+"""The requested Python is too old to verify an environment.
 
 ## What it does
 
@@ -6,19 +6,19 @@ Reports every Python below 3.10.
 
 ## Why
 
-The programs that install from the lock, verify the environment and record what a run takes run
-inside it, and need Python 3.10. With an older one everything is installed, and the verification
-then ends without a verdict. The Python project maintains none of these versions any more.
+The programs that install from the lock, verify the environment and record runs are executed inside
+it, and need Python 3.10. With an older Python everything is installed, and the verification then
+ends without a verdict. The Python project no longer maintains any of these versions.
 
 ## How to fix
 
-Take Python 3.10 or newer; `provision suggest` names the combinations of versions that have one.
+Use Python 3.10 or newer; `provision suggest` lists combinations of versions for it.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 _OLDEST = (3, 10)
 
@@ -27,11 +27,10 @@ def _check(context: LintContext) -> Findings:
     if tuple(map(int, context.spec.python.split("."))) >= _OLDEST:
         return
     yield RULE.diagnostic(
-        f"an environment with Python {context.spec.python} cannot be verified: that needs "
-        "3.10 or newer",
+        f"an environment with Python {context.spec.python} cannot be verified",
         ("python",),
-        why="what verifies an environment runs inside it, and needs Python 3.10; the Python "
-        "project maintains no older one.",
+        why="The verification runs inside the environment and needs Python 3.10; older versions "
+        "are no longer maintained.",
         help="use Python 3.10 or newer",
     )
 
@@ -45,9 +44,9 @@ RULE = Rule(
         "requires-python of provision's programs for devices (docs/architecture.md)",
     ),
     check=_check,
-    bad=(
-        Example('gpu: none\npython: "3.9"\npackages: [six]\n', '"3.9"'),
-        Example('gpu: none\npython: "3.7"\npackages: []\n', '"3.7"'),
+    bad=examples(
+        'gpu: none\npython: «"3.9"»\npackages: [six]\n',
+        'gpu: none\npython: «"3.7"»\npackages: []\n',
     ),
     good=examples(
         'gpu: none\npython: "3.10"\npackages: [six]\n',

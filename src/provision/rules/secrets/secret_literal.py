@@ -1,22 +1,22 @@
-"""A secret is written out in the spec.
+"""The spec contains a secret.
 
 ## What it does
 
-Looks through `env`, `paths`, `training.arguments` and the addresses of indexes for values in the
-shape of a known token or private key, and for values with the name of a secret (`HF_TOKEN`,
-`WANDB_API_KEY`, `DB_PASSWORD`). References such as `$HF_TOKEN`, placeholders, paths, numbers and
-booleans are accepted. The value is never shown.
+Searches `env`, `paths`, `training.arguments` and the addresses of indexes for values that look like
+a known token or private key, and for values with the name of a secret (`HF_TOKEN`, `WANDB_API_KEY`,
+`DB_PASSWORD`). References such as `$HF_TOKEN`, placeholders, paths, numbers and booleans are
+accepted. The value is never shown.
 
 ## Why
 
-A spec lives in a repository. Whoever can read it, a copy of it or its history can use the secret,
-and taking the line out later does not help.
+A spec is kept in a repository. Anybody who can read it, a copy of it or its history can use the
+secret; removing the line later does not help.
 
 ## How to fix
 
-Name the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env: HF_TOKEN}` or
-`{colab: HF_TOKEN}`. It is then fetched by the target that uses it. Revoke the secret that was
-written.
+Reference the secret under `secrets`: `{secret: projects/p/secrets/hf/versions/3}`, `{env:
+HF_TOKEN}` or `{colab: HF_TOKEN}`. The target that uses it then fetches it. Revoke the secret that
+was written.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 from provision.agent.core.redact import is_secret_like
 from provision.diagnostics import Route, Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 _NAMES = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"}
@@ -45,17 +45,26 @@ _HARMLESS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SHORTEST = 8
-"""Code points: services issue no shorter tokens, and short values of such names are mostly
+"""Code points: services issue no shorter tokens, and short values of such variables are mostly
 switches. Our choice.
 """
 
 
 def _check(context: LintContext) -> Findings:
-    yield from _findings(_values(context))
+    data = context.spec.model_dump(
+        include={
+            "env": True,
+            "indexes": True,
+            "paths": True,
+            "training": {"arguments"},
+            "targets": {"__all__": {"paths"}},
+        }
+    )
+    yield from check_data(data)
 
 
 def check_data(data: Mapping[str, Any]) -> Findings:
-    """Yield the same findings for data that does not match the schema of a spec."""
+    """Yield the findings for the data of a spec, even if it does not match the schema."""
     yield from _findings(
         text
         for key in ("env", "indexes", "paths", "training")
@@ -71,31 +80,16 @@ def _findings(values: Iterable[tuple[Route, str]]) -> Findings:
     for route, value in values:
         if is_secret_like(value) or (
             len(value) >= _SHORTEST
-            and _says_secret(str(route[-1]), value)
+            and _is_secret_name(str(route[-1]), value)
             and not _HARMLESS.fullmatch(value)
         ):
             yield RULE.diagnostic(
-                f"{'.'.join(map(str, route))} holds a secret",
+                f"{'.'.join(map(str, route))} contains a secret",
                 route,
-                why="Whoever can read this file, a copy of it or its history can use it.",
-                help="revoke it, and name it under `secrets` as {env: NAME}, {secret: "
-                "projects/...} or {colab: NAME}",
+                why="Anybody who can read this file, a copy of it or its history can use it.",
+                help="revoke it, and reference the new one under `secrets` as {env: NAME}, "
+                "{secret: projects/...} or {colab: NAME}",
             )
-
-
-def _values(context: LintContext) -> Iterator[tuple[Route, str]]:
-    spec = context.spec
-    for name, value in spec.env.items():
-        yield ("env", name), value
-    for name, index in spec.indexes.items():
-        yield ("indexes", name, "url"), index.url
-    for route, paths in (
-        (("paths",), spec.paths),
-        *((("targets", name, "paths"), target.paths) for name, target in spec.targets.items()),
-    ):
-        for name, path in paths.items():
-            yield (*route, name), path
-    yield from _texts(("training", "arguments"), spec.training.arguments)
 
 
 def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
@@ -109,7 +103,7 @@ def _texts(route: Route, value: Any) -> Iterator[tuple[Route, str]]:
             yield from _texts((*route, index), item)
 
 
-def _says_secret(name: str, value: str) -> bool:
+def _is_secret_name(name: str, value: str) -> bool:
     parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper().replace("-", "_").split("_")
     if not _NAMES.isdisjoint(parts):
         return True
@@ -124,35 +118,23 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("token formats that the services publish", "skypilot-org/skypilot#10741"),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {GREETING: '
-            "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}\n",
-            "hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nenv: {WANDB_API_KEY: '
-            "0123456789abcdef0123456789abcdef01234567}\n",
-            "0123456789abcdef0123456789abcdef01234567",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\npaths: {data: '
-            "/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x}\n",
-            "/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\ntraining: {arguments: {hub_token: '
-            "correct-horse-battery}}\n",
-            "correct-horse-battery",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: []\n'
+        "env: {GREETING: «hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa»}\n",
+        'gpu: none\npython: "3.11"\npackages: []\n'
+        "env: {WANDB_API_KEY: «0123456789abcdef0123456789abcdef01234567»}\n",
+        'gpu: none\npython: "3.11"\npackages: []\n'
+        "paths: {data: «/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x»}\n",
+        'gpu: none\npython: "3.11"\npackages: []\n'
+        "training: {arguments: {hub_token: «correct-horse-battery»}}\n",
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: []\nenv: {HF_TOKEN: "$HF_TOKEN", '
-        'TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n',
-        'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: '
-        'created-at-day}\ntraining: {arguments: {eos_token: "<|endoftext|>"}}\n',
-        'gpu: none\npython: "3.11"\npackages: []\nenv: '
-        '{GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\n'
+        'env: {HF_TOKEN: "$HF_TOKEN", TOKENIZERS_PARALLELISM: "false", MAX_TOKENS: "204800000"}\n',
+        'gpu: none\npython: "3.11"\npackages: []\nenv: {SORT_KEY: created-at-day}\n'
+        'training: {arguments: {eos_token: "<|endoftext|>"}}\n',
+        'gpu: none\npython: "3.11"\npackages: []\n'
+        'env: {GOOGLE_APPLICATION_CREDENTIALS: /run/key.json, API_KEY: "<your key here>"}\n',
         'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n',
     ),
 )

@@ -1,31 +1,31 @@
-"""A secret is named in a way that no declared target can follow.
+"""No target can read a secret from the declared source.
 
 ## What it does
 
-Compares the kind of each entry under `secrets` with the kinds of targets: `{env: ...}` is read on
-this machine, by local targets; `{colab: ...}` by Colab; `{secret: projects/...}` by Workbench
-instances. A secret that only some of the targets can follow is a warning.
+Compares the source of each entry under `secrets` with the kinds of targets: local targets read
+`{env: ...}` on this machine, Colab reads `{colab: ...}`, and Workbench instances read `{secret:
+projects/...}`. A secret that only some of the targets can read is a warning.
 
 ## Why
 
 A Workbench instance does not see the variables of your shell, and a laptop does not see the secrets
-stored in Colab. The variable would be missing there.
+stored in Colab. The variable would not be set at that target.
 
 ## How to fix
 
-Name it in the way of the targets that the spec has.
+Use a source that the targets of the spec can read.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.kinds.base import SecretSource
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.target_facts import find_target_refusals
 
 
 def _check(context: LintContext) -> Findings:
-    if context.resolved is not None:  # a resolved set has a part of the targets only
+    if context.resolved is not None:  # a resolved set is for some of the targets only
         return
     registered = context.spec.registry.kinds
     kinds = {target.kind.name: target.kind for target in context.targets}
@@ -35,11 +35,11 @@ def _check(context: LintContext) -> Findings:
             readers = [kind for kind in registered if reference.source in kind.secret_sources]
             hints = [kind.reference_hint for kind in kinds.values() if kind.secret_sources]
             yield RULE.diagnostic(
-                f"secrets.{name} is read by {' and '.join(kind.name for kind in readers)} targets "
-                f"only, and the targets here are {', '.join(sorted(kinds))}",
+                f"only {' and '.join(kind.name for kind in readers)} targets can read "
+                f"secrets.{name}, but the spec has {', '.join(sorted(kinds))} targets",
                 ("secrets", name, reference.source),
-                why=f"{name} would not be set at any of them.",
-                help=" or ".join(hints) or "remove it: the targets here read no secrets",
+                why=f"{name} would not be set at any target.",
+                help=" or ".join(hints) or "remove it: no target of the spec reads secrets",
             )
     yield from _refused_by_some(context, sources)
 
@@ -67,19 +67,13 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("the spec language: kinds of secret references",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: T4\npython: "3.13"\npackages: []\nsecrets: {HF_TOKEN: {env: '
-            "LOCAL_HF}}\ntargets: {colab: {kind: colab}}\n",
-            "LOCAL_HF",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: MINE}}\n', "MINE"
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: LOCAL_HF}}\n'
+    bad=examples(
+        'gpu: T4\npython: "3.13"\npackages: []\nsecrets: {HF_TOKEN: {env: «LOCAL_HF»}}\n'
+        "targets: {colab: {kind: colab}}\n",
+        'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {colab: «MINE»}}\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages: []\nsecrets: {HF_TOKEN: {env: «LOCAL_HF»}}\n'
             "targets: {here: {kind: local}, colab: {kind: colab, isolation: venv}}\n",
-            "LOCAL_HF",
             other_ids=("IMG022",),
         ),
     ),

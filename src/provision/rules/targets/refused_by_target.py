@@ -1,55 +1,49 @@
-"""A target cannot do what the spec declares.
+"""A target does not support a field of the spec.
 
 ## What it does
 
-Finds every field that `plan` or `lock` would refuse, judged from the text of the spec alone: a
-Jupyter kernel without ipykernel, conda packages without a target that conda makes, `cuda_toolkit`,
-requirements that only a card can meet at a target without one. A field of the whole spec that only
-some of its targets refuse is a warning.
+Finds every field that `plan` or `lock` would refuse, according to the text of the spec alone: a
+Jupyter kernel without ipykernel, conda packages without a conda target, `cuda_toolkit`, GPU
+requirements at a target without a GPU. A field of the whole spec that only some of its targets
+refuse is a warning.
 
 ## Why
 
-A field without effect is never ignored: `plan` and `lock` refuse it, with the same words.
+A field without effect is never ignored: `plan` and `lock` refuse it, with the same message.
 
 ## How to fix
 
-Follow the finding. Give a target its own `gpu`, `requires` or `paths` if the others need the field.
+Follow the finding. Set `gpu`, `requires` or `paths` at the target if the other targets need the
+field.
 """
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, Severity
+from provision.diagnostics import Diagnostic, Route, Severity
 from provision.kinds.base import Refusal
-from provision.rules.rule import Example, Findings, LintContext, Rule
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.target_facts import find_target_refusals, find_unlockable
 
 
 def _check(context: LintContext) -> Findings:
-    if context.resolved is not None:  # a resolved set has a part of the targets only
+    if context.resolved is not None:  # a resolved set is for some of the targets only
         return
     for refusal in find_unlockable(context.spec):
         if not refusal.rule:
             yield _finding(refusal, "lock refuses it.")
     targets: dict[Refusal, list[str]] = {}
+    refusing: dict[Route, set[str]] = {}
     for name in context.spec.targets:
         for refusal in find_target_refusals(context.spec, name, context.facts):
             targets.setdefault(refusal, []).append(name)
-    refused_everywhere = _refused_everywhere(targets, len(context.spec.targets))
+            refusing.setdefault(refusal.route, set()).add(name)
     for refusal, names in targets.items():
         severity = None
-        if refusal.route[0] != "targets" and refusal.route not in refused_everywhere:
+        is_shared = refusal.route[0] != "targets"
+        if is_shared and len(refusing[refusal.route]) < len(context.spec.targets):
             severity = Severity.WARNING
         if not refusal.rule:
             yield _finding(refusal, f"plan refuses target {', '.join(names)}.", severity)
-
-
-def _refused_everywhere(
-    targets: dict[Refusal, list[str]], count: int
-) -> set[tuple[str | int, ...]]:
-    by_route: dict[tuple[str | int, ...], set[str]] = {}
-    for refusal, names in targets.items():
-        by_route.setdefault(refusal.route, set()).update(names)
-    return {route for route, names in by_route.items() if len(names) == count}
 
 
 def _finding(refusal: Refusal, why: str, severity: Severity | None = None) -> Diagnostic:
@@ -64,25 +58,20 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("the spec language: a field without effect is refused",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.12"\npackages: [numpy]\ntargets: {here: {kind: local, '
-            "kernel: true}}\n",
-            "true",
-        ),
-        Example(
-            'gpu: none\npython: "3.12"\npackages: [numpy]\nconda_packages: [ffmpeg]\n', "[ffmpeg]"
-        ),
-        Example('gpu: none\npython: "3.12"\npackages: [numpy]\nrequires: {vram: 16GiB}\n', "16GiB"),
+    bad=examples(
+        'gpu: none\npython: "3.12"\npackages: [numpy]\n'
+        "targets: {here: {kind: local, kernel: «true»}}\n",
+        'gpu: none\npython: "3.12"\npackages: [numpy]\nconda_packages: «[ffmpeg]»\n',
+        'gpu: none\npython: "3.12"\npackages: [numpy]\nrequires: {vram: «16GiB»}\n',
     ),
     good=(
         Example(
-            'gpu: none\npython: "3.12"\npackages: [ipykernel]\ntargets: {here: {kind: local, '
-            "kernel: true}}\n"
+            'gpu: none\npython: "3.12"\npackages: [ipykernel]\n'
+            "targets: {here: {kind: local, kernel: true}}\n"
         ),
         Example(
-            'gpu: none\npython: "3.12"\npackages: [numpy]\nconda_packages: [ffmpeg]\ntargets: '
-            "{here: {kind: local, manager: conda}}\n"
+            'gpu: none\npython: "3.12"\npackages: [numpy]\nconda_packages: [ffmpeg]\n'
+            "targets: {here: {kind: local, manager: conda}}\n"
         ),
     ),
 )

@@ -7,13 +7,13 @@ as TrainingArguments does.
 
 ## Why
 
-The best checkpoint is one that was both evaluated and saved. TrainingArguments ends in
-"--load_best_model_at_end requires the save and eval strategy to match": without further arguments
-saving goes by steps, and nothing is evaluated.
+The best checkpoint must have been both evaluated and saved. TrainingArguments fails with
+"--load_best_model_at_end requires the save and eval strategy to match": by default, checkpoints are
+saved every few steps and nothing is evaluated.
 
 ## How to fix
 
-Give `eval_strategy` the value of `save_strategy`, and make `save_steps` a multiple of `eval_steps`.
+Set `eval_strategy` to the value of `save_strategy`, and `save_steps` to a multiple of `eval_steps`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from provision.diagnostics import (
     Severity,
 )
 from provision.rules.edits import unsafe_fix
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 STEPS = 500
-"""save_steps and logging_steps, which eval_steps follows, when they are not given (training_args.py
+"""Default of save_steps and logging_steps; eval_steps defaults to logging_steps (training_args.py
 of 4.57.6 and 5.23.0).
 """
 
@@ -45,8 +45,8 @@ def _check(context: LintContext) -> Findings:
         return
     route = (*ARGUMENTS_ROUTE, "load_best_model_at_end")
     why = (
-        "TrainingArguments refuses that: the best checkpoint is one that was both evaluated and "
-        "saved."
+        "TrainingArguments raises an error: the best checkpoint must have been both evaluated "
+        "and saved."
     )
     keys = [name for name in ("eval_strategy", "evaluation_strategy") if name in arguments]
     evaluation = str(arguments[keys[0]]) if keys else "no"
@@ -63,26 +63,24 @@ def _check(context: LintContext) -> Findings:
         if name in arguments:
             edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
         yield RULE.diagnostic(
-            "load_best_model_at_end needs the save and eval strategy to match: saving goes by "
-            f"{saving}, evaluation by {evaluation}",
+            "load_best_model_at_end needs equal strategies for saving and evaluation, but "
+            f"save_strategy is {saving} and eval_strategy is {evaluation}",
             route,
             why=why,
-            help=f"write {name}: {value}",
-            related=related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation is declared here")
-            if keys
-            else (),
-            fix=unsafe_fix(f"write {name}: {value}", edit),
+            help=f"set {name}: {value}",
+            related=related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation set here") if keys else (),
+            fix=unsafe_fix(f"set {name}: {value}", edit),
         )
-    elif saving == "steps" and _is_no_multiple(save, evaluate):
+    elif saving == "steps" and _is_mismatch(save, evaluate):
         yield RULE.diagnostic(
-            f"save_steps: {save} is no multiple of eval_steps: {evaluate}",
+            f"save_steps: {save} is not a multiple of eval_steps: {evaluate}",
             route,
             why=why,
-            help=f"write save_steps: {-(-save // evaluate) * evaluate}",
+            help=f"set save_steps: {-(-save // evaluate) * evaluate}",
         )
 
 
-def _is_no_multiple(save: Any, evaluate: Any) -> bool:
+def _is_mismatch(save: Any, evaluate: Any) -> bool:
     """Return whether both are integers and the first is not a multiple of the second."""
     if type(save) is not int or type(evaluate) is not int:
         return False
@@ -99,24 +97,15 @@ RULE = Rule(
         "hiyouga/LlamaFactory#8133",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {load_best_model_at_end: true}}\n",
-            "true",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: epoch, "
-            "save_strategy: steps}}\n",
-            "true",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
-            "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
-            "eval_steps: 200}}\n",
-            "true",
-        ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: «true»}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: «true», eval_strategy: epoch, "
+        "save_strategy: steps}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: «true», eval_strategy: steps, "
+        "eval_steps: 200}}\n",
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
@@ -125,7 +114,7 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {load_best_model_at_end: true, eval_strategy: steps, "
         "eval_steps: 250}}\n",
-        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{arguments: {load_best_model_at_end: false}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {load_best_model_at_end: false}}\n",
     ),
 )

@@ -2,17 +2,17 @@
 
 ## What it does
 
-Where `torch_compile: true` is declared, looks up the first torch whose torch.compile runs on the
-Python: 2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for 3.14.
+If `torch_compile: true` is set, looks up the first torch whose torch.compile runs on the Python:
+2.1 for 3.11, 2.4 for 3.12, 2.6 for 3.13, 2.10 for 3.14.
 
 ## Why
 
-Wheels of torch come to a new Python before torch.compile does. Until then it raises "Dynamo is not
-supported on Python 3.12+", or the like.
+torch publishes wheels for a new Python before torch.compile supports it. Until then torch.compile
+raises "Dynamo is not supported on Python 3.12+" or a similar error.
 
 ## How to fix
 
-Ask for the torch that the finding names, take an older Python, or write `torch_compile: false`.
+Use the torch that the finding names, use an older Python, or set `torch_compile: false`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from provision.facts.versions import require_version
 from provision.rules.admitted_releases import torch_releases
 from provision.rules.edits import replace_fix
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -45,16 +45,16 @@ def _check(context: LintContext) -> Findings:
     if require_version(newest) >= require_version(row.first):
         return
     yield RULE.diagnostic(
-        f"torch_compile: true needs torch {row.first} on Python {row.python}, and "
-        f"{releases.requested} admits {newest} at most",
+        f"torch_compile: true needs torch {row.first} on Python {row.python}, but "
+        f"{releases.requested} allows at most {newest}",
         ROUTE,
         evidence=row.evidence,
-        why="Older releases have wheels for it, and their torch.compile raises a RuntimeError "
-        f"on Python {row.python}.",
-        help=f"ask for torch>={row.first}, take an older Python, or write torch_compile: false",
-        related=related_at(releases.route, "torch asked for here")
-        + related_at(("python",), "Python asked for here"),
-        fix=replace_fix("write torch_compile: false", ROUTE, "false"),
+        why="Older releases have wheels for this Python, but their torch.compile raises a "
+        "RuntimeError.",
+        help=f"use torch>={row.first}, use an older Python, or set torch_compile: false",
+        related=related_at(releases.route, "torch requested here")
+        + related_at(("python",), "Python requested here"),
+        fix=replace_fix("set torch_compile: false", ROUTE, "false"),
     )
 
 
@@ -67,18 +67,11 @@ RULE = Rule(
         "pytorch/pytorch#120233",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: true}\n',
-            "true",
-        ),
-        Example(
-            'gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: true}\n',
-            "true",
-        ),
-        Example(
-            'gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: true}\n',
-            "true",
+    bad=examples(
+        'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: «true»}\n',
+        'gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: «true»}\n',
+        example(
+            'gpu: L4\npython: "3.14"\npackages: [torch]\ntraining: {torch_compile: «true»}\n',
             ResolvedSet({"torch": "2.9.1"}, "3.14", "cu128"),
         ),
     ),

@@ -1,20 +1,20 @@
-"""torch.compile is declared where triton does not run.
+"""torch.compile is declared for a target without triton.
 
 ## What it does
 
-Looks for `torch_compile: true` together with a card below compute capability 7.0, or with Windows
-among the platforms, for which triton has no wheels. `lock` also looks for torch among the resolved
-packages.
+Looks for `torch_compile: true` together with a GPU below compute capability 7.0, or with Windows
+among the platforms, for which triton has no wheels. `lock` also checks that torch is among the
+resolved packages.
 
 ## Why
 
-torch.compile makes triton code for the card. On older cards it ends in "too old to be supported by
-the triton GPU compiler", on Windows in "Cannot find a working triton installation". Without torch
-there is nothing to compile with.
+torch.compile generates triton code for the GPU. On older GPUs it fails with "too old to be
+supported by the triton GPU compiler", on Windows with "Cannot find a working triton installation".
+Without torch there is nothing to compile with.
 
 ## How to fix
 
-Write `torch_compile: false`, add torch, take a newer card, or use WSL2 in place of Windows.
+Set `torch_compile: false`, add torch, use a newer GPU, or use WSL2 instead of Windows.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from provision.rules.rule import (
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
 from provision.spec import Platform
 
 ROUTE = ("training", "torch_compile")
-_FIX = replace_fix("write torch_compile: false", ROUTE, "false")
+_FIX = replace_fix("set torch_compile: false", ROUTE, "false")
 
 
 def _check(context: LintContext) -> Findings:
@@ -45,12 +46,12 @@ def _check(context: LintContext) -> Findings:
         yield from _windows_findings(context)
     elif context.package_names.isdisjoint(("torch", "pytorch")):
         yield RULE.diagnostic(
-            "torch_compile: true, and torch is not among the resolved packages",
+            "torch_compile: true needs torch, which is not among the resolved packages",
             ROUTE,
             severity=Severity.WARNING,
-            why="Nothing can be compiled without torch, so the verification leaves the "
-            "checks of torch.compile out.",
-            help="add torch to packages, or write torch_compile: false",
+            why="Without torch nothing can be compiled, so the verification skips the checks of "
+            "torch.compile.",
+            help="add torch to `packages`, or set torch_compile: false",
         )
 
 
@@ -66,13 +67,13 @@ def _old_card_findings(context: LintContext) -> Findings:
         if card is None or require_version(card.cc) >= require_version(floor.cc_min):
             continue
         yield RULE.diagnostic(
-            f"torch_compile: true needs compute capability {floor.cc_min}, and "
+            f"torch_compile: true needs compute capability {floor.cc_min}, but "
             f"{target.gpu_settings.gpu.type} has {card.cc}",
             ROUTE,
             evidence=floor.evidence,
-            why="torch.compile makes triton code, and triton refuses older cards.",
-            help="write torch_compile: false, or take a newer card",
-            related=related_at(route, "card asked for here"),
+            why="torch.compile generates triton code, and triton does not support older GPUs.",
+            help="set torch_compile: false, or use a newer GPU",
+            related=related_at(route, "GPU requested here"),
             fix=_FIX,
         )
 
@@ -88,8 +89,8 @@ def _windows_findings(context: LintContext) -> Findings:
         f"torch_compile: true needs triton, which has no wheel for {Platform.WINDOWS_X86_64.value}",
         ROUTE,
         severity=Severity.WARNING,
-        why='torch.compile ends in "Cannot find a working triton installation" there.',
-        help="write torch_compile: false, or take Windows out of platforms and use WSL2",
+        why='torch.compile fails with "Cannot find a working triton installation" on Windows.',
+        help="set torch_compile: false, or remove Windows from `platforms` and use WSL2",
         related=related_at(("platforms",), "platforms of the lock"),
         fix=_FIX,
     )
@@ -105,32 +106,27 @@ RULE = Rule(
         "pytorch/pytorch#136361",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: true}\n",
-            "true",
-        ),
-        Example(
-            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
-            "true}\nplatforms: [windows-x86_64]\n",
-            "true",
+    bad=examples(
+        'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\n'
+        "training: {torch_compile: «true»}\n",
+        example(
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: «true»}\n'
+            "platforms: [windows-x86_64]\n",
             other_ids=("CUD010",),
         ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: true}\n',
-            "true",
+        example(
+            'gpu: none\npython: "3.11"\npackages: [numpy]\ntraining: {torch_compile: «true»}\n',
             ResolvedSet({"numpy": "2.4.6"}, "3.11"),
         ),
     ),
     good=(
         *examples(
-            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: true}\n",
-            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\ntraining: '
-            "{torch_compile: false}\n",
-            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: '
-            "true}\nplatforms: [linux-x86_64]\n",
+            'gpu: V100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\n'
+            "training: {torch_compile: true}\n",
+            'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\n'
+            "training: {torch_compile: false}\n",
+            'gpu: RTX-4090\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n'
+            "platforms: [linux-x86_64]\n",
         ),
         Example(
             'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {torch_compile: true}\n',

@@ -1,27 +1,26 @@
-"""DeepSpeed compiles operators when they are first used, and nothing provides an nvcc.
+"""DeepSpeed compiles operators at first use, and no target provides nvcc.
 
 ## What it does
 
-Where `strategy` is one of DeepSpeed and a target has an NVIDIA card, looks for a CUDA toolkit
-there: `cuda_toolkit`, or the one of a Colab runtime.
+If `strategy` is a DeepSpeed strategy and a target has an NVIDIA GPU, looks for a CUDA toolkit on
+that target: `cuda_toolkit`, or the toolkit of a Colab runtime.
 
 ## Why
 
-Its fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam if the optimizer is offloaded) and its
-asynchronous I/O are not part of the package: they are built on the machine by nvcc, of the major
-version of torch's CUDA, with ninja and a host compiler. ZeRO with an optimizer of torch needs none
-of them.
+The fused and CPU optimizers (FusedAdam, and DeepSpeedCPUAdam if the optimizer is offloaded) and
+asynchronous I/O are not part of the package: nvcc of torch's CUDA major compiles them on the
+machine, with ninja and a host compiler. ZeRO with an optimizer of torch needs none of them.
 
 ## How to fix
 
-Install a CUDA toolkit of the wheels' CUDA version on the device, or keep to an optimizer of torch
+Install a CUDA toolkit of the wheels' CUDA version on the device, or use an optimizer of torch
 (`zero_allow_untested_optimizer` in DeepSpeed's configuration).
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.rules.source_builds import nvcc_at
 
 
@@ -41,12 +40,11 @@ def _check(context: LintContext) -> Findings:
     if versions:
         toolkit = f"the CUDA toolkit {versions[0]}"
     yield RULE.diagnostic(
-        f"strategy: {strategy}: DeepSpeed builds its own optimizers with nvcc when they "
-        "are first used, and no nvcc is known there",
+        f"strategy: {strategy} may need nvcc: DeepSpeed compiles its own optimizers at first use",
         ("training", "strategy"),
         why="FusedAdam, DeepSpeedCPUAdam (offloading) and asynchronous I/O are compiled on the "
-        "machine; an optimizer of torch needs none of them.",
-        help=f"install {toolkit} on the device, or keep to an optimizer of torch",
+        "machine; the optimizers of torch need none of them.",
+        help=f"install {toolkit} on the device, or use an optimizer of torch",
     )
 
 
@@ -56,26 +54,19 @@ RULE = Rule(
     severity=Severity.INFO,
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4:2\ncuda: "12.8"\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'
-            "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n",
-            "deepspeed-zero2",
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: '
-            '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero3, '
-            "launcher: accelerate}\n",
-            "deepspeed-zero3",
-        ),
+    bad=examples(
+        'gpu: L4:2\ncuda: "12.8"\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'
+        "training: {strategy: «deepspeed-zero2», arguments: {deepspeed: zero.json}}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'
+        "training: {strategy: «deepspeed-zero3», launcher: accelerate}\n",
     ),
     good=examples(
-        'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\npackages: '
-        '["transformers[deepspeed]>=5"]\n'
+        'gpu: L4:2\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.11"\n'
+        'packages: ["transformers[deepspeed]>=5"]\n'
         "training: {strategy: deepspeed-zero2, arguments: {deepspeed: zero.json}}\n",
-        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{strategy: ddp}\n",
-        'gpu: none\npython: "3.11"\npackages: '
-        '["transformers[deepspeed]>=5"]\ntraining: {strategy: deepspeed-zero2}\n',
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {strategy: ddp}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'
+        "training: {strategy: deepspeed-zero2}\n",
     ),
 )

@@ -1,4 +1,4 @@
-"""fp8 training needs a backend, and none is there.
+"""fp8 training needs a backend, and no backend is listed.
 
 ## What it does
 
@@ -7,7 +7,7 @@ or ms-amp.
 
 ## Why
 
-accelerate ends in "no FP8-compatible backend was installed". torch alone multiplies in fp8, and
+accelerate fails with "no FP8-compatible backend was installed". torch alone multiplies in fp8, but
 does not train in it.
 
 ## How to fix
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.package_requirements import add_package_fix
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 from provision.spec import Precision
 
 BACKENDS = (
@@ -41,11 +41,11 @@ def _check(context: LintContext) -> Findings:
     if not (context.uses_trainer or "accelerate" in names) or not names.isdisjoint(BACKENDS):
         return
     yield RULE.diagnostic(
-        "precision: fp8 needs torchao or transformer-engine, and neither is "
+        "precision: fp8 needs torchao or transformer-engine, but neither is "
         f"{context.package_list}",
         ("training", "precision"),
-        why="accelerate trains in fp8 through one of them, and refuses without.",
-        help="add torchao to the packages, or write precision: bf16",
+        why="accelerate trains in fp8 through one of them, and fails without.",
+        help="add torchao to `packages`, or set precision: bf16",
         fix=add_package_fix("torchao", ""),
     )
 
@@ -61,24 +61,20 @@ RULE = Rule(
         ),
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{precision: fp8}\n",
-            "fp8",
-        ),
-        Example(
-            'gpu: H100\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '
-            "{precision: fp8}\n",
-            "fp8",
+    bad=examples(
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {precision: «fp8»}\n",
+        example(
+            'gpu: H100\npython: "3.11"\npackages: [torch, accelerate]\n'
+            "training: {precision: «fp8»}\n",
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=examples(
-        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-        "torchao]\ntraining: {precision: fp8}\n",
-        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{precision: bf16}\n",
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5", torchao]\n'
+        "training: {precision: fp8}\n",
+        'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {precision: bf16}\n",
         'gpu: H100\npython: "3.11"\npackages: [torch]\ntraining: {precision: fp8}\n',
     ),
 )

@@ -1,20 +1,20 @@
-"""Several GPUs are requested, and nothing spreads the work over them.
+"""Several GPUs are requested, but no strategy uses them.
 
 ## What it does
 
-Looks for more than one card with `strategy: none`, in one process (`launcher: auto` or `python`),
-or in several, which is `ddp` in fact. There is no finding with Lightning, which spreads the work
+Looks for more than one GPU with `strategy: none`, in one process (`launcher: auto` or `python`) or
+in several, which is `ddp` in effect. There is no finding with Lightning, which distributes the work
 itself.
 
 ## Why
 
-Trainer sees several cards in one process and takes DataParallel: slower than one process a card,
-uneven in memory, and the batch is multiplied without a word. A plain torch program uses the first
-card and leaves the others, which are paid for, idle.
+In one process with several GPUs, Trainer uses DataParallel: it is slower than one process per GPU,
+uses memory unevenly, and silently multiplies the batch size. A plain torch program uses the first
+GPU and leaves the others idle, although you pay for them.
 
 ## How to fix
 
-Write `strategy: ddp` (or `fsdp`, `deepspeed-zero2`), or ask for one card.
+Set `strategy: ddp` (or `fsdp`, `deepspeed-zero2`), or request one GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from provision.diagnostics import Edit, Insert, Replace, RouteLocation, Severity
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import starts_processes
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
@@ -39,39 +39,39 @@ def _check(context: LintContext) -> Findings:
         edit = Insert(("training",), "strategy", "ddp")
     else:
         edit = Insert((), "training", "{strategy: ddp}")
-    fix = unsafe_fix("write strategy: ddp", edit)
+    fix = unsafe_fix("set strategy: ddp", edit)
     gpus = {device.gpu_route: device.gpu for device in context.devices if device.gpu.count > 1}
     for route, gpu in gpus.items():
         if not context.facts.card(gpu.type):
             continue
         if training.launcher in ("torchrun", "accelerate"):
             yield RULE.diagnostic(
-                f"launcher: {training.launcher} starts a process for each of "
-                f"{gpu.count} cards, and strategy is none",
+                f"launcher: {training.launcher} starts a process for each of {gpu.count} GPUs, "
+                "but strategy is none",
                 ("training", "launcher"),
                 severity=Severity.INFO,
-                why="That is ddp in fact; the memory estimate and the rules go by strategy.",
+                why="This is ddp in effect; the memory estimate and the rules use `strategy`.",
                 help=fix.title,
-                related=related_at(route, "cards asked for here"),
+                related=related_at(route, "GPUs requested here"),
                 fix=fix,
             )
             continue
-        spread = "one of them"
+        use = "uses one of them"
         severity = Severity.INFO
-        why = "The others stay idle, and are paid for."
+        why = "The other GPUs stay idle, and you pay for them."
         if context.uses_trainer:
-            spread = "them by DataParallel alone"
+            use = "uses them through DataParallel"
             severity = RULE.severity
             why = (
-                "One process with several cards is slower than one a card, and multiplies the "
-                "batch."
+                "One process with several GPUs is slower than one process per GPU, and multiplies "
+                "the batch size."
             )
         yield RULE.diagnostic(
-            f"{gpu.count} cards are asked for, and strategy: none spreads the work over {spread}",
+            f"{gpu.count} GPUs are requested, but strategy: none {use}",
             route,
             severity=severity,
             why=why,
-            help=f"{fix.title} under training, or ask for one card",
+            help=f"{fix.title} under `training`, or request one GPU",
             fix=fix,
         )
 
@@ -85,28 +85,19 @@ RULE = Rule(
         "PyTorch documentation, torch.nn.DataParallel",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
-            "A100-80GB:2",
-        ),
-        Example(
-            'gpu: {type: L4, count: 4}\npython: "3.11"\npackages: [torch]\ntraining: '
-            "{strategy: none}\n",
-            "{type: L4, count: 4}",
-        ),
-        Example(
-            'gpu: L4:4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{launcher: torchrun}\n",
-            "torchrun",
-        ),
+    bad=examples(
+        'gpu: «A100-80GB:2»\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
+        'gpu: «{type: L4, count: 4}»\npython: "3.11"\npackages: [torch]\n'
+        "training: {strategy: none}\n",
+        'gpu: L4:4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {launcher: «torchrun»}\n",
     ),
     good=examples(
         'gpu: L4:2\npython: "3.11"\npackages: [torch, pytorch-lightning]\n',
-        'gpu: A100-80GB:2\npython: "3.11"\npackages: '
-        '["transformers[torch]>=5"]\ntraining: {strategy: ddp}\n',
+        'gpu: A100-80GB:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {strategy: ddp}\n",
         'gpu: A100-80GB\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
-        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{method: inference}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {method: inference}\n",
     ),
 )

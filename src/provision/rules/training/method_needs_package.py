@@ -1,4 +1,4 @@
-"""LoRA or QLoRA is declared, and the package that does it is missing.
+"""LoRA or QLoRA is declared, but its package is missing.
 
 ## What it does
 
@@ -8,7 +8,7 @@ gives no finding before it is resolved.
 
 ## Why
 
-Neither transformers nor Trainer depends on them. Without bitsandbytes, loading in 4 bits ends in
+Neither transformers nor Trainer depends on them. Without bitsandbytes, loading in 4 bits fails with
 "requires the latest version of bitsandbytes".
 
 ## How to fix
@@ -24,7 +24,7 @@ from provision.rules.package_requirements import (
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 NEEDS = {"lora": ("peft",), "qlora": ("peft", "bitsandbytes")}
 FRAMEWORKS = (
@@ -58,11 +58,11 @@ def _check(context: LintContext) -> Findings:
     for name in NEEDS[method]:
         if name not in provided:
             yield RULE.diagnostic(
-                f"method: {method} needs {name}, and it is not {context.package_list}",
+                f"method: {method} needs {name}, which is not {context.package_list}",
                 ("training", "method"),
                 severity=None if context.resolved else Severity.WARNING,
-                why="Nothing else brings it: it is no dependency of transformers.",
-                help=f"add {name} to the packages",
+                why="It is not a dependency of transformers or of another listed package.",
+                help=f"add {name} to `packages`",
                 fix=add_package_fix(name, ""),
             )
 
@@ -76,21 +76,14 @@ RULE = Rule(
         "peft documentation, quickstart",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{method: lora}\n",
-            "lora",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "peft]\ntraining: {method: qlora}\n",
-            "qlora",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-            "our-tools]\ntraining: {method: lora}\n",
-            "lora",
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {method: «lora»}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft]\n'
+        "training: {method: «qlora»}\n",
+        example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", our-tools]\n'
+            "training: {method: «lora»}\n",
             ResolvedSet(
                 {
                     "torch": "2.13.0",
@@ -104,14 +97,16 @@ RULE = Rule(
         ),
     ),
     good=examples(
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, '
-        "bitsandbytes]\ntraining: {method: qlora}\n",
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", "trl[peft]", '
-        "bitsandbytes]\ntraining: {method: qlora}\n",
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-        "unsloth]\ntraining: {method: qlora}\n",
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.57.6", autoawq, '
-        'setfit, "lm-eval[hf]"]\ntraining: {method: lora}\n',
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", peft, bitsandbytes]\n'
+        "training: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\n'
+        'packages: ["transformers[torch]>=5", "trl[peft]", bitsandbytes]\n'
+        "training: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", unsloth]\n'
+        "training: {method: qlora}\n",
+        'gpu: L4\npython: "3.11"\n'
+        'packages: ["transformers[torch]==4.57.6", autoawq, setfit, "lm-eval[hf]"]\n'
+        "training: {method: lora}\n",
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: {method: full}\n',
     ),
 )

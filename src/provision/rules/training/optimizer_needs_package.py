@@ -1,33 +1,34 @@
-"""The optimizer comes from a package that is missing.
+"""The optimizer needs a package that is missing.
 
 ## What it does
 
-Looks up the package that an optimizer's name stands for in TrainingArguments(optim=...):
-bitsandbytes for the 8-bit and paged ones, torchao, galore-torch, lomo-optim, schedulefree and
-others. A package that brings it (unsloth, axolotl) will do; in a spec with packages that the facts
-do not know, this is a warning until the set is resolved.
+Looks up the package that implements an optimizer of TrainingArguments(optim=...): bitsandbytes for
+the 8-bit and paged ones, torchao, galore-torch, lomo-optim, schedulefree and others. A package that
+depends on it (unsloth, axolotl) is enough. In a spec with unknown packages, this is a warning until
+the set is resolved.
 
 ## Why
 
-Trainer imports it when training starts, and ends in an ImportError.
+Trainer imports it when training starts, and fails with an ImportError.
 
 ## How to fix
 
-Add the package that the finding names, or take an optimizer of torch.
+Add the package that the finding names, or use an optimizer of torch.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.rules.examples import TRAINER_SET
 from provision.rules.package_requirements import (
     add_package_fix,
     has_unknown_packages,
     is_known_dependency,
 )
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 
 NOT_ON_INDEX = ("apex", "torchdistx")
-"""The packages of these names on the public index are others, or old (project pages)."""
+"""On the public index these names are unrelated or outdated packages (project pages)."""
 
 
 def _check(context: LintContext) -> Findings:
@@ -49,11 +50,11 @@ def _check(context: LintContext) -> Findings:
     if name not in NOT_ON_INDEX and (training.method, name) != ("qlora", "bitsandbytes"):
         fix = add_package_fix(name, "")
     yield RULE.diagnostic(
-        f"optimizer: {training.optimizer} comes from {name}, and it is not {context.package_list}",
+        f"optimizer: {training.optimizer} needs {name}, which is not {context.package_list}",
         ("training", "optimizer"),
         severity=severity,
         why="Trainer imports it when training starts.",
-        help=f"add {name} to the packages, or take an optimizer of torch such as adamw_torch",
+        help=f"add {name} to `packages`, or use an optimizer of torch such as adamw_torch",
         fix=fix,
     )
 
@@ -64,30 +65,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: paged_adamw_8bit}\n",
-            "paged_adamw_8bit",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: schedule_free_adamw}\n",
-            "schedule_free_adamw",
-            ResolvedSet(
-                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"},
-                "3.11",
-                "cu130",
-            ),
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {optimizer: «paged_adamw_8bit»}\n",
+        example(
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+            "training: {optimizer: «schedule_free_adamw»}\n",
+            TRAINER_SET,
         ),
     ),
     good=examples(
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-        "bitsandbytes]\ntraining: {optimizer: paged_adamw_8bit}\n",
-        'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\ntraining: '
-        "{optimizer: paged_adamw_8bit, method: qlora}\n",
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{optimizer: adamw_torch_fused}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5", bitsandbytes]\n'
+        "training: {optimizer: paged_adamw_8bit}\n",
+        'gpu: L4\npython: "3.11"\npackages: [transformers, unsloth]\n'
+        "training: {optimizer: paged_adamw_8bit, method: qlora}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {optimizer: adamw_torch_fused}\n",
         'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: paged_adamw_8bit}\n',
     ),
 )

@@ -1,18 +1,17 @@
-"""TrainingArguments does not take that optimizer.
+"""TrainingArguments does not accept the optimizer.
 
 ## What it does
 
-Looks up `optimizer` in the names that transformers takes, release by release, where training goes
-through Trainer.
+If training uses Trainer, looks up `optimizer` in the names that each transformers release accepts.
 
 ## Why
 
-TrainingArguments ends in "is not a valid OptimizerNames". adamw_hf, which many tutorials use, is
-gone since transformers 4.50.
+TrainingArguments fails with "is not a valid OptimizerNames". adamw_hf, which many tutorials use,
+was removed in transformers 4.50.
 
 ## How to fix
 
-Write the name that the finding gives.
+Use the name that the finding suggests.
 """
 
 from __future__ import annotations
@@ -20,15 +19,8 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.rules.admitted_releases import transformers_releases
 from provision.rules.edits import replace_fix
-from provision.rules.rule import (
-    Example,
-    Findings,
-    LintContext,
-    ResolvedSet,
-    Rule,
-    examples,
-    related_at,
-)
+from provision.rules.examples import TRAINER_SET
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
 from provision.rules.training.trainer_arguments import is_in_release
 from provision.spelling import nearest_word
 
@@ -51,20 +43,18 @@ def _check(context: LintContext) -> Findings:
     meant = _nearest_optimizer(training.optimizer, accepted)
     history = ""
     if row is not None:
-        history = (
-            f": the last release with it is {row.last}"
-            if row.last
-            else f": it came with {row.first}"
-        )
+        history = f": it was added in {row.first}"
+        if row.last:
+            history = f": it was removed after {row.last}"
     is_doubtful = row is None and releases.includes_newer and meant is None
     yield RULE.diagnostic(
-        f"transformers {newest} takes no optimizer {training.optimizer}{history}",
+        f"transformers {newest} has no optimizer {training.optimizer}{history}",
         ROUTE,
         severity=Severity.WARNING if is_doubtful else None,
-        why='TrainingArguments ends in "is not a valid OptimizerNames".',
-        help=f"write {meant or 'one such as adamw_torch, adamw_torch_fused or paged_adamw_8bit'}",
-        related=related_at(releases.route, "transformers asked for here"),
-        fix=replace_fix(f"write {meant}", ROUTE, meant) if meant else None,
+        why='TrainingArguments fails with "is not a valid OptimizerNames".',
+        help=f"use {meant or 'adamw_torch, adamw_torch_fused or paged_adamw_8bit'}",
+        related=related_at(releases.route, "transformers requested here"),
+        fix=replace_fix(f"use {meant}", ROUTE, meant) if meant else None,
     )
 
 
@@ -81,39 +71,26 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("OptimizerNames in training_args.py of the transformers wheels",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: adamw_hf}\n",
-            "adamw_hf",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\ntraining: '
-            "{optimizer: adam_torch}\n",
-            "adam_torch",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.42.4", '
-            "grokadamw]\ntraining: {optimizer: grokadamw}\n",
-            "grokadamw",
-        ),
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {optimizer: «adamw_hf»}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\n'
+        "training: {optimizer: «adam_torch»}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.42.4", grokadamw]\n'
+        "training: {optimizer: «grokadamw»}\n",
     ),
     good=(
         *examples(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{optimizer: adamw_torch}\n",
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\ntraining: '
-            "{optimizer: adamw_hf}\n",
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+            "training: {optimizer: adamw_torch}\n",
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]==4.49.0"]\n'
+            "training: {optimizer: adamw_hf}\n",
             'gpu: L4\npython: "3.11"\npackages: [torch]\ntraining: {optimizer: adam}\n',
         ),
         Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\ntraining: '
-            "{optimizer: sgd}\n",
-            resolved=ResolvedSet(
-                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"},
-                "3.11",
-                "cu130",
-            ),
+            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]"]\n'
+            "training: {optimizer: sgd}\n",
+            resolved=TRAINER_SET,
         ),
     ),
 )

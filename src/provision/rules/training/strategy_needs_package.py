@@ -1,17 +1,17 @@
-"""A strategy needs a package, or a newer torch.
+"""A strategy needs a package or a newer torch.
 
 ## What it does
 
 For a ZeRO strategy, looks for the deepspeed package, and for FSDP, for a torch that supports it
-(2.2; accelerate from 0.25 on refuses it below 2.1).
+(2.2; accelerate from 0.25 on refuses FSDP below 2.1).
 
 ## Why
 
-Training ends when it starts: "DeepSpeed is not installed", or "FSDP requires PyTorch >= 2.1.0".
+Training fails at its start: "DeepSpeed is not installed", or "FSDP requires PyTorch >= 2.1.0".
 
 ## How to fix
 
-Add `{name: deepspeed, build: true}` (it comes as source alone), or raise torch.
+Add `{name: deepspeed, build: true}` (it is published as source only), or use a newer torch.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from provision.diagnostics import Insert, Severity
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_requirements import origin_route, requested_package, set_version_fix
 from provision.rules.rule import (
-    Example,
     Findings,
     LintContext,
     ResolvedSet,
     Rule,
+    example,
     examples,
     related_at,
 )
@@ -36,11 +36,10 @@ def _check(context: LintContext) -> Findings:
     strategy = context.spec.training.strategy
     if strategy.startswith("deepspeed") and not _has_deepspeed(context):
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs the package deepspeed, and it is not "
-            f"{context.package_list}",
+            f"strategy: {strategy} needs deepspeed, which is not {context.package_list}",
             STRATEGY,
-            why="Training ends when it starts, as DeepSpeed is not installed.",
-            help="add {name: deepspeed, build: true} to the packages",
+            why="Training fails at its start, because DeepSpeed is not installed.",
+            help="add {name: deepspeed, build: true} to `packages`",
             fix=unsafe_fix(
                 "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
             ),
@@ -53,18 +52,18 @@ def _check(context: LintContext) -> Findings:
         if accelerate is not None and not accelerate.may_be(floor.since):
             continue  # an older accelerate takes an older torch
         severity = None
-        why = f"accelerate refuses it below {floor.refused_below}."
+        why = f"accelerate refuses releases below {floor.refused_below}."
         if package.may_be(floor.refused_below):
             severity = Severity.WARNING
-            why = f"It is refused below {floor.refused_below} only, but not supported."
+            why = f"accelerate accepts {floor.refused_below}, but does not support it."
         yield RULE.diagnostic(
-            f"strategy: {strategy} needs {floor.package}>={floor.version}, and "
+            f"strategy: {strategy} needs {floor.package}>={floor.version}, but "
             f"{package.description} is {context.chosen}",
             origin_route(context, package, STRATEGY),
             severity=severity,
             why=why,
-            help=f"ask for {floor.package}>={floor.version}, or write strategy: ddp",
-            related=related_at(STRATEGY, "strategy asked for here"),
+            help=f"use {floor.package}>={floor.version}, or set strategy: ddp",
+            related=related_at(STRATEGY, "strategy set here"),
             fix=set_version_fix(context, package, f">={floor.version}"),
         )
 
@@ -85,38 +84,30 @@ RULE = Rule(
         "integrations/deepspeed.py of transformers 5.23.0",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '
-            "{strategy: deepspeed-zero3}\n",
-            "deepspeed-zero3",
+    bad=examples(
+        example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\n'
+            "training: {strategy: «deepspeed-zero3»}\n",
             other_ids=("TRN019",),
         ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, accelerate, '
-            '"numpy<2"]\ntraining: {strategy: fsdp}\n',
-            "torch==2.0.1",
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch==2.1.2, accelerate, '
-            '"numpy<2"]\ntraining: {strategy: fsdp}\n',
-            "torch==2.1.2",
-        ),
-        Example(
-            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\ntraining: '
-            "{strategy: deepspeed-zero2}\n",
-            "deepspeed-zero2",
+        'gpu: L4:2\npython: "3.11"\npackages: [«torch==2.0.1», accelerate, "numpy<2"]\n'
+        "training: {strategy: fsdp}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: [«torch==2.1.2», accelerate, "numpy<2"]\n'
+        "training: {strategy: fsdp}\n",
+        example(
+            'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\n'
+            "training: {strategy: «deepspeed-zero2»}\n",
             ResolvedSet({"torch": "2.13.0", "accelerate": "1.15.0"}, "3.11", "cu130"),
         ),
     ),
     good=examples(
-        'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
-        "true}]\ntraining: {strategy: deepspeed-zero3}\n",
-        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, '
-        '"numpy<2"]\ntraining: {strategy: fsdp}\n',
-        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\ntraining: '
-        "{strategy: ddp}\n",
-        'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, '
-        '"numpy<2"]\ntraining: {strategy: fsdp}\n',
+        'gpu: L4:2\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\n'
+        "training: {strategy: deepspeed-zero3}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.2.0, accelerate, "numpy<2"]\n'
+        "training: {strategy: fsdp}\n",
+        'gpu: L4:2\npython: "3.11"\npackages: [torch==2.0.1, "numpy<2"]\n'
+        "training: {strategy: ddp}\n",
+        'gpu: L4:2\npython: "3.10"\npackages: [torch==2.0.1, accelerate==0.21.0, "numpy<2"]\n'
+        "training: {strategy: fsdp}\n",
     ),
 )

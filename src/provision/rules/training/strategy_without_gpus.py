@@ -1,25 +1,25 @@
-"""A strategy for several GPUs, and no target has several.
+"""A strategy for several GPUs is set, but no target has several GPUs.
 
 ## What it does
 
-Looks for `strategy: ddp`, `fsdp` or ZeRO where every target has one card, no card, or Apple
-silicon.
+Looks for `strategy: ddp`, `fsdp` or ZeRO if every target has one GPU, no GPU, or Apple silicon.
 
 ## Why
 
-With one device there is nothing to spread: ddp and fsdp add communication and save no memory. ZeRO
-helps on one card only where it offloads to the CPU. On Apple silicon there is no backend for them.
+With one device there is nothing to distribute: ddp and fsdp add communication and save no memory.
+ZeRO helps on one GPU only if it offloads to the CPU. Apple silicon has no backend for these
+strategies.
 
 ## How to fix
 
-Write `strategy: none`, or ask for more cards.
+Set `strategy: none`, or request more GPUs.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.rules.edits import replace_fix
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_at
 
 
 def _check(context: LintContext) -> Findings:
@@ -30,20 +30,20 @@ def _check(context: LintContext) -> Findings:
     if any(device.is_nvidia and device.gpu.count > 1 for device in devices):
         return
     device = devices[0]
-    there_is = {"mps": "Apple silicon", "none": "no card"}.get(device.gpu.type, "one card")
+    devices_text = {"mps": "Apple silicon", "none": "no GPU"}.get(device.gpu.type, "one GPU")
     severity = None
-    why = "There is nothing to spread, and no memory to save."
+    why = "There is nothing to distribute, and no memory to save."
     if strategy.startswith("deepspeed") and device.is_nvidia:
         severity = Severity.INFO
-        why = "It then helps only where it offloads to the CPU."
+        why = "On one GPU it helps only if it offloads to the CPU."
     yield RULE.diagnostic(
-        f"strategy: {strategy} spreads work over several cards, and there is {there_is}",
+        f"strategy: {strategy} is for several GPUs, but the target has {devices_text}",
         ("training", "strategy"),
         severity=severity,
         why=why,
-        help="write strategy: none, or ask for more cards",
-        related=related_at(device.gpu_route, "asked for here"),
-        fix=replace_fix("write strategy: none", ("training", "strategy"), "none"),
+        help="set strategy: none, or request more GPUs",
+        related=related_at(device.gpu_route, "requested here"),
+        fix=replace_fix("set strategy: none", ("training", "strategy"), "none"),
     )
 
 
@@ -56,30 +56,23 @@ RULE = Rule(
         "DeepSpeed documentation, ZeRO-Offload",
     ),
     check=_check,
-    bad=(
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{strategy: fsdp}\n",
-            "fsdp",
-        ),
-        Example('gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n', "ddp"),
-        Example(
-            'gpu: mps\npython: "3.11"\npackages: [torch]\nplatforms: '
-            "[macos-arm64]\ntraining: {strategy: ddp}\n",
-            "ddp",
-        ),
-        Example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: '
-            "true}]\ntraining: {strategy: deepspeed-zero2}\n",
-            "deepspeed-zero2",
+    bad=examples(
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {strategy: «fsdp»}\n",
+        'gpu: none\npython: "3.11"\npackages: [torch]\ntraining: {strategy: «ddp»}\n',
+        'gpu: mps\npython: "3.11"\npackages: [torch]\nplatforms: [macos-arm64]\n'
+        "training: {strategy: «ddp»}\n",
+        example(
+            'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\n'
+            "training: {strategy: «deepspeed-zero2»}\n",
             other_ids=("TRN019",),
         ),
     ),
     good=examples(
-        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{strategy: fsdp}\n",
-        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{strategy: fsdp}\n"
+        'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {strategy: fsdp}\n",
+        'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {strategy: fsdp}\n"
         "targets: {here: {kind: local}, big: {kind: workbench, project: p, zones: "
         "[us-central1-a], gpu: L4:4}}\n",
     ),

@@ -2,22 +2,23 @@
 
 ## What it does
 
-Looks up each tracker under `report_to` and the package that it comes from.
+Looks up the package of each tracker under `report_to`.
 
 ## Why
 
-Trainer ends when it starts: "WandbCallback requires wandb to be installed".
+Trainer fails at its start: "WandbCallback requires wandb to be installed".
 
 ## How to fix
 
-Add the package, or take the tracker out of `report_to`.
+Add the package, or remove the tracker from `report_to`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.rules.examples import TRAINER_SET
 from provision.rules.package_requirements import add_package_fix, requested_trackers
-from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
 
 IMPLIED_PACKAGES = {"tensorboard": ("tensorflow",)}
@@ -37,12 +38,12 @@ def _check(context: LintContext) -> Findings:
             continue
         package = known.packages[0]
         yield RULE.diagnostic(
-            f"report_to: {name} needs {' or '.join(known.packages)}, and it is not "
+            f"report_to: {name} needs {' or '.join(known.packages)}, which is not "
             f"{context.package_list}",
             (*ARGUMENTS_ROUTE, "report_to"),
             severity=None if context.resolved else Severity.WARNING,
-            why=f"Trainer ends when it starts, as {package} is not installed.",
-            help=f"add {package} to the packages, or take {name} out of report_to",
+            why=f"Trainer fails at its start, because {package} is not installed.",
+            help=f"add {package} to `packages`, or remove {name} from report_to",
             fix=add_package_fix(package, ""),
         )
 
@@ -53,27 +54,21 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
     check=_check,
-    bad=(
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {report_to: tensorboard}}\n",
-            "tensorboard",
-        ),
-        Example(
-            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-            "{arguments: {report_to: [mlflow]}}\n",
-            "[mlflow]",
-            ResolvedSet(
-                {"torch": "2.13.0", "transformers": "5.13.1", "accelerate": "1.15.0"}, "3.11", "cpu"
-            ),
+    bad=examples(
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {report_to: «tensorboard»}}\n",
+        example(
+            'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+            "training: {arguments: {report_to: «[mlflow]»}}\n",
+            TRAINER_SET,
         ),
     ),
     good=examples(
-        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", '
-        "tensorboard]\ntraining: {arguments: {report_to: tensorboard}}\n",
-        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{arguments: {report_to: none}}\n",
-        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\ntraining: '
-        "{arguments: {report_to: all}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", tensorboard]\n'
+        "training: {arguments: {report_to: tensorboard}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {report_to: none}}\n",
+        'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
+        "training: {arguments: {report_to: all}}\n",
     ),
 )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from provision.diagnostics import Fix, Replace, Route, RouteLocation, RoutePart
 from provision.facts import Facts
 from provision.facts.schema_packages import OptimizerName, TrainingArgument
@@ -14,20 +11,18 @@ from provision.rules.edits import unsafe_fix
 from provision.rules.rule import LintContext
 
 ARGUMENTS_ROUTE: Route = ("training", "arguments")
-EQUIVALENT_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "bf16": ("precision", lambda value: "bf16" if value is True else None),
-    "fp16": ("precision", lambda value: "fp16" if value is True else None),
-    "tf32": ("precision", lambda value: "tf32" if value is True else None),
-    "per_device_train_batch_size": ("batch_size", lambda value: value),
-    "optim": ("optimizer", lambda value: value),
-    "gradient_checkpointing": ("gradient_checkpointing", lambda value: value),
-    "activation_checkpointing": ("gradient_checkpointing", lambda value: value),
-    "dataloader_num_workers": ("dataloader_workers", lambda value: value),
-    "torch_compile": ("torch_compile", lambda value: value),
+EQUIVALENT_FIELDS = {
+    "bf16": "precision",
+    "fp16": "precision",
+    "tf32": "precision",
+    "per_device_train_batch_size": "batch_size",
+    "optim": "optimizer",
+    "gradient_checkpointing": "gradient_checkpointing",
+    "activation_checkpointing": "gradient_checkpointing",
+    "dataloader_num_workers": "dataloader_workers",
+    "torch_compile": "torch_compile",
 }
-"""Each argument with the field of the same meaning, and the conversion of its value to that of the
-field; None for a value that the field cannot have.
-"""
+"""Each argument with the field of the same meaning."""
 
 
 def trainer_releases(context: LintContext) -> tuple[str, ...]:
@@ -41,17 +36,17 @@ def trainer_releases(context: LintContext) -> tuple[str, ...]:
 def is_in_release(facts: Facts, row: TrainingArgument | OptimizerName, release: str) -> bool | None:
     """Return whether a release has an argument or optimizer; None if it was not read."""
     read = facts.arguments_read
-    wanted = require_version(release)
-    if row.first and wanted < require_version(row.first):
+    version = require_version(release)
+    if row.first and version < require_version(row.first):
         before = read.index(row.first) - 1
-        if before >= 0 and wanted <= require_version(read[before]):
+        if before >= 0 and version <= require_version(read[before]):
             return False
         return None
-    if row.last and wanted > require_version(row.last):
-        if wanted >= require_version(read[read.index(row.last) + 1]):
+    if row.last and version > require_version(row.last):
+        if version >= require_version(read[read.index(row.last) + 1]):
             return False
         return None
-    if require_version(read[0]) <= wanted <= require_version(read[-1]):
+    if require_version(read[0]) <= version <= require_version(read[-1]):
         return True
     return None
 
@@ -73,9 +68,9 @@ def find_successor(facts: Facts, row: TrainingArgument, release: str) -> tuple[s
 
 
 def rename_argument_fix(context: LintContext, old: str, new: str) -> Fix | None:
-    """Return the fix that gives an argument its new name; None when that is there already."""
+    """Return the fix that gives an argument its new name; None if both names are set."""
     if new in context.spec.training.arguments:
         return None
     return unsafe_fix(
-        f"write {new}", Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new)
+        f"use {new}", Replace(RouteLocation((*ARGUMENTS_ROUTE, old), RoutePart.KEY), new)
     )

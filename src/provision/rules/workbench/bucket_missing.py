@@ -1,4 +1,4 @@
-"""An instance has no bucket.
+"""A Workbench target has no bucket.
 
 ## What it does
 
@@ -6,40 +6,38 @@ Finds Workbench targets without `bucket`.
 
 ## Why
 
-The program that sets the instance up, its document and its report travel through a bucket of Cloud
-Storage: nothing is pasted into metadata, and no port is open. `plan` refuses a target without one.
+The program that sets up the instance, its configuration and its report are transferred through a
+Cloud Storage bucket: nothing is pasted into metadata, and no port is open. `plan` refuses a target
+without one.
 
 ## How to fix
 
-Make a bucket in the region of the zones (`gcloud storage buckets create gs://NAME
---location=REGION`) and write `bucket: gs://NAME/FOLDER`.
+Create a bucket in the region of the zones (`gcloud storage buckets create gs://NAME
+--location=REGION`) and set `bucket: gs://NAME/FOLDER`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        if instance.target.bucket is not None:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if fields.bucket is not None:
             continue
-        region = next(
-            (region_of(zone) for zone in instance.target.zones if ZONE_PATTERN.fullmatch(zone)),
-            "REGION",
-        )
+        regions = (region_of(zone) for zone in fields.zones if ZONE_PATTERN.fullmatch(zone))
         yield RULE.diagnostic(
-            f"{instance.facts.name} has no bucket",
-            instance.facts.route,
+            f"target {target.name} has no bucket",
+            target.route,
             at=RoutePart.KEY,
-            why="The program and the report travel through a bucket; plan refuses a target "
-            "without one.",
-            help=f"make one (gcloud storage buckets create gs://NAME --location={region}) and "
-            "write bucket: gs://NAME/provision",
+            why="The setup program and the report are transferred through a bucket; plan refuses a "
+            "target without one.",
+            help="create one (gcloud storage buckets create gs://NAME "
+            f"--location={next(regions, 'REGION')}) and set bucket: gs://NAME/provision",
         )
 
 

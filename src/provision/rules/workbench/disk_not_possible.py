@@ -1,55 +1,55 @@
-"""A disk cannot be had like this.
+"""A disk cannot be created as declared.
 
 ## What it does
 
-Finds kinds of disk that an instance cannot start from, and sizes above what a disk may have.
+Finds disk types that an instance cannot boot from, and sizes above the maximum of a disk.
 
 ## Why
 
-Google Cloud refuses the instance.
+Google Cloud rejects the instance.
 
 ## How to fix
 
-Take another kind for the boot disk, and keep fast storage for the data disk.
+Use another type for the boot disk, and keep fast storage for the data disk.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.field_types import parse_size
+from provision.kinds import WorkbenchTarget
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples
 
 
 def _check(context: LintContext) -> Findings:
     largest = context.facts.limits["largest disk"]
-    for instance in workbench_instances(context):
-        kind = context.facts.disks.get(instance.target.boot_disk.type)
+    disks = context.facts.disks
+    for target, fields in context.targets_of(WorkbenchTarget):
+        kind = disks.get(fields.boot_disk.type)
         if kind is not None and not kind.boot:
-            near = next(
-                row.type
-                for row in context.facts.disks.values()
-                if row.boot and row.type.startswith("hyperdisk")
+            route = target.route_to("boot_disk", "type")
+            bootable = (row.type for row in disks.values() if row.boot)
+            fix = set_field_fix(
+                context, route, next(name for name in bootable if name.startswith("hyperdisk"))
             )
             yield RULE.diagnostic(
-                f"an instance cannot start from a disk of type {kind.type}",
-                instance.route("boot_disk", "type"),
+                f"a disk of type {kind.type} cannot be a boot disk",
+                route,
                 evidence=kind.evidence,
-                why="It can be a data disk only.",
-                help=f"write {near}, and keep {kind.type} for the data disk",
-                fix=set_field_fix(context, instance.route("boot_disk", "type"), near),
+                why="It can only be a data disk.",
+                help=f"{fix.title} for the boot disk, and use {kind.type} for the data disk",
+                fix=fix,
             )
         for disk in ("boot_disk", "data_disk"):
-            size = getattr(instance.target, disk).size
+            size = getattr(fields, disk).size
             if size is not None and parse_size(size) > largest.value * 10**9:
                 yield RULE.diagnostic(
-                    f"{disk} of {size} is larger than the {largest.value:g} GB that a disk "
-                    "may have",
-                    instance.route(disk, "size"),
-                    why="Google Cloud refuses the instance.",
-                    help=f"write at most {largest.value:g}GB, and keep the rest in a bucket",
+                    f"{disk} of {size} exceeds the maximum disk size of {largest.value:g} GB",
+                    target.route_to(disk, "size"),
+                    why="Google Cloud rejects the instance.",
+                    help=f"set at most {largest.value:g}GB, and keep the rest in a bucket",
                 )
 
 
@@ -59,9 +59,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("notebooks.v2 discovery document, revision 20261006, BootDisk and DataDisk",),
     check=_check,
-    bad=(
-        Example(example_spec(boot_disk="{type: hyperdisk-extreme}"), "hyperdisk-extreme"),
-        Example(example_spec(data_disk="{size: 64001GB}"), "64001GB"),
+    bad=examples(
+        example_spec(boot_disk="{type: «hyperdisk-extreme»}"),
+        example_spec(data_disk="{size: «64001GB»}"),
     ),
     good=examples(
         example_spec(boot_disk="{type: ssd}", data_disk="{type: hyperdisk-extreme}"),

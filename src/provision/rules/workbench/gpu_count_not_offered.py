@@ -1,58 +1,58 @@
-"""No machine type has that number of that card.
+"""No machine type has the requested number of GPUs.
 
 ## What it does
 
-With `machine_type: auto`, looks for a machine type that Workbench can have with exactly the
-requested cards.
+With `machine_type: auto`, looks for a machine type that is available to Workbench and has exactly
+the requested GPUs.
 
 ## Why
 
-There is nothing that `auto` could choose.
+`machine_type: auto` has nothing to choose from.
 
 ## How to fix
 
-Request a number of cards that a machine type has, or name the reservation of the machine.
+Request a number of GPUs that a machine type has, or set the reservation of the machine.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.rules.workbench_instances import (
-    UNAVAILABLE_STATUS,
     available_gpu_counts,
-    workbench_instances,
+    is_available,
+    related_kind,
 )
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        card = instance.facts.card
-        count = instance.facts.gpu_settings.gpu.count
-        if card is None or instance.target.machine_type != "auto":
+    for target, fields in context.targets_of(WorkbenchTarget):
+        card = target.card
+        count = target.gpu_settings.gpu.count
+        if card is None or not is_available(card) or fields.machine_type != "auto":
             continue
-        if not card.workbench or card.status in UNAVAILABLE_STATUS:
-            continue
-        offered = available_gpu_counts(context.facts, card, reserved=instance.reserved)
+        offered = available_gpu_counts(context.facts, card, reserved=fields.reservation is not None)
         if count in offered:
             continue
-        message = f"no machine type gives Workbench {count} x {card.name}"
-        ways = []
+        message = f"no Workbench machine type has {count} x {card.name}"
+        options = []
         reservable = available_gpu_counts(context.facts, card, reserved=True)
         if count in reservable:
             message += " without a reservation"
             numbers = ", ".join(map(str, reservable))
-            ways.append(f"name a reservation ({card.name} in numbers of {numbers} needs one)")
+            options.append(f"set a reservation (required for {numbers} x {card.name})")
         if offered:
-            ways.append(f"ask for {', '.join(map(str, offered))}")
+            numbers = ", ".join(map(str, offered))
+            options.append(f"set the number of GPUs to one of {numbers}")
         yield RULE.diagnostic(
             message,
-            instance.facts.gpu_settings.gpu_route,
+            target.gpu_settings.gpu_route,
             evidence=card.evidence,
-            why="There is nothing that machine_type: auto could choose.",
-            help=", or ".join(ways) or "take another card",
-            related=related_at(instance.route("kind"), "kind of place"),
+            why="machine_type: auto has nothing to choose from.",
+            help=", or ".join(options) or "use another GPU",
+            related=related_kind(target),
         )
 
 
@@ -65,12 +65,11 @@ RULE = Rule(
         "dstackai/gpuhunt providers/gcp.py",
     ),
     check=_check,
-    bad=(
-        Example(example_spec("gpu: L4:3\n", machine_type="auto"), "L4:3", other_ids=("TRN006",)),
-        Example(example_spec("gpu: H100-80GB\n", machine_type="auto"), "H100-80GB"),
-        Example(
-            example_spec("gpu: B200:8\n", machine_type="auto", zones="[us-central1-b]"),
-            "B200:8",
+    bad=examples(
+        example(example_spec("gpu: «L4:3»\n", machine_type="auto"), other_ids=("TRN006",)),
+        example_spec("gpu: «H100-80GB»\n", machine_type="auto"),
+        example(
+            example_spec("gpu: «B200:8»\n", machine_type="auto", zones="[us-central1-b]"),
             other_ids=("TRN006",),
         ),
     ),

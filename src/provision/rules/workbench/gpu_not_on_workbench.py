@@ -1,52 +1,53 @@
-"""Workbench does not offer this GPU.
+"""Workbench does not offer the requested GPU.
 
 ## What it does
 
-Looks for the card among the accelerators of Workbench's API, and for cards that are no longer given
-to new machines.
+Looks up the GPU among the accelerators of Workbench's API, and reports GPUs that are no longer
+available for new machines.
 
 ## Why
 
-The instance cannot be made, in any zone.
+The instance cannot be created in any zone.
 
 ## How to fix
 
-Take the nearest card that is offered.
+Use the nearest GPU that is offered.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import UNAVAILABLE_STATUS, workbench_instances
+from provision.rules.workbench_instances import UNAVAILABLE_STATUS, is_available, related_kind
 
 
 def _check(context: LintContext) -> Findings:
     offered = [card for card in context.facts.cards if card.workbench and card.status == "offered"]
     offered.sort(key=lambda card: card.memory_gb)
-    for instance in workbench_instances(context):
-        card = instance.facts.card
-        settings = instance.facts.gpu_settings
+    for target, _ in context.targets_of(WorkbenchTarget):
+        card = target.card
+        settings = target.gpu_settings
         if settings.gpu.type == "mps":
-            problem = "gpu: mps is Apple silicon, which Google Cloud does not have"
-            help_text = "give this target a gpu of its own, or none"
-        elif card is not None and (not card.workbench or card.status in UNAVAILABLE_STATUS):
-            status = UNAVAILABLE_STATUS.get(card.status, "is not an accelerator of Workbench")
-            problem = f"{card.name} {status}"
-            least = card.memory_gb
-            near = [other.name for other in offered if other.memory_gb >= least]
-            help_text = f"take {format_list(near[:3] or [offered[-1].name])}"
+            problem = "gpu: mps is Apple silicon, which Google Cloud does not offer"
+            help_text = "set another gpu at this target, or gpu: none"
+        elif card is not None and not is_available(card):
+            problem = (
+                f"{card.name} {UNAVAILABLE_STATUS.get(card.status, 'is not offered by Workbench')}"
+            )
+            near = [other.name for other in offered if other.memory_gb >= card.memory_gb]
+            help_text = f"use {format_list(near[:3] or [offered[-1].name])}"
         else:
             continue
         yield RULE.diagnostic(
             problem,
             settings.gpu_route,
             evidence=card.evidence if card else None,
-            why="The instance cannot be made, in any zone.",
+            why="The instance cannot be created in any zone.",
             help=help_text,
-            related=related_at(instance.route("kind"), "kind of place"),
+            related=related_kind(target),
         )
 
 
@@ -59,18 +60,13 @@ RULE = Rule(
         "GoogleCloudPlatform/magic-modules, workbench/Instance.yaml",
     ),
     check=_check,
-    bad=(
-        Example(
-            example_spec("gpu: P100\n", machine_type="n1-standard-8", zones="[us-central1-c]"),
-            "P100",
+    bad=examples(
+        example(
+            example_spec("gpu: «P100»\n", machine_type="n1-standard-8", zones="[us-central1-c]"),
             other_ids=("CUD009",),
         ),
-        Example(
-            example_spec("gpu: RTX-4090\n", machine_type=None, zones="[us-central1-a]"), "RTX-4090"
-        ),
-        Example(
-            example_spec("gpu: mps\n", machine_type="n2-standard-8"), "mps", other_ids=("CUD010",)
-        ),
+        example_spec("gpu: «RTX-4090»\n", machine_type=None, zones="[us-central1-a]"),
+        example(example_spec("gpu: «mps»\n", machine_type="n2-standard-8"), other_ids=("CUD010",)),
     ),
     good=examples(
         example_spec("gpu: T4\n", machine_type="n1-standard-8"),

@@ -1,4 +1,4 @@
-"""The instance gets a GPU and no driver for it.
+"""An instance has a GPU but no driver for it.
 
 ## What it does
 
@@ -11,30 +11,32 @@ driver on your system" and computes on the CPU.
 
 ## How to fix
 
-Leave `gpu_driver` out.
+Remove `gpu_driver`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_gpu
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        if instance.target.gpu_driver or not instance.facts.gpu_settings.is_nvidia:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if fields.gpu_driver or not target.gpu_settings.is_nvidia:
             continue
+        route = target.route_to("gpu_driver")
+        fix = set_field_fix(context, route, "true")
         yield RULE.diagnostic(
-            f"{instance.facts.gpu_settings.gpu} is asked for, and gpu_driver: false leaves "
-            "it without a driver",
-            instance.route("gpu_driver"),
-            why="Workbench installs no driver then: torch finds no GPU.",
-            help="write true, or leave gpu_driver out",
-            related=related_at(instance.facts.gpu_settings.gpu_route, "GPU asked for here"),
-            fix=set_field_fix(context, instance.route("gpu_driver"), "true"),
+            f"{target.gpu_settings.gpu} requested, but gpu_driver: false leaves it without a "
+            "driver",
+            route,
+            why="Workbench then installs no driver, and torch finds no GPU.",
+            help=f"{fix.title}, or remove gpu_driver",
+            related=related_gpu(target),
+            fix=fix,
         )
 
 
@@ -44,9 +46,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("notebooks.v2 discovery document, GPUDriverConfig.enableGpuDriver",),
     check=_check,
-    bad=(
-        Example(example_spec(gpu_driver="false"), "false"),
-        Example(example_spec("gpu: none\n", gpu="L4", gpu_driver="false"), "false"),
+    bad=examples(
+        example_spec(gpu_driver="«false»"),
+        example_spec("gpu: none\n", gpu="L4", gpu_driver="«false»"),
     ),
     good=examples(
         example_spec(gpu_driver="true"),

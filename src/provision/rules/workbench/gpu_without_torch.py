@@ -1,25 +1,26 @@
-"""An instance has a GPU, and no torch to check it with.
+"""An instance has a GPU, but no torch to test it with.
 
 ## What it does
 
-At Workbench targets with a card, looks for torch: among the packages, among what is known to bring
-it, and in the resolved set. In a spec that is not resolved yet this is a warning, as a package that
-is not known may bring it.
+At Workbench targets with a GPU, looks for torch among the packages, among their known dependencies,
+and in the resolved set. In a spec that is not resolved yet this is a warning, as an unknown package
+may depend on torch.
 
 ## Why
 
-The driver reports the card, its memory and its health. Only a program on the card can show that it
-computes correctly, and the verification computes with torch. Without torch nothing would show that
-the card works, so `plan` refuses.
+The driver reports the GPU, its memory and its health. Only a program that runs on the GPU can show
+that it computes correctly, and the verification computes with torch. Without torch nothing would
+show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add torch to `packages`, or write `gpu: none`.
+Add torch to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.package_requirements import (
     declared_specifier,
@@ -33,30 +34,28 @@ from provision.rules.rule import (
     ResolvedSet,
     Rule,
     examples,
-    related_at,
 )
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.workbench_instances import related_kind
 
 _IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        device = instance.facts.gpu_settings
-        if instance.facts.card is None or _has_torch(context):
+    for target, _ in context.targets_of(WorkbenchTarget):
+        device = target.gpu_settings
+        if target.card is None or _has_torch(context):
             continue
-        sure = context.resolved is not None or not (
+        is_certain = context.resolved is not None or not (
             context.spec.packages or context.spec.conda_packages
         )
         yield RULE.diagnostic(
-            f"{instance.facts.name} has gpu: {device.gpu}, and torch is "
-            f"{'not among the packages' if sure else 'not listed'}",
+            f"target {target.name} has gpu: {device.gpu}, but torch is not {context.package_list}",
             device.gpu_route,
-            severity=None if sure else Severity.WARNING,
-            why="The driver names the card; that it computes is shown by torch only, and plan "
-            "refuses a card that nothing computes on.",
-            help="add torch to packages, or write gpu: none",
-            related=related_at(instance.route("kind"), "kind of place"),
+            severity=None if is_certain else Severity.WARNING,
+            why="Only torch can show that the GPU computes correctly, and plan refuses a GPU that "
+            "cannot be tested.",
+            help="add torch to packages, or set gpu: none",
+            related=related_kind(target),
         )
 
 
@@ -83,24 +82,20 @@ RULE = Rule(
     sources=("provision's own verification: the checks of what a card computes run through torch",),
     check=_check,
     bad=(
-        Example(example_spec().replace("packages: [torch]", "packages: []"), "L4"),
-        Example(example_spec().replace("packages: [torch]", "packages: [numpy]"), "L4"),
+        Example(example_spec(packages="[]"), "L4"),
+        Example(example_spec(packages="[numpy]"), "L4"),
         Example(
-            example_spec().replace("packages: [torch]", "packages: [numpy]"),
+            example_spec(packages="[numpy]"),
             "L4",
             ResolvedSet({"numpy": "2.4.6"}, "3.12"),
         ),
     ),
-    good=(
-        *examples(
-            example_spec().replace("packages: [torch]", "packages: [torchvision]"),
-            example_spec().replace("packages: [torch]", 'packages: ["transformers[torch]"]'),
-            example_spec("gpu: none\n", machine_type="n1-standard-4").replace(
-                "packages: [torch]", "packages: [numpy]"
-            ),
-        ),
+    good=examples(
+        example_spec(packages="[torchvision]"),
+        example_spec(packages='["transformers[torch]"]'),
+        example_spec("gpu: none\n", "[numpy]", machine_type="n1-standard-4"),
         Example(
-            example_spec().replace("packages: [torch]", "packages: [our-own]"),
+            example_spec(packages="[our-own]"),
             resolved=ResolvedSet({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130"),
         ),
     ),

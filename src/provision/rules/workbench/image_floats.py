@@ -1,37 +1,38 @@
-"""The image is not pinned by its name.
+"""The image is not pinned.
 
 ## What it does
 
-Finds Workbench targets that name a family of images in place of an image, and those that name
-neither.
+Finds Workbench targets that name a family of images instead of an image, or neither.
 
 ## Why
 
-A family is published anew about weekly, with other drivers and libraries. Two instances of one spec
-differ by the day they were made on.
+New images of a family are published about weekly, with different drivers and libraries. Two
+instances of one spec differ if they were created on different days.
 
 ## How to fix
 
-Ask for the newest image of the family, and write its name: `gcloud compute images
-describe-from-family`.
+Look up the newest image of the family with `gcloud compute images describe-from-family`, and set
+`image` to its name.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RoutePart, Severity
 from provision.facts.schema_platforms import split_image_name
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import newest_image_family, workbench_instances
+from provision.rules.workbench_instances import newest_image_family
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        name = instance.target.image
-        image = instance.facts.image
+    for target, fields in context.targets_of(WorkbenchTarget):
+        name = fields.image
+        image = target.image
         if name is None:
             problem = (
-                f"{instance.facts.name} names no image, so it gets whatever is newest on the day"
+                f"target {target.name} sets no image, so it gets the newest one on the day it is "
+                "created"
             )
             family = newest_image_family(context.facts)
         elif (
@@ -40,24 +41,20 @@ def _check(context: LintContext) -> Findings:
             and image.kind == "workbench"
             and not split_image_name(name)[1]
         ):
-            problem = f"{name} is a family of images, and the newest of the day is taken"
+            problem = f"{name} is an image family, so the newest image of the day is used"
             family = name
         else:
             continue
         yield RULE.diagnostic(
             problem,
-            instance.facts.route if name is None else instance.route("image"),
+            target.route if name is None else target.route_to("image"),
             at=RoutePart.KEY if name is None else RoutePart.VALUE,
-            why="A family is published anew about weekly, with other drivers and libraries.",
-            help=f"write the name that this gives: {_family_command(family)}",
+            why="New images of a family are published about weekly, with different drivers and "
+            "libraries.",
+            help="set image to the name that this prints: gcloud compute images "
+            f"describe-from-family {family} --project=cloud-notebooks-managed "
+            '--format="value(name)"',
         )
-
-
-def _family_command(family: str) -> str:
-    return (
-        f"gcloud compute images describe-from-family {family} "
-        '--project=cloud-notebooks-managed --format="value(name)"'
-    )
 
 
 RULE = Rule(
@@ -66,8 +63,8 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, image versioning",),
     check=_check,
-    bad=(
-        Example(example_spec(image="workbench-instances-2603"), "workbench-instances-2603"),
+    bad=examples(
+        example_spec(image="«workbench-instances-2603»"),
         Example(example_spec(image=None), "wb"),
     ),
     good=examples(

@@ -1,4 +1,4 @@
-"""A Workbench instance does not start from this image.
+"""A Workbench instance cannot start from this image.
 
 ## What it does
 
@@ -7,43 +7,46 @@ Learning VM images.
 
 ## Why
 
-Workbench needs its own agent and JupyterLab in the image. Containers are named by repository and
-tag, and run on a host that the service chooses.
+Workbench requires its own agent and JupyterLab in the image. Containers are selected by repository
+and tag, and run on a host that the service chooses.
 
 ## How to fix
 
-Take an image of a family of Workbench's.
+Use an image of a Workbench family.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import newest_image_family, workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples
+from provision.rules.workbench_instances import newest_image_family
 
 _KINDS = {
     "container": "a container image",
-    "container-host": "the host of containers",
+    "container-host": "the host image of containers",
     "dlvm": "a Deep Learning VM image",
 }
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        image = instance.facts.image
+    for target, _ in context.targets_of(WorkbenchTarget):
+        image = target.image
         if image is None or image.kind not in _KINDS:
             continue
+        severity = None
+        why = "It is not a virtual machine image."
+        if image.kind == "dlvm":
+            severity = Severity.WARNING
+            why = "Without the Workbench agent the instance never becomes active."
         yield RULE.diagnostic(
-            f"{image.family} is {_KINDS[image.kind]}, and instances start from images of Workbench",
-            instance.route("image"),
-            severity=Severity.WARNING
-            if image.kind == "dlvm"
-            else image.evidence.cap_severity(Severity.ERROR),
-            why="Without Workbench's agent the instance never becomes active."
-            if image.kind == "dlvm"
-            else "It is no image of a virtual machine.",
-            help=f"take an image of the family {newest_image_family(context.facts)}",
+            f"{image.family} is {_KINDS[image.kind]}, but instances start from Workbench images",
+            target.route_to("image"),
+            severity=severity,
+            evidence=image.evidence,
+            why=why,
+            help=f"use an image of the family {newest_image_family(context.facts)}",
         )
 
 
@@ -56,12 +59,9 @@ RULE = Rule(
         "notebooks.v2 discovery document, VmImage and ContainerImage",
     ),
     check=_check,
-    bad=(
-        Example(example_spec(image="workbench-container-2606"), "workbench-container-2606"),
-        Example(
-            example_spec(image="common-cu129-ubuntu-2404-nvidia-580"),
-            "common-cu129-ubuntu-2404-nvidia-580",
-        ),
+    bad=examples(
+        example_spec(image="«workbench-container-2606»"),
+        example_spec(image="«common-cu129-ubuntu-2404-nvidia-580»"),
     ),
     good=examples(
         example_spec(image="workbench-instances-2603-20261004-2157-rc0"),

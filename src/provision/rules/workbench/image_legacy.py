@@ -1,57 +1,58 @@
-"""The image is of a legacy family, or out of support.
+"""The image is from a legacy family, or out of support.
 
 ## What it does
 
-Looks at the family of the image: whether it is a legacy one, and whether its support or
-availability ended before the day of the table. The day on which you look does not matter, so that
-an unchanged spec does not turn yellow overnight.
+Looks up the family of the image: whether it is a legacy family, and whether its support or
+availability ended before the date of the table. Today's date does not matter, so that an unchanged
+spec gets the same findings tomorrow.
 
 ## Why
 
-The family that most samples name carries an old system, Python and CUDA. Out of support, an image
-gets no security updates; out of availability, it is gone.
+The family that most samples name has an old system, Python and CUDA. An image out of support gets
+no security updates; an unavailable one cannot be started.
 
 ## How to fix
 
-Take an image of the newest family.
+Use an image of the newest family.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.schema_platforms import ImageFamily
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import newest_image_family, workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples
+from provision.rules.workbench_instances import newest_image_family
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        image = instance.facts.image
+    for target, _ in context.targets_of(WorkbenchTarget):
+        image = target.image
         if image is None or image.kind == "container":
             continue
         severity = Severity.WARNING
         content = [image.os]
         content += [f"Python {image.python}"] if image.python else []
         content += [f"CUDA {image.cuda}"] if image.cuda else []
-        why = f"It carries {', '.join(filter(None, content))}."
+        why = f"It has {', '.join(filter(None, content))}."
         if _is_past(image.end_of_availability, image):
-            problem = f"is gone since {image.end_of_availability}"
+            problem = f"has been unavailable since {image.end_of_availability}"
             severity = Severity.ERROR
-            why = "An image that is gone cannot be started."
+            why = "An instance cannot start from an unavailable image."
         elif _is_past(image.end_of_support, image):
-            problem = f"is out of support since {image.end_of_support}"
+            problem = f"has been out of support since {image.end_of_support}"
         elif image.legacy:
             problem = f"is a legacy family, supported until {image.end_of_support}"
         else:
             continue
         yield RULE.diagnostic(
             f"{image.family} {problem}",
-            instance.route("image"),
+            target.route_to("image"),
             severity=severity,
             evidence=image.evidence,
             why=why,
-            help=f"take an image of the family {newest_image_family(context.facts)}",
+            help=f"use an image of the family {newest_image_family(context.facts)}",
         )
 
 
@@ -66,14 +67,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("docs.cloud.google.com, Workbench instances, image versioning and support policy",),
     check=_check,
-    bad=(
-        Example(
-            example_spec(image="workbench-instances-20260713-2130-rc0"),
-            "workbench-instances-20260713-2130-rc0",
-        ),
-        Example(
-            example_spec(image="workbench-instances-v20260713"), "workbench-instances-v20260713"
-        ),
+    bad=examples(
+        example_spec(image="«workbench-instances-20260713-2130-rc0»"),
+        example_spec(image="«workbench-instances-v20260713»"),
     ),
     good=examples(
         example_spec(image="workbench-instances-2603-20261004-2157-rc0"),

@@ -1,4 +1,4 @@
-"""The instance cannot have the name that follows from the spec.
+"""The name of the instance is not valid.
 
 ## What it does
 
@@ -7,7 +7,7 @@ requires a letter first and at most 63 characters.
 
 ## Why
 
-Google Cloud refuses any other name.
+Google Cloud rejects any other name.
 
 ## How to fix
 
@@ -17,9 +17,9 @@ Give the spec a `name` that starts with a letter, or shorten the name of the spe
 from __future__ import annotations
 
 from provision.diagnostics import RelatedLocation, RouteLocation, RoutePart, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import workbench_instances
 
 LONGEST = 63
 """Characters of a name (compute.v1 discovery document, Instance.name; Workbench: a letter and up to
@@ -28,33 +28,26 @@ LONGEST = 63
 
 
 def _check(context: LintContext) -> Findings:
-    for number, instance in enumerate(workbench_instances(context)):
-        name = f"{context.spec.name}-{instance.facts.name}"
+    for number, (target, _) in enumerate(context.targets_of(WorkbenchTarget)):
+        name = f"{context.spec.name}-{target.name}"
+        excess = len(name) - LONGEST
         if name[0].isdigit() and number == 0:
-            problem = f"the instance would be called {name}, and a name starts with a letter"
-            way_out = f"write name: env-{context.spec.name}"
-        elif len(name) > LONGEST:
-            problem = (
-                f"the instance would be called {name}, {len(name)} characters long; {LONGEST} "
-                "are allowed"
-            )
-            way_out = f"shorten the name of the spec or of the target by {len(name) - LONGEST}"
+            problem = "but a name must start with a letter"
+            help_text = f"set name: env-{context.spec.name}"
+        elif excess > 0:
+            problem = f"which has {len(name)} characters; the limit is {LONGEST}"
+            help_text = f"shorten the name of the spec or of the target by {excess}"
         else:
             continue
-        written = context.source.text(("name",)) is not None
+        location = RouteLocation(target.route, RoutePart.KEY)
+        is_written = context.source.text(("name",)) is not None
         yield RULE.diagnostic(
-            problem,
-            ("name",) if written else instance.facts.route,
-            at=RoutePart.VALUE if written else RoutePart.KEY,
-            why="Google Cloud refuses such a name.",
-            help=way_out,
-            related=(
-                RelatedLocation(
-                    RouteLocation(instance.facts.route, RoutePart.KEY), "the target's name"
-                ),
-            )
-            if written
-            else (),
+            f"the instance would be named {name}, {problem}",
+            ("name",) if is_written else target.route,
+            at=RoutePart.VALUE if is_written else RoutePart.KEY,
+            why="Google Cloud rejects such a name.",
+            help=help_text,
+            related=(RelatedLocation(location, "name of the target"),) if is_written else (),
         )
 
 
@@ -67,8 +60,8 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench instances, create an instance",
     ),
     check=_check,
-    bad=(
-        Example(example_spec("name: 2nd-try\ngpu: L4\n"), "2nd-try"),
+    bad=examples(
+        example_spec("name: «2nd-try»\ngpu: L4\n"),
         Example(example_spec(f"name: {'a' * 61}\ngpu: L4\n"), "a" * 61),
     ),
     good=examples(

@@ -2,17 +2,17 @@
 
 ## What it does
 
-Looks at the form of labels: keys of lower-case letters, digits, hyphens and underscores that start
-with a letter, values of the same characters, 63 characters each, 64 labels together; and for labels
-that Workbench sets by itself.
+Checks the form of labels: keys of lower-case letters, digits, hyphens and underscores that start
+with a letter, values of the same characters, 63 characters each, 64 labels together. Reports labels
+that Workbench sets itself.
 
 ## Why
 
-Google Cloud refuses the instance. A label that the service sets is written over.
+Google Cloud rejects the instance. A label that the service sets is overwritten.
 
 ## How to fix
 
-Write it as it is proposed.
+Use the suggested spelling.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from __future__ import annotations
 import re
 
 from provision.diagnostics import RoutePart, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import workbench_instances
 
 LONGEST, MOST = 63, 64
 """Characters of a key and of a value, and labels of one resource (Google Cloud documentation,
@@ -36,43 +36,43 @@ KEY, VALUE = (
 
 
 def _check(context: LintContext) -> Findings:
-    refused = "Google Cloud refuses the instance."
-    for instance in workbench_instances(context):
-        labels = instance.target.labels
-        for key, value in labels.items():
-            route = instance.route("labels", key)
+    rejected = "Google Cloud rejects the instance."
+    for target, fields in context.targets_of(WorkbenchTarget):
+        for key, value in fields.labels.items():
+            route = target.route_to("labels", key)
             if not KEY.fullmatch(_to_latin(key)):
                 yield RULE.diagnostic(
-                    f"{json_quote(key)} cannot be the key of a label",
+                    f"{json_quote(key)} is not a valid label key",
                     route,
                     at=RoutePart.KEY,
-                    why=refused,
+                    why=rejected,
                     help=_valid_label(key)
                     if re.match(r"[A-Za-z]", key)
                     else "start it with a letter",
                 )
             if not VALUE.fullmatch(_to_latin(value)):
                 yield RULE.diagnostic(
-                    f"{json_quote(value)} cannot be the value of a label",
+                    f"{json_quote(value)} is not a valid label value",
                     route,
-                    why=refused,
+                    why=rejected,
                     help=_valid_label(value),
                 )
             if key in context.facts.reserved_labels:
                 yield RULE.diagnostic(
-                    f"Workbench sets the label {key} by itself",
+                    f"Workbench sets the label {key} itself",
                     route,
                     at=RoutePart.KEY,
                     severity=Severity.WARNING,
-                    why="What is written here is written over.",
-                    help="choose another key",
+                    why="Workbench overwrites this value.",
+                    help="use another key",
                 )
-        if len(labels) > MOST:
+        excess = len(fields.labels) - MOST
+        if excess > 0:
             yield RULE.diagnostic(
-                f"{len(labels)} labels, and a resource has at most {MOST}",
-                instance.route("labels"),
-                why=refused,
-                help=f"leave {len(labels) - MOST} of them out",
+                f"{len(fields.labels)} labels exceed the limit of {MOST}",
+                target.route_to("labels"),
+                why=rejected,
+                help=f"remove {excess} of them",
             )
 
 
@@ -85,7 +85,7 @@ def _to_latin(text: str) -> str:
 
 def _valid_label(text: str) -> str:
     label = re.sub(r"[^\w-]+", "-", text.lower())
-    return f"write {label[:LONGEST]}"
+    return f"use {label[:LONGEST]}"
 
 
 RULE = Rule(
@@ -94,11 +94,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("Google Cloud documentation, Requirements for labels",),
     check=_check,
-    bad=(
-        Example(example_spec(labels="{Team: research}"), "Team"),
-        Example(example_spec(labels="{team: Research Group}"), "Research Group"),
+    bad=examples(
+        example_spec(labels="{«Team»: research}"),
+        example_spec(labels="{team: «Research Group»}"),
         Example(example_spec(labels=f"{{team: {'a' * 64}}}"), "a" * 64),
-        Example(example_spec(labels="{resource-name: mine}"), "resource-name"),
+        example_spec(labels="{«resource-name»: mine}"),
     ),
     good=examples(
         example_spec(labels='{team: research, cost-center: "0042", empty: ""}'),

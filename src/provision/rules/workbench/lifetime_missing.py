@@ -1,4 +1,4 @@
-"""Nothing ends this instance and its GPU.
+"""An instance with a GPU has no maximum lifetime.
 
 ## What it does
 
@@ -6,8 +6,8 @@ Finds Workbench targets with a GPU and without `max_lifetime`.
 
 ## Why
 
-An instance that is forgotten costs money until somebody sees it. The idle shutdown does not end one
-whose kernel is busy, or whose notebook was left open.
+A forgotten instance costs money until somebody notices it. The idle shutdown does not stop an
+instance whose kernel is busy, or whose notebook was left open.
 
 ## How to fix
 
@@ -17,26 +17,23 @@ Set `max_lifetime` to the longest time that the work may take.
 from __future__ import annotations
 
 from provision.diagnostics import Insert, RoutePart, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.edits import unsafe_fix
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples
-from provision.rules.workbench_instances import workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        if instance.target.max_lifetime is not None or not instance.facts.gpu_settings.is_nvidia:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if fields.max_lifetime is not None or not target.gpu_settings.is_nvidia:
             continue
         yield RULE.diagnostic(
-            f"nothing ends {instance.facts.name} and its {instance.facts.gpu_settings.gpu}: "
-            "no max_lifetime",
-            instance.facts.route,
+            f"target {target.name} has {target.gpu_settings.gpu} but no max_lifetime",
+            target.route,
             at=RoutePart.KEY,
-            why="An instance that is forgotten costs money until somebody sees it.",
-            help="write max_lifetime, as in max_lifetime: 8h",
-            fix=unsafe_fix(
-                "write max_lifetime: 8h", Insert(instance.facts.route, "max_lifetime", "8h")
-            ),
+            why="A forgotten instance costs money until somebody notices it.",
+            help="set max_lifetime, for example max_lifetime: 8h",
+            fix=unsafe_fix("set max_lifetime: 8h", Insert(target.route, "max_lifetime", "8h")),
         )
 
 

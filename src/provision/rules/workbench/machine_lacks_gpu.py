@@ -2,18 +2,18 @@
 
 ## What it does
 
-Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types carry a fixed number of one card;
-T4, V100 and P4 are attached to N1 types, up to a size of the machine for each number of cards; all
-other types take none.
+Compares `machine_type` with `gpu`. G2, A2, A3, A4 and G4 types have a fixed number of one GPU. T4,
+V100 and P4 are attached to N1 types, up to a machine size that depends on the number of GPUs. All
+other types have no GPU.
 
 ## Why
 
-Google Cloud refuses to make the machine. Without `gpu`, a machine type with a card is paid for and
-its card not used.
+Google Cloud refuses to create the machine. Without `gpu`, you pay for a machine type with a GPU
+that nothing uses.
 
 ## How to fix
 
-Take the machine type that is named, or `machine_type: auto`.
+Use the machine type that the finding names, or `machine_type: auto`.
 """
 
 from __future__ import annotations
@@ -22,49 +22,58 @@ from provision.diagnostics import Severity
 from provision.facts import Card, Facts
 from provision.facts.machines import find_machines, fits_attachment
 from provision.facts.schema_platforms import MachineType
+from provision.kinds import WorkbenchTarget
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import nearest_machine, workbench_instances
+from provision.rules.rule import (
+    Example,
+    Findings,
+    LintContext,
+    Rule,
+    example,
+    examples,
+    related_gpu,
+)
+from provision.rules.workbench_instances import nearest_machine
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        machine = context.facts.machines.get(instance.target.machine_type)
+    for target, fields in context.targets_of(WorkbenchTarget):
+        machine = context.facts.machines.get(fields.machine_type)
         if machine is None:
             continue
-        settings = instance.facts.gpu_settings
-        route = instance.route("machine_type")
+        settings = target.gpu_settings
+        route = target.route_to("machine_type")
         if not settings.is_nvidia and machine.gpus:
             yield RULE.diagnostic(
-                f"{machine.name} carries {_format_cards(machine.gpus, machine.card)}, and gpu: "
+                f"{machine.name} has {machine.gpus:g} x {machine.card}, but gpu is "
                 f"{settings.gpu.type}",
                 route,
                 severity=Severity.WARNING,
-                why="The card is paid for and nothing uses it: the lock takes builds for CPU.",
-                help=f"write gpu: {machine.card}, or a machine type without a card, such as "
+                why="You pay for the GPU, but nothing uses it: the lock selects CPU builds.",
+                help=f"set gpu: {machine.card}, or a machine type without a GPU, such as "
                 "n2-standard-8",
-                related=related_at(settings.gpu_route, "GPU declared here"),
+                related=related_gpu(target),
             )
-        card = instance.facts.card
+        card = target.card
         count = settings.gpu.count
         problem = _find_problem(context.facts, machine, card, count) if card else ""
         if card is None or not problem:
             continue
-        machines = find_machines(context.facts, card, count, reserved=instance.reserved)
+        machines = find_machines(
+            context.facts, card, count, reserved=fields.reservation is not None
+        )
         near = nearest_machine(machines, machine)
-        help_text = "no machine type of Workbench's has that number of that card: ask for another"
-        if near:
-            help_text = f"write machine_type: {near.name}, or auto"
+        fix = set_field_fix(context, route, near.name) if near else None
+        help_text = f"no Workbench machine type has {count} x {card.name}: use another number"
         yield RULE.diagnostic(
-            f"{machine.name} {problem}; {_format_cards(count, card.name)} "
-            f"{'is' if count == 1 else 'are'} asked for",
+            f"{count} x {card.name} requested, but {machine.name} {problem}",
             route,
             evidence=machine.evidence,
-            why="Google Cloud refuses to make such a machine.",
-            help=help_text,
-            related=related_at(settings.gpu_route, "GPU asked for here"),
-            fix=set_field_fix(context, route, near.name) if near else None,
+            why="Google Cloud refuses to create such a machine.",
+            help=f"{fix.title}, or auto" if fix else help_text,
+            related=related_gpu(target),
+            fix=fix,
         )
 
 
@@ -72,29 +81,22 @@ def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) ->
     if machine.gpus:
         if (machine.card, machine.gpus) == (card.name, count):
             return ""
-        return f"carries {_format_cards(machine.gpus, machine.card)}"
+        return f"has {machine.gpus:g} x {machine.card}"
     counts = [row.gpus for row in facts.attachments if row.card == card.name]
     if machine.family != "n1":
-        return (
-            f"takes no GPU; {card.name} is "
-            f"{'attached to N1 types' if counts else 'carried by types of its own'}"
-        )
+        needed = "an N1 machine type" if counts else "a machine type with a built-in GPU"
+        return f"has no GPU; {card.name} requires {needed}"
     attached = facts.attachment(card.name, count)
     if attached is None:
         if counts:
-            return f"takes {card.name} in numbers of {', '.join(map(str, counts))}"
-        return f"is an N1 type, to which {card.name} is not attached"
-    limit = f"{attached.vcpus_max} vCPUs and {attached.ram_max_gb:g} GiB"
+            return f"supports only {', '.join(map(str, counts))} x {card.name}"
+        return "is an N1 type, which does not support this GPU"
     if fits_attachment(machine, attached):
         return ""
     return (
-        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB, and "
-        f"{_format_cards(count, card.name)} allow {limit}"
+        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB; the limit is {attached.vcpus_max} "
+        f"vCPUs and {attached.ram_max_gb:g} GiB"
     )
-
-
-def _format_cards(count: float, name: str) -> str:
-    return f"{count:g} x {name}"
 
 
 RULE = Rule(
@@ -106,15 +108,11 @@ RULE = Rule(
         "dstackai/gpuhunt providers/gcp.py (N1 limits)",
     ),
     check=_check,
-    bad=(
+    bad=examples(
         Example(example_spec("gpu: L4:2\n"), "g2-standard-8", other_ids=("TRN006",)),
-        Example(example_spec("gpu: T4\n", machine_type="e2-standard-4"), "e2-standard-4"),
-        Example(example_spec("gpu: T4\n", machine_type="n1-standard-64"), "n1-standard-64"),
-        Example(
-            example_spec("gpu: T4:3\n", machine_type="n1-standard-8"),
-            "n1-standard-8",
-            other_ids=("TRN006",),
-        ),
+        example_spec("gpu: T4\n", machine_type="«e2-standard-4»"),
+        example_spec("gpu: T4\n", machine_type="«n1-standard-64»"),
+        example(example_spec("gpu: T4:3\n", machine_type="«n1-standard-8»"), other_ids=("TRN006",)),
         Example(example_spec("gpu: none\n"), "g2-standard-8"),
     ),
     good=examples(

@@ -1,36 +1,37 @@
-"""Workbench cannot have this machine type.
+"""This machine type is not available to Workbench.
 
 ## What it does
 
-Finds machine types that Compute Engine gives as Spot or Flex-start only, with a reservation only if
-the target names none, or with a share of a card.
+Finds machine types that Compute Engine offers as Spot or Flex-start only, those that require a
+reservation if the target sets none, and those with a share of a GPU.
 
 ## Why
 
-Workbench has no Spot and no Flex-start: no field of its API requests them. A share of a card needs
-the vGPU driver, which it does not install.
+Workbench supports neither Spot nor Flex-start: no field of its API requests them. A share of a GPU
+requires the vGPU driver, which Workbench does not install.
 
 ## How to fix
 
-Name a `reservation` if the type needs it, or take the machine type of the finding.
+Set `reservation` if the type requires one, or use a machine type that the finding names.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.machines import find_machines, unavailability_reason
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import available_gpu_counts, workbench_instances
+from provision.rules.workbench_instances import available_gpu_counts
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        machine = context.facts.machines.get(instance.target.machine_type)
-        reserved = instance.reserved
-        why = unavailability_reason(machine, reserved=reserved) if machine else ""
-        if machine is None or not why:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        machine = context.facts.machines.get(fields.machine_type)
+        reserved = fields.reservation is not None
+        reason = unavailability_reason(machine, reserved=reserved) if machine else ""
+        if machine is None or not reason:
             continue
         card = context.facts.card(machine.card)
         others = []
@@ -38,13 +39,13 @@ def _check(context: LintContext) -> Findings:
             for count in available_gpu_counts(context.facts, card, reserved=reserved):
                 smallest = find_machines(context.facts, card, count, reserved=reserved)[0]
                 others.append(smallest.name)
-        reserve = "name a reservation that holds it, or " if machine.only == "reservation" else ""
+        reserve = "set a reservation that includes it, or " if machine.only == "reservation" else ""
         yield RULE.diagnostic(
-            f"{machine.name} is to be had {why}",
-            instance.route("machine_type"),
+            f"{machine.name} is available {reason}",
+            target.route_to("machine_type"),
             evidence=machine.evidence,
-            why="Google Cloud refuses to make such a Workbench instance.",
-            help=f"{reserve}take {format_list(others) or 'another card'}",
+            why="Google Cloud refuses to create such a Workbench instance.",
+            help=f"{reserve}use {format_list(others) or 'another GPU'}",
         )
 
 
@@ -58,13 +59,12 @@ RULE = Rule(
         "Compute Engine documentation, reservation-bound VMs",
     ),
     check=_check,
-    bad=(
-        Example(example_spec("gpu: H100-80GB\n", machine_type="a3-highgpu-1g"), "a3-highgpu-1g"),
-        Example(
+    bad=examples(
+        example_spec("gpu: H100-80GB\n", machine_type="«a3-highgpu-1g»"),
+        example(
             example_spec(
-                "gpu: H200-141GB:8\n", machine_type="a3-ultragpu-8g", zones="[us-central1-b]"
+                "gpu: H200-141GB:8\n", machine_type="«a3-ultragpu-8g»", zones="[us-central1-b]"
             ),
-            "a3-ultragpu-8g",
             other_ids=("TRN006",),
         ),
     ),

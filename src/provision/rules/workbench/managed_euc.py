@@ -1,58 +1,58 @@
-"""Managed end user credentials contradict another field.
+"""Managed end user credentials conflict with another field.
 
 ## What it does
 
-Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, and by
-itself.
+Finds `managed_euc: true` with a `service_account`, with startup scripts in `metadata`, and on its
+own.
 
 ## Why
 
 With managed end user credentials the machine runs as Google's own service account; one of yours is
-refused, and `startup-script` is not run. The script that makes and verifies the environment is
-dropped without a word in projects that Google has not allowed it for, so `plan` refuses it.
+refused, and `startup-script` is not run. In projects that Google has not allowed it for, the script
+that creates and verifies the environment is dropped without an error, so `plan` refuses it.
 
 ## How to fix
 
-Leave `managed_euc` out, and give the person access with `access: {mode: single-user, owner: ...}`.
+Remove `managed_euc`, and give the person access with `access: {mode: single-user, owner: ...}`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import RelatedLocation, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 SCRIPTS = ("startup-script", "startup-script-url")
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        if not instance.target.managed_euc:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        if not fields.managed_euc:
             continue
         related: tuple[RelatedLocation, ...] = ()
-        scripts = [key for key in SCRIPTS if key in instance.target.metadata]
-        if instance.target.service_account is not None:
+        scripts = [key for key in SCRIPTS if key in fields.metadata]
+        if fields.service_account is not None:
             problem = (
-                "managed_euc runs as Google's own service account, and service_account names "
-                "another"
+                "managed_euc runs as Google's own service account, but service_account sets "
+                "another one"
             )
-            related = related_at(instance.route("service_account"), "service account named here")
+            related = related_at(target.route_to("service_account"), "service account set here")
         elif scripts:
             problem = f"managed_euc does not run {scripts[0]}"
-            related = related_at(instance.route("metadata", scripts[0]), "script given here")
+            related = related_at(target.route_to("metadata", scripts[0]), "script set here")
         else:
             problem = (
-                "managed_euc drops the startup script that makes and verifies the environment, "
-                "unless Google has allowed it"
+                "managed_euc drops the startup script that creates and verifies the environment, "
+                "unless Google has allowed it for the project"
             )
         yield RULE.diagnostic(
             problem,
-            instance.route("managed_euc"),
-            why="The script is dropped without an error: the instance starts, and nothing is "
+            target.route_to("managed_euc"),
+            why="The script is dropped without an error: the instance starts, but nothing is "
             "installed or verified on it.",
-            help="leave managed_euc out; access: {mode: single-user, owner: ...} gives one "
-            "person access",
+            help="remove managed_euc; access: {mode: single-user, owner: ...} gives one person "
+            "access",
             related=related,
         )
 
@@ -66,14 +66,11 @@ RULE = Rule(
         "GoogleCloudPlatform/magic-modules TestAccWorkbenchInstance_metadataEUC",
     ),
     check=_check,
-    bad=(
-        Example(example_spec(managed_euc="true"), "true"),
-        Example(example_spec(managed_euc="true", service_account=None), "true"),
-        Example(
-            example_spec(
-                managed_euc="true", service_account=None, metadata='{startup-script: "true"}'
-            ),
-            "true",
+    bad=examples(
+        example_spec(managed_euc="«true»"),
+        example_spec(managed_euc="«true»", service_account=None),
+        example_spec(
+            managed_euc="«true»", service_account=None, metadata='{startup-script: "true"}'
         ),
     ),
     good=examples(

@@ -1,4 +1,4 @@
-"""A target requests what this version does not do on an instance.
+"""This version does not support a field at Workbench targets.
 
 ## What it does
 
@@ -7,12 +7,12 @@ kinds too), and images that are containers.
 
 ## Why
 
-The spec language has both, and this version does not implement them: `plan` refuses the target, so
+The spec language has both, but this version does not implement them: `plan` refuses the target, so
 that no field is without effect.
 
 ## How to fix
 
-Leave `cuda_toolkit` out: Workbench images include a toolkit. Name an image of a virtual machine.
+Remove `cuda_toolkit`: Workbench images include a toolkit. Use a virtual machine image.
 """
 
 from __future__ import annotations
@@ -20,32 +20,30 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import EXAMPLE_IMAGE, example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
+from provision.rules.workbench_instances import related_kind, shared_field_severity
+
+_WHY = "plan refuses fields that would have no effect."
 
 
 def _check(context: LintContext) -> Findings:
-    softer = None
-    if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
-        softer = Severity.WARNING
-    for instance in workbench_instances(context):
+    for target, fields in context.targets_of(WorkbenchTarget):
         if context.spec.cuda_toolkit is not None:
             yield RULE.diagnostic(
-                f"cuda_toolkit: {context.spec.cuda_toolkit} is not installed on an instance "
-                "by this version",
+                f"this version does not install cuda_toolkit: {context.spec.cuda_toolkit} on an "
+                "instance",
                 ("cuda_toolkit",),
-                severity=softer,
-                why="plan refuses what would be without effect.",
-                help="leave it out: the image brings its own toolkit",
-                related=related_at(instance.route("kind"), "kind of place"),
+                severity=shared_field_severity(context),
+                why=_WHY,
+                help="remove it: the image includes a toolkit",
+                related=related_kind(target),
             )
-        if (image := instance.target.image) is not None and ("/" in image or ":" in image):
+        if (image := fields.image) is not None and ("/" in image or ":" in image):
             yield RULE.diagnostic(
-                "the image is a container, and this version makes instances from images of "
-                "virtual machines",
-                instance.route("image"),
-                why="plan refuses what would be without effect.",
-                help=f"name an image of a virtual machine, as in {EXAMPLE_IMAGE}",
+                "this version does not support container images, only virtual machine images",
+                target.route_to("image"),
+                why=_WHY,
+                help=f"use a virtual machine image, such as {EXAMPLE_IMAGE}",
             )
 
 
@@ -53,15 +51,14 @@ RULE = Rule(
     id="GCP024",
     name="not-done-yet",
     severity=Severity.ERROR,
-    sources=("the spec language: what is modelled and not made is refused",),
+    sources=("the spec language: fields without effect are refused",),
     check=_check,
-    bad=(
-        Example(example_spec('gpu: L4\ncuda_toolkit: "13.0"\n'), '"13.0"', other_ids=("CUD012",)),
-        Example(
+    bad=examples(
+        example(example_spec('gpu: L4\ncuda_toolkit: «"13.0"»\n'), other_ids=("CUD012",)),
+        example(
             example_spec(
-                image="us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606"
+                image="«us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606»"
             ),
-            "us-docker.pkg.dev/workbench-images/gcr.io/workbench-container-2606",
             other_ids=("IMG001",),
         ),
     ),

@@ -1,21 +1,21 @@
-"""An instance cannot reach something that it needs.
+"""An instance cannot reach an index or a secret.
 
 ## What it does
 
 At Workbench targets, finds indexes and mirrors that are folders of this machine (`file://`), and
-secrets that only another kind of place can follow (`env`, `colab`). An index or a secret that
-serves another kind of target of the same spec is a warning.
+secrets that only other kinds of targets can read (`env`, `colab`). An index or a secret that serves
+a target of another kind in the same spec is a warning.
 
 ## Why
 
-The instance installs by itself, far from this machine: a folder here is not there, your own
-variables stay with you, and it fetches secrets from Secret Manager with its service account. `plan`
-refuses the target.
+The instance installs by itself, on another machine: it cannot read your folders or your environment
+variables, and it reads secrets from Secret Manager with its service account. `plan` refuses the
+target.
 
 ## How to fix
 
-Serve the index over http and name that address, or a mirror of it under `mirrors`. Put the secret
-into Secret Manager and write `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
+Serve the index over http and set that address, or set a mirror of it under `mirrors`. Store the
+secret in Secret Manager and set `{secret: projects/PROJECT/secrets/NAME/versions/1}`.
 """
 
 from __future__ import annotations
@@ -24,54 +24,56 @@ from collections.abc import Iterator
 
 from provision.diagnostics import Route, Severity
 from provision.kinds import WorkbenchTarget
+from provision.kinds.base import TargetFacts
 from provision.rules.examples import example_spec
 from provision.rules.package_lines import package_lines
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import WorkbenchTargetFacts, workbench_instances
+from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.workbench_instances import related_kind, shared_field_severity
 
 
 def _check(context: LintContext) -> Findings:
-    softer = None
-    if any(not isinstance(target.target, WorkbenchTarget) for target in context.targets):
-        softer = Severity.WARNING
-    for instance in workbench_instances(context):
-        for route, name in _folders(context, instance):
+    shared = shared_field_severity(context)
+    for target, fields in context.targets_of(WorkbenchTarget):
+        for route, name in _folders(context, target, fields):
             yield RULE.diagnostic(
-                f"the index {name} is a folder of this machine, and {instance.facts.name} "
-                "installs on its own",
+                f"target {target.name} cannot reach the index {name}, a folder of this machine",
                 route,
-                severity=softer if route[0] == "indexes" else None,
-                why="An instance cannot reach the folders of this machine; plan refuses it.",
-                help="name an address that begins with https://, or one under mirrors",
-                related=related_at(instance.route("kind"), "kind of place"),
+                severity=shared if route[0] == "indexes" else None,
+                why="The instance installs by itself, on another machine; plan refuses the target.",
+                help="use an address that begins with https://, or set one under mirrors",
+                related=related_kind(target),
             )
         for name, reference in context.spec.secrets.items():
             if reference.secret is None:
                 field = "env" if reference.env is not None else "colab"
                 yield RULE.diagnostic(
-                    f"{instance.facts.name} cannot follow secrets.{name}: it is named by {field}",
+                    f"target {target.name} cannot read secrets.{name} from {field}",
                     ("secrets", name, field),
-                    severity=softer,
-                    why="An instance fetches secrets from Secret Manager with its own "
-                    "identity; plan refuses any other reference.",
-                    help="name it in Secret Manager: {secret: "
+                    severity=shared,
+                    why="An instance reads secrets from Secret Manager with its service account; "
+                    "plan refuses any other source.",
+                    help="store it in Secret Manager and set {secret: "
                     "projects/PROJECT/secrets/NAME/versions/1}",
-                    related=related_at(instance.route("kind"), "kind of place"),
+                    related=related_kind(target),
                 )
 
 
-def _folders(context: LintContext, instance: WorkbenchTargetFacts) -> Iterator[tuple[Route, str]]:
+def _folders(
+    context: LintContext, target: TargetFacts, fields: WorkbenchTarget
+) -> Iterator[tuple[Route, str]]:
     used = {package.index for _, package in package_lines(context)}
     for name, index in context.spec.indexes.items():
-        if name in used and name not in instance.target.mirrors and index.url.startswith("file:"):
+        if name in used and name not in fields.mirrors and index.url.startswith("file:"):
             yield ("indexes", name, "url"), name
-    for name, address in instance.target.mirrors.items():
+    for name, address in fields.mirrors.items():
         if address.startswith("file:"):
-            yield instance.route("mirrors", name), name
+            yield target.route_to("mirrors", name), name
 
 
 _NAMED = "gpu: L4\nsecrets: {HF_TOKEN: {env: HF_TOKEN}}\n"
 _INDEX = 'gpu: L4\nindexes: {private: {url: "file:///srv/wheels"}}\n'
+_PACKAGES = "[torch, {name: ours, index: private}]"
+
 
 RULE = Rule(
     id="GCP023",
@@ -82,19 +84,17 @@ RULE = Rule(
         "docs.cloud.google.com, Workbench instances, create an instance (network)",
     ),
     check=_check,
-    bad=(
-        Example(example_spec(mirrors='{pypi: "file:///srv/mirror"}'), '"file:///srv/mirror"'),
+    bad=examples(
+        example_spec(mirrors='{pypi: «"file:///srv/mirror"»}'),
         Example(
-            example_spec(_INDEX).replace("[torch]", "[torch, {name: ours, index: private}]"),
+            example_spec(_INDEX, _PACKAGES),
             '"file:///srv/wheels"',
         ),
         Example(example_spec(_NAMED) + "  here: {kind: local, gpu: none}\n", "HF_TOKEN"),
         Example(example_spec(_NAMED), "HF_TOKEN", other_ids=("SEC004",)),
     ),
     good=examples(
-        example_spec(_INDEX, mirrors='{private: "https://packages.example.com/simple"}').replace(
-            "[torch]", "[torch, {name: ours, index: private}]"
-        ),
+        example_spec(_INDEX, _PACKAGES, mirrors='{private: "https://packages.example.com/simple"}'),
         example_spec(
             "gpu: L4\nsecrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/1}}\n"
         ),

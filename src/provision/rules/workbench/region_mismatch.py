@@ -2,19 +2,19 @@
 
 ## What it does
 
-Reads the region out of `subnet` and out of each `kms_key`, and compares it with the regions of the
-zones. A `subnet` that is named without its region is compared too: the zones must be in one region.
-Keys in `global` and in multi-regions are accepted.
+Reads the region from `subnet` and from each `kms_key`, and compares it with the regions of the
+zones. If `subnet` does not include its region, the zones must be in one region. Keys in `global`
+and in multi-regions are accepted.
 
 ## Why
 
 A subnet serves one region, and a disk is encrypted with a key of the same region. In any other zone
-the instance is refused.
+Google Cloud rejects the instance.
 
 ## How to fix
 
-Name zones of that region only, or a subnet and a key of the region of the zones. For zones in
-several regions leave `subnet` out, or make a target for each.
+Use only zones in that region, or a subnet and a key in the region of the zones. For zones in
+several regions remove `subnet`, or create a target for each region.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import re
 
 from provision.diagnostics import Severity
 from provision.facts.machines import ZONE_PATTERN, region_of
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import workbench_instances
 
 _REGION = re.compile(r"/(?:regions|locations)/([a-z]+-[a-z]+[0-9]+)/")
 """A region. Locations of keys may also be global, us, nam4 and so on (Cloud KMS documentation,
@@ -35,41 +35,42 @@ Locations).
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        target = instance.target
+    for target, fields in context.targets_of(WorkbenchTarget):
         regions = {
             index: region_of(zone)
-            for index, zone in enumerate(target.zones)
+            for index, zone in enumerate(fields.zones)
             if ZONE_PATTERN.fullmatch(zone)
         }
         for route, value, what in (
-            (("subnet",), target.subnet, "the subnet"),
-            (("boot_disk", "kms_key"), target.boot_disk.kms_key, "the key of the boot disk"),
-            (("data_disk", "kms_key"), target.data_disk.kms_key, "the key of the data disk"),
+            (("subnet",), fields.subnet, "subnet"),
+            (("boot_disk", "kms_key"), fields.boot_disk.kms_key, "boot disk key"),
+            (("data_disk", "kms_key"), fields.data_disk.kms_key, "data disk key"),
         ):
             match = _REGION.search(value or "")
             if match:
-                home = match[1]
-            elif value and regions and what == "the subnet":
-                home = next(iter(regions.values()))  # a subnet without its region
+                region = match[1]
+            elif value and regions and what == "subnet":
+                region = next(iter(regions.values()))  # a subnet without its region
             else:
                 continue
-            away = [index for index, region in regions.items() if region != home]
-            if not away:
+            elsewhere = [index for index, other in regions.items() if other != region]
+            if not elsewhere:
                 continue
-            zones = format_list(target.zones[index] for index in away)
-            message = f"{what} lies in {home}, and {zones} {'does' if len(away) == 1 else 'do'} not"
-            help_text = f"name zones of {home} only, or one of {regions[away[0]]} here"
+            zones = format_list(fields.zones[index] for index in elsewhere)
+            message = f"the {what} is in {region}, but the zones include {zones}"
+            help_text = f"use only zones in {region}, or a {what} in {regions[elsewhere[0]]}"
             if not match:
                 listed = format_list(dict.fromkeys(regions.values()))
-                message = f"the subnet lies in one region, and the zones in {listed}"
-                help_text = f"name zones of one region only, as in {home}"
+                message = f"a subnet is in one region, but the zones are in {listed}"
+                help_text = f"use zones in one region only, such as {region}"
             yield RULE.diagnostic(
                 message,
-                instance.route(*route),
-                why="It serves its own region only; elsewhere the instance is refused.",
+                target.route_to(*route),
+                why="It serves its own region only; Google Cloud rejects the instance in another.",
                 help=help_text,
-                related=related_at(instance.route("zones", away[0]), "a zone of another region"),
+                related=related_at(
+                    target.route_to("zones", elsewhere[0]), "zone in another region"
+                ),
             )
 
 
@@ -82,18 +83,12 @@ RULE = Rule(
         "Cloud KMS documentation, Locations",
     ),
     check=_check,
-    bad=(
-        Example(
-            example_spec(subnet="projects/my-project/regions/us-east1/subnetworks/ml"),
-            "projects/my-project/regions/us-east1/subnetworks/ml",
-        ),
-        Example(example_spec(subnet="ml", zones="[us-central1-a, us-east1-b]"), "ml"),
-        Example(
-            example_spec(
-                data_disk="{kms_key: "
-                "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key}"
-            ),
-            "projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key",
+    bad=examples(
+        example_spec(subnet="«projects/my-project/regions/us-east1/subnetworks/ml»"),
+        example_spec(subnet="«ml»", zones="[us-central1-a, us-east1-b]"),
+        example_spec(
+            data_disk="{kms_key: "
+            "«projects/my-project/locations/europe-west4/keyRings/ring/cryptoKeys/key»}"
         ),
     ),
     good=examples(

@@ -2,16 +2,16 @@
 
 ## What it does
 
-Looks at the form of the names of project, bucket, service account, network, subnet, reservation and
+Checks the form of the names of project, bucket, service account, network, subnet, reservation and
 keys.
 
 ## Why
 
-Google Cloud refuses it, or looks for something that cannot exist.
+Google Cloud rejects the name, or looks for a resource that cannot exist.
 
 ## How to fix
 
-Write it in the form that is shown.
+Use the form that the finding shows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,11 @@ import re
 from collections.abc import Iterator
 
 from provision.diagnostics import Route, Severity
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.rules.text import json_quote
-from provision.rules.workbench_instances import (
-    RESOURCE_NAME_PATTERN,
-    WorkbenchTargetFacts,
-    workbench_instances,
-)
+from provision.rules.workbench_instances import RESOURCE_NAME_PATTERN
 
 _PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]"
 _API = r"(?:https://www\.googleapis\.com/compute/v1/)?"
@@ -36,7 +33,7 @@ NAME_PATTERNS = {
         _PROJECT,
         (
             "6 to 30 lower-case letters, digits and hyphens, a letter first, no hyphen last; "
-            "the id of a project, not its title or number"
+            "the project's id, not its title or number"
         ),
     ),
     "bucket": (
@@ -67,28 +64,29 @@ NAME_PATTERNS = {
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        for route, form, value in _resource_names(instance):
-            pattern, description = NAME_PATTERNS[form]
+    for target, fields in context.targets_of(WorkbenchTarget):
+        for route, value in _resource_names(fields):
+            field = str(route[-1])
+            pattern, description = NAME_PATTERNS[field]
             if re.fullmatch(pattern, value):
                 continue
             yield RULE.diagnostic(
-                f"{json_quote(value)} cannot be a {form.replace('_', ' ')}",
-                route,
-                why="Google Cloud refuses it, or looks for something that cannot exist.",
-                help=f"write {description}",
+                f"{json_quote(value)} is not a valid {field.replace('_', ' ')}",
+                target.route_to(*route),
+                why="Google Cloud rejects it, or looks for a resource that cannot exist.",
+                help=f"use {description}",
             )
 
 
-def _resource_names(instance: WorkbenchTargetFacts) -> Iterator[tuple[Route, str, str]]:
+def _resource_names(fields: WorkbenchTarget) -> Iterator[tuple[Route, str]]:
     for field in ("project", "bucket", "service_account", "network", "subnet", "reservation"):
-        value = getattr(instance.target, field)
+        value = getattr(fields, field)
         if value is not None:
-            yield instance.route(field), field, value
+            yield (field,), value
     for disk in ("boot_disk", "data_disk"):
-        key = getattr(instance.target, disk).kms_key
+        key = getattr(fields, disk).kms_key
         if key is not None:
-            yield instance.route(disk, "kms_key"), "kms_key", key
+            yield (disk, "kms_key"), key
 
 
 RULE = Rule(
@@ -105,12 +103,12 @@ RULE = Rule(
         "Cloud Storage documentation, Bucket names",
     ),
     check=_check,
-    bad=(
-        Example(example_spec(project="My Project"), "My Project"),
-        Example(example_spec(project="proj1"), "proj1"),
-        Example(example_spec(bucket="gs://my..bucket/provision"), "gs://my..bucket/provision"),
-        Example(example_spec(data_disk="{kms_key: my-key}"), "my-key"),
-        Example(example_spec(service_account="me@example.com"), "me@example.com"),
+    bad=examples(
+        example_spec(project="«My Project»"),
+        example_spec(project="«proj1»"),
+        example_spec(bucket="«gs://my..bucket/provision»"),
+        example_spec(data_disk="{kms_key: «my-key»}"),
+        example_spec(service_account="«me@example.com»"),
     ),
     good=examples(
         example_spec(project="projct", bucket="gs://abc/x", network="default", subnet="ml"),

@@ -1,56 +1,55 @@
-"""Secure Boot does not start this image's GPU driver.
+"""Secure Boot does not load this image's GPU driver.
 
 ## What it does
 
-Compares `shielded.secure_boot` on a target with a GPU with what the image carries: the driver is
-signed from a day on, or not at all.
+Compares `shielded.secure_boot` on a target with a GPU with the image: its driver is signed only
+since a certain date, or not at all.
 
 ## Why
 
-Secure Boot loads signed modules only. The machine starts, the driver does not, and nvidia-smi
+Secure Boot loads signed modules only. The machine starts, but the driver does not, and nvidia-smi
 fails.
 
 ## How to fix
 
-Take a newer image, or leave `secure_boot` out.
+Use a newer image, or remove `secure_boot`.
 """
 
 from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.facts.schema_platforms import split_image_name
+from provision.kinds import WorkbenchTarget
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
-from provision.rules.workbench_instances import newest_image_family, workbench_instances
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
+from provision.rules.workbench_instances import newest_image_family
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        image = instance.facts.image
-        name = instance.target.image or ""
-        if (
-            image is None
-            or not instance.target.shielded.secure_boot
-            or not instance.facts.gpu_settings.is_nvidia
-        ):
+    for target, fields in context.targets_of(WorkbenchTarget):
+        image = target.image
+        if image is None or not fields.shielded.secure_boot or not target.gpu_settings.is_nvidia:
             continue
         since = image.secure_boot_with_gpu.replace("-", "")
-        day = split_image_name(name)[1]
+        day = split_image_name(fields.image or "")[1]
         if since and (not day or day >= since):
             continue
-        signed = f"from {image.secure_boot_with_gpu} on" if since else "in no image of this family"
+        note = "no image of this family has a signed driver"
+        help_text = f"use an image of {newest_image_family(context.facts)}"
+        if since:
+            note = f"drivers are signed since {image.secure_boot_with_gpu}"
+            help_text = f"use a newer image of {image.family}"
+        route = target.route_to("shielded", "secure_boot")
         yield RULE.diagnostic(
-            f"secure_boot with a GPU: the driver is signed {signed}, and the image is {name}",
-            instance.route("shielded", "secure_boot"),
+            f"secure_boot is set, but the GPU driver of {fields.image} is not signed ({note})",
+            route,
             evidence=image.evidence,
-            why="Secure Boot loads signed modules only: the machine starts, and its GPU driver "
+            why="Secure Boot loads signed modules only: the machine starts, but its GPU driver "
             "does not.",
-            help="take an image of "
-            f"{image.family if since else newest_image_family(context.facts)} that is newer, "
-            "or leave secure_boot out",
-            related=related_at(instance.route("image"), "image asked for here"),
-            fix=set_field_fix(context, instance.route("shielded", "secure_boot"), "false"),
+            help=f"{help_text}, or remove secure_boot",
+            related=related_at(target.route_to("image"), "image set here"),
+            fix=set_field_fix(context, route, "false"),
         )
 
 
@@ -65,18 +64,12 @@ RULE = Rule(
         ),
     ),
     check=_check,
-    bad=(
-        Example(
-            example_spec(
-                image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: true}"
-            ),
-            "true",
+    bad=examples(
+        example_spec(
+            image="workbench-instances-2603-20260628-2130-rc0", shielded="{secure_boot: «true»}"
         ),
-        Example(
-            example_spec(
-                image="workbench-instances-2603-20260712-2130-rc0", shielded="{secure_boot: true}"
-            ),
-            "true",
+        example_spec(
+            image="workbench-instances-2603-20260712-2130-rc0", shielded="{secure_boot: «true»}"
         ),
     ),
     good=examples(

@@ -1,4 +1,4 @@
-"""The instance stops before its verification may end.
+"""The instance stops before its verification can finish.
 
 ## What it does
 
@@ -18,24 +18,24 @@ from __future__ import annotations
 
 from provision.diagnostics import Severity
 from provision.field_types import parse_duration
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
 from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_if_written
-from provision.rules.workbench_instances import workbench_instances
 
 
 def _check(context: LintContext) -> Findings:
     timeout = context.spec.verify.timeout
-    for instance in workbench_instances(context):
+    for target, fields in context.targets_of(WorkbenchTarget):
         for field in ("idle_shutdown", "max_lifetime"):
-            bound = getattr(instance.target, field)
+            bound = getattr(fields, field)
             if bound is None or parse_duration(bound) > parse_duration(timeout):
                 continue
             yield RULE.diagnostic(
-                f"{field}: {bound} ends the instance before verify.timeout: {timeout}",
-                instance.route(field),
-                why="A verification that is cut short gives no verdict, and the instance was "
-                "paid for.",
-                help=f"make it longer than {timeout}, or verify.timeout shorter",
+                f"{field}: {bound} stops the instance before verify.timeout: {timeout}",
+                target.route_to(field),
+                why="An interrupted verification gives no verdict, and the instance still costs "
+                "money.",
+                help=f"set {field} longer than {timeout}, or verify.timeout shorter",
                 related=related_if_written(
                     context, ("verify", "timeout"), "the verification may take this long"
                 ),
@@ -48,8 +48,8 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown",),
     check=_check,
-    bad=(
-        Example(example_spec(idle_shutdown="30m"), "30m"),
+    bad=examples(
+        example_spec(idle_shutdown="«30m»"),
         Example(example_spec("gpu: L4\nverify: {timeout: 9h}\n"), "8h"),
     ),
     good=examples(

@@ -1,17 +1,18 @@
-"""The GPU is not offered in this zone.
+"""The zone does not offer the requested GPU.
 
 ## What it does
 
-Looks each zone up in the table of where Google Cloud has which card. It is an error when no zone of
-the target has it, a warning when another one does.
+Looks up each zone in the table of GPUs per zone. It is an error if no zone of the target offers the
+GPU, a warning if another one does.
 
 ## Why
 
-Creating the instance fails there, whatever the quota; only the next zone of the list is tried.
+An instance cannot be created in that zone, whatever the quota; only the next zone of the list is
+tried.
 
 ## How to fix
 
-Take the zones of the finding: in the same region if possible, else the nearest.
+Use the zones that the finding names: in the same region if possible, else the nearest.
 """
 
 from __future__ import annotations
@@ -20,22 +21,20 @@ from provision.diagnostics import Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import ZONE_PATTERN, region_of
 from provision.facts.schema_platforms import CardZones
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples, related_at
+from provision.rules.rule import Findings, LintContext, Rule, examples, related_gpu
 from provision.rules.text import format_list
-from provision.rules.workbench_instances import (
-    UNAVAILABLE_STATUS,
-    workbench_instances,
-)
+from provision.rules.workbench_instances import is_available
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        card = instance.facts.card
-        if card is None or not card.workbench or card.status in UNAVAILABLE_STATUS:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        card = target.card
+        if card is None or not is_available(card):
             continue
         rows = {row.region: row for row in load_zones() if row.card == card.name}
-        zones = instance.target.zones
+        zones = fields.zones
         without = [
             index
             for index, zone in enumerate(zones)
@@ -44,19 +43,19 @@ def _check(context: LintContext) -> Findings:
         for index in without if rows else ():
             evidence = next(iter(rows.values())).evidence
             severity = None
-            why = "Creating the instance fails there, whatever the quota."
+            why = "An instance with this GPU cannot be created there, whatever the quota."
             if len(without) < len(zones):
                 severity = Severity.WARNING
-                why += " Only the next zone of the list is tried."
-            settings = instance.facts.gpu_settings
+                why += " The next zone of the list is tried instead."
             yield RULE.diagnostic(
-                f"{zones[index]} has no {settings.gpu.type} (as of {evidence.as_of})",
-                instance.route("zones", index),
+                f"{zones[index]} does not offer {target.gpu_settings.gpu.type} (as of "
+                f"{evidence.as_of})",
+                target.route_to("zones", index),
                 severity=severity,
                 evidence=evidence,
                 why=why,
-                help=f"take {format_list(_nearest_zones(zones[index], rows))}",
-                related=related_at(settings.gpu_route, "GPU asked for here"),
+                help=f"use {format_list(_nearest_zones(zones[index], rows))}",
+                related=related_gpu(target),
             )
 
 
@@ -90,13 +89,10 @@ RULE = Rule(
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
     ),
     check=_check,
-    bad=(
-        Example(example_spec(zones="[us-central1-f]"), "us-central1-f"),
-        Example(example_spec(zones="[us-central1-a, europe-north1-a]"), "europe-north1-a"),
-        Example(
-            example_spec("gpu: A100-80GB\n", machine_type="auto", zones="[us-west1-b]"),
-            "us-west1-b",
-        ),
+    bad=examples(
+        example_spec(zones="[«us-central1-f»]"),
+        example_spec(zones="[us-central1-a, «europe-north1-a»]"),
+        example_spec("gpu: A100-80GB\n", machine_type="auto", zones="[«us-west1-b»]"),
     ),
     good=examples(
         example_spec(zones="[us-central1-a, us-central1-b]"),

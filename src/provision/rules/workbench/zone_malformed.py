@@ -1,16 +1,16 @@
-"""This is not the name of a zone.
+"""The name of a zone is not valid.
 
 ## What it does
 
-Looks at the form of each zone: a region, a hyphen and a letter, as in us-central1-a.
+Checks the form of each zone: a region, a hyphen and a letter, as in us-central1-a.
 
 ## Why
 
-An instance is made in a zone, never in a region. Google Cloud refuses any other name.
+An instance is created in a zone, never in a region. Google Cloud rejects any other name.
 
 ## How to fix
 
-Name zones of the region, in the order in which they are to be tried.
+List zones of the region, in the order in which they are to be tried.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import REGION_PATTERN, ZONE_PATTERN
+from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.rule import Example, Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.rules.text import format_list, json_quote
-from provision.rules.workbench_instances import workbench_instances
 from provision.spelling import nearest_word
 
 
 def _check(context: LintContext) -> Findings:
-    for instance in workbench_instances(context):
-        card = instance.facts.card.name if instance.facts.card else ""
-        for index, zone in enumerate(instance.target.zones):
+    for target, fields in context.targets_of(WorkbenchTarget):
+        card = target.card.name if target.card else ""
+        for index, zone in enumerate(fields.zones):
             if ZONE_PATTERN.fullmatch(zone):
                 continue
             near = format_list(_zones_like(zone, card))
-            what = "a region" if REGION_PATTERN.fullmatch(zone) else "not the name of a zone"
+            problem = "a region, not a zone" if REGION_PATTERN.fullmatch(zone) else "not a zone"
             yield RULE.diagnostic(
-                f"{json_quote(zone)} is {what}",
-                instance.route("zones", index),
-                why="An instance is made in a zone: a region, a hyphen and a letter.",
-                help=f"write {near or 'a zone, as in us-central1-a'}",
+                f"{json_quote(zone)} is {problem}",
+                target.route_to("zones", index),
+                why="The name of a zone is a region, a hyphen and a letter.",
+                help=f"use {near or 'a zone such as us-central1-a'}",
             )
 
 
@@ -57,9 +57,9 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("Compute Engine documentation, Regions and zones",),
     check=_check,
-    bad=(
-        Example(example_spec(zones="[us-central1]"), "us-central1"),
-        Example(example_spec(zones="[us-central1-a, US-Central1-B]"), "US-Central1-B"),
+    bad=examples(
+        example_spec(zones="[«us-central1»]"),
+        example_spec(zones="[us-central1-a, «US-Central1-B»]"),
     ),
     good=examples(
         example_spec(zones="[us-central1-a, us-central1-b]"),

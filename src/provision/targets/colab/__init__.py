@@ -1,1 +1,1 @@
-"""Colab runtimes: the cell that makes an environment there, and the notebook around it."""
+"""Colab runtimes: the cell that sets up an environment, and its notebook."""

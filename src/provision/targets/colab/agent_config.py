@@ -1,6 +1,6 @@
-"""The cell's document: everything that the program in the notebook needs, as data.
+"""The cell's document: all data that the program in the notebook needs.
 
-Secrets are named as in Colab's own store.
+Secrets have their names in Colab's secret store.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from provision.verification import expectations_of
 SCHEMA = "provision.agent.notebook/1"
 NONCE_DIGITS = 32
 _OWN = "google-colab"
-"""Colab's own package: no index has it, so nothing could bring it back."""
+"""Colab's own package: it is on no index, so it could not be reinstalled."""
 
 
 def build_agent_config(
@@ -32,8 +32,8 @@ def build_agent_config(
 ) -> dict[str, Any]:
     """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
 
-    Without a nonce it gets the one that follows from all the rest, so that the same choices are
-    the same bytes.
+    Without a nonce it gets one that is derived from the rest, so that the same choices give the
+    same bytes.
     """
     document = _build_declaration(context, facts, uv)
     nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
@@ -95,7 +95,7 @@ def _build_declaration(
             name: reference.colab for name, reference in spec.secrets.items() if reference.colab
         },
         "uv": {"version": uv["version"], "files": dict(uv["files"])},
-        # Where the environment lies is known on the runtime only.
+        # The folder of the environment is known only on the runtime.
         "expectations": {**expectations, "python": {**expectations["python"], "prefix": ""}},
     }
 

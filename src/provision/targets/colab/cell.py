@@ -1,4 +1,4 @@
-"""Text of the first cell: a program that is the same for everyone, with one document as data."""
+"""Text of the first cell: a program that is the same for every spec, with a document as data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,32 @@ import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision.agent.core.zip_files import zip_files
-from provision.targets.colab import programs
+from provision import verification
+from provision.agent.core.files import zip_files
+from provision.assets import find_asset
+
+
+def build_payload_members() -> Mapping[str, bytes]:
+    """Return the programs by the name they have in the payload."""
+    return {
+        "cell.pyz": verification.notebook_zipapp(),
+        "installer.pyz": verification.installer_zipapp(),
+        "probe.pyz": verification.probe_zipapp(),
+    }
+
+
+def read_template(name: str) -> str:
+    """Return the program of a cell: "cell" makes the environment, "verify" shows the report.
+
+    "run" runs a script in an isolated environment.
+    """
+    return find_asset(f"templates/colab-{name}.py").read_text(encoding="utf-8")
+
 
 PLACEHOLDER = '{"ABOUT": "HERE"}'
-"""The word in the templates that gives way to what the cell is about."""
+"""The literal in the templates that is replaced with the description of the cell."""
 _LINE = 120
-# Every choice is named, so that no default of a version of liblzma decides.
+# Every option is set, so that the output does not depend on defaults of liblzma.
 _FILTER = {
     "id": lzma.FILTER_LZMA2,
     "dict_size": 2**22,
@@ -51,7 +70,7 @@ def encode_payload(payload: bytes) -> tuple[str, ...]:
 
 
 def decode_payload(lines: Sequence[str]) -> bytes:
-    """Return the payload that lines of text hold; raises ValueError when they hold none."""
+    """Return the payload in lines of text. Raises ValueError if there is none."""
     try:
         return lzma.decompress(base64.b85decode("".join(lines)))
     except lzma.LZMAError as error:
@@ -61,9 +80,9 @@ def decode_payload(lines: Sequence[str]) -> bytes:
 def render_cell(about: Mapping[str, Any], payload: Sequence[str], url: str = "") -> str:
     """Return the cell's text.
 
-    `about` describes it for people; the payload follows, as lines or by its address.
+    `about` describes the cell for people; the payload follows as lines, or as its address.
     """
-    return programs.read_template("cell").replace(
+    return read_template("cell").replace(
         PLACEHOLDER,
         to_literal({**about, "payload_url": url, "payload": [] if url else list(payload)}),
     )
@@ -111,9 +130,9 @@ def is_same_cell(left: str, right: str) -> bool:
 
 
 def to_literal(about: Mapping[str, Any]) -> str:
-    """Return texts, numbers, lists and mappings of them as a Python literal, one key a line.
+    """Return strings, numbers and lists of them as a Python literal, one key per line.
 
-    It is JSON, except for characters that JSON writes as two.
+    It is JSON, except for characters that JSON writes as surrogate pairs.
     """
     return (
         "{\n"
@@ -133,8 +152,7 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    # What JSON escapes as a pair of surrogates is one character in Python only when it is written
-    # otherwise.
+    # Python reads a surrogate pair, as JSON writes it, as two characters.
     return json.dumps(text) if text.isascii() or max(text) < "\U00010000" else ascii(text)
 
 

@@ -1,4 +1,4 @@
-"""Runtimes of Google Colab: only a notebook can make an environment there."""
+"""Driver of Google Colab: only a notebook can set up an environment on a runtime."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ from provision.targets.colab.github_link import build_colab_link
 from provision.targets.colab.observation import ColabObservation, observe_folder
 from provision.targets.colab.planning import plan_file_removals, plan_files
 from provision.targets.colab.records import NotebookRecord, SessionRecord
-from provision.targets.colab.sessions import plan_session_stops
-from provision.targets.colab.verification import stop_interrupted_session, verify_on_colab
+from provision.targets.colab.verification import (
+    plan_session_stops,
+    stop_interrupted_session,
+    verify_on_colab,
+)
 from provision.targets.context import Interpreter, TargetContext
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import NotebookSummary, TargetCondition, TargetSummary
-from provision.targets.workbench.programs import read_pinned_uv
+from provision.targets.workbench.agent_config import read_pinned_uv
 from provision.verification import expectations_of
 
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
-"""Prefixes on a runtime; the cell puts the digest of its environment before `env`."""
+"""Prefixes on a runtime; the cell inserts the digest of its payload before `env`."""
 
 
 @dataclass(frozen=True)
 class ColabDriver(Driver[ColabObservation]):
-    """Runtimes of Google Colab: files are written here, and only their notebook can do the rest."""
+    """Runtimes of Google Colab: files are written here, and their notebook does the rest."""
 
     facts: Callable[[], Facts] = load_facts
 
@@ -104,16 +107,16 @@ class ColabDriver(Driver[ColabObservation]):
     def reason_to_verify(
         self, context: TargetContext, state: State, reader: Reader, *, changed: bool
     ) -> str:
-        """Return why the stored verdict does not apply; one of an earlier notebook never does."""
+        """Return why the stored verdict does not apply, as that of an earlier notebook."""
         stored = VerificationRecord.find(state, context.address)
         if stored is None or not stored.verdict:
             if self.is_run_by_user(context):
-                return "its report has not come home yet"
-            return "it was not verified yet"
+                return "waiting for its report (`provision report add`)"
+            return "it has not been verified yet"
         notebook = NotebookRecord.find(state, context.address)
         if changed or notebook is None or stored.nonce != notebook.nonce:
             verdict = f"the verdict of {stored.at[:10]} ({stored.verdict})"
-            return f"{verdict} is of an earlier notebook, and is void"
+            return f"{verdict} belongs to an earlier notebook"
         return super().reason_to_verify(context, state, reader, changed=changed)
 
     def verification_location(self, context: TargetContext) -> str:
@@ -131,9 +134,9 @@ class ColabDriver(Driver[ColabObservation]):
         if self.is_run_by_user(context):
             raise Refused(
                 f"{context.address} is verified in its notebook",
-                why="provision reaches no runtime that a browser holds",
-                hint=f"open the notebook (`provision apply {context.cli_arguments}` says how), "
-                "run all of it, and file what it offers: provision report add FILE",
+                why="provision cannot reach a runtime that is open in a browser",
+                hint=f"open the notebook (`{context.command('apply')}` prints how), run all of its "
+                "cells, and add the report that it offers: provision report add FILE",
             )
         super().require_verifiable(context, ledger, reader, only)
 
@@ -147,12 +150,12 @@ class ColabDriver(Driver[ColabObservation]):
         return verify_on_colab(self, context, self.facts(), journal, keep=options.keep)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
-        """Return the condition of the files: "rendered" if spec and lock make the same."""
+        """Return the condition of the files: "rendered" if they match spec and lock."""
         location = self.location(context.address, context.folder, ledger.state) or ""
         intent = ledger.find_interrupted(context.address)
         if intent is not None and intent.part == SessionRecord.part:
             session = intent.details["session"]
-            text = f"{session} may be running at Colab, and cost; apply or destroy gives it back"
+            text = f"{session} may be running on Colab and cost money; apply or destroy stops it"
             return TargetCondition(f"half-made: {text}", location)
         observed = self.observe(context, ledger, reader)
         if observed.recorded is None:
@@ -192,8 +195,8 @@ class ColabDriver(Driver[ColabObservation]):
         """Return that programs run in the notebook."""
         return Refusal(
             (),
-            f"{context.address} is a notebook, and programs run in it",
-            "run it there: in a cell of its own below those that make the environment",
+            f"{context.address} is a notebook: programs run inside it",
+            "run the program in a new cell below the cells that set up the environment",
         )
 
     def render(
@@ -232,7 +235,7 @@ class ColabDriver(Driver[ColabObservation]):
         return ReportRequest(record.nonce, record.lock, record.digest, is_manual)
 
     def current_nonce(self, context: TargetContext, facts: Facts) -> str:
-        """Return the nonce of the notebook as spec and lock make it now."""
+        """Return the nonce of the notebook for the current spec and lock."""
         return str(build_agent_config(context, facts, read_pinned_uv())["nonce"])
 
     def report_expectations(self, context: TargetContext) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from provision.targets.context import TargetContext
 _GIB = 2**30
 _MIB = 2**20
 _SHARE = 0.9
-"""A machine of the listed size shows at least this much, and at most as much more: kernel, driver
-and ECC keep a part. Our choice.
+"""Least ratio of observed to listed size, either way: kernel, driver and ECC reserve a part. Our
+choice.
 """
 _MAX_CHARACTERS = 100
 """Characters of a version or a name. Our choice."""
@@ -55,7 +55,7 @@ class _Observed(NamedTuple):
         return next((row for row in rows if row.shape == self.target.shape), only)
 
     def text(self, key: str) -> str:
-        """Return a reading that is a text of some length; "" if there is none."""
+        """Return a reading that is a short string; "" if there is none."""
         value = self.readings.get(key)
         return value if isinstance(value, str) and len(value) <= _MAX_CHARACTERS else ""
 
@@ -73,7 +73,7 @@ class _Observed(NamedTuple):
     def system(self) -> str:
         """The operating system by its name in the facts; "" if there is none.
 
-        A report has its id and the first number of its version.
+        A report contains its id and the first number of its version.
         """
         name, version = self.text("os.id"), self.text("os.version")
         if not name or not version:
@@ -120,7 +120,7 @@ def _list_differences(observed: _Observed, context: TargetContext) -> Iterator[F
         if observed.target.isolation == "system":
             yield from _compare_text("Python", runtime.python, text("python.version"))
             locked = context.lock.versions(context.environment).get("torch", "").partition("+")[0]
-            if locked == runtime.torch:  # else the lock has replaced what the runtime brought
+            if locked == runtime.torch:  # else the lock has replaced the torch of the runtime
                 torch = text("package.torch").partition("+")[0]
                 yield from _compare_text("torch", runtime.torch, torch)
         yield from _compare_text("the system", runtime.os, observed.system)
@@ -133,8 +133,8 @@ def _list_differences(observed: _Observed, context: TargetContext) -> Iterator[F
         yield from _compare_text("its compute capability", card.cc, capability)
     if shape is not None:
         ram, vram = observed.size("host.ram_bytes"), observed.size("gpu.vram_bytes")
-        yield from _compare_size("the memory", shape.ram_gib, ram, _GIB, "GiB")
-        yield from _compare_size("the memory of the GPU", shape.vram_mib, vram, _MIB, "MiB")
+        yield from _compare_size("the memory", shape.ram_gib, ram)
+        yield from _compare_size("the memory of the GPU", (shape.vram_mib or 0) / 1024, vram)
 
 
 def _compare_text(what: str, listed: str, observed: str) -> Iterator[FactDifference]:
@@ -142,18 +142,17 @@ def _compare_text(what: str, listed: str, observed: str) -> Iterator[FactDiffere
         yield FactDifference(what, listed, escape_line(observed))
 
 
-def _compare_size(
-    what: str, listed: float | None, observed: int, unit: int, name: str
-) -> Iterator[FactDifference]:
-    if listed and observed and not _SHARE <= observed / (listed * unit) <= 1 / _SHARE:
-        value = f"{round(observed / unit, 1):g} {name}"
-        yield FactDifference(what, f"{listed:g} {name}", value)
+def _compare_size(what: str, listed: float | None, observed: int) -> Iterator[FactDifference]:
+    """Yield the difference of a size in GiB from an observed one in bytes."""
+    if listed and observed and not _SHARE <= observed / (listed * _GIB) <= 1 / _SHARE:
+        value = f"{round(observed / _GIB, 1):g} GiB"
+        yield FactDifference(what, f"{listed:g} GiB", value)
 
 
 def _find_new_findings(
     target: str, spec: Spec, runtime: _Observed, observed_at: str, run_rules: RunRules
 ) -> tuple[Diagnostic, ...]:
-    """Return what the rules find with the observed values, and do not find with the listed ones."""
+    """Return the findings that only the observed values cause, not the listed ones."""
     listed = spec.model_copy(update={"targets": {target: runtime.target}})
     known = {(finding.id, finding.message) for finding in run_rules(listed, runtime.facts)}
     observed = _with_observed_card(listed, target, runtime)

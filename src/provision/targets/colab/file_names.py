@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import PurePath
 
 from provision.kinds import ColabTarget
+from provision.spelling import format_command
 from provision.targets.context import TargetContext
 
 CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX = ".colab.py", ".ipynb", ".payload"
@@ -25,8 +27,6 @@ def build_file_stem(context: TargetContext) -> str:
 
 
 def build_render_command(context: TargetContext, spec_file: str, url: str = "") -> str:
-    """Return the command that makes the files again, for the folder of the spec."""
+    """Return the command that renders the files again, for the folder of the spec."""
     apart = f" --payload-url {shlex.quote(url)}" if url else ""
-    return (
-        f"provision render {shlex.quote(spec_file)} --target {shlex.quote(context.target)}{apart}"
-    )
+    return format_command("render", PurePath(spec_file), context.target) + apart

@@ -1,4 +1,4 @@
-"""Link that opens a notebook in Colab, if the repository's files say that it is on GitHub.
+"""Link that opens a notebook in Colab, if the repository's configuration names GitHub.
 
 No program is started and nothing is requested.
 """
@@ -23,7 +23,7 @@ _GITHUB = re.compile(
 def build_colab_link(notebook: Path, reader: Reader) -> str | None:
     """Return the address that opens a notebook from its branch; None if it is not on GitHub.
 
-    Whether the notebook was pushed and the repository is public is unknown here.
+    It is not known whether the notebook was pushed and the repository is public.
     """
     for root in notebook.parents:
         if reader.exists(root / ".git"):
@@ -40,14 +40,14 @@ def _link(notebook: Path, root: Path, reader: Reader) -> str | None:
         return None
     if branch is None or owner is None:
         return None
-    where = quote(notebook.relative_to(root).as_posix())
-    return f"https://colab.research.google.com/github/{owner[0]}/{owner[1]}/blob/{quote(branch[1])}/{where}"
+    path = quote(notebook.relative_to(root).as_posix())
+    return f"https://colab.research.google.com/github/{owner[0]}/{owner[1]}/blob/{quote(branch[1])}/{path}"
 
 
 def _folders(root: Path, reader: Reader) -> tuple[Path, Path]:
     """Return the folder with HEAD and the one with the configuration.
 
-    In a further work tree, .git is a file that names the first, which names the second.
+    In a linked work tree, .git is a file that names the first, which names the second.
     """
     git = root / ".git"
     if reader.exists(git / "HEAD"):

@@ -1,4 +1,4 @@
-"""The notebook: its metadata and cells. Cells that people add stay when it is made again.
+"""The notebook: its metadata and cells. Cells that people add stay when it is rendered again.
 
 A copy of a rendered cell has the id of the original: Colab and JupyterLab copy a cell with its
 metadata. A cell therefore carries the digest of what was rendered, which distinguishes an edited
@@ -26,17 +26,24 @@ ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL = (
 )
 _CELL_IDS = (ABOUT_CELL, ENVIRONMENT_CELL, VERIFY_CELL, RUN_CELL, USER_CELL)
 _DIGEST = "provision_sha256"
-_USER_CELL_TEXT = "# Your code here: what the cells above made is what it imports.\n"
+_USER_CELL_TEXT = "# Your code here. It can import everything that the first cell installed.\n"
 _USER_CELL_TEXT_VENV = (
     "# Your code here. It runs in this notebook's own Python; the cell above runs scripts in "
     "the environment.\n"
 )
+_UNEDITED_USER_CELLS = (
+    "",
+    _USER_CELL_TEXT.rstrip(),
+    _USER_CELL_TEXT_VENV.rstrip(),
+    "# Your code here: what the cells above made is what it imports.",
+)
+"""Texts of the empty cell, the last one up to version 0.1."""
 
 
 def build_metadata(target: ColabTarget, machine: Mapping[str, str]) -> dict[str, Any]:
     """Return the metadata that requests a machine of Colab; `machine` is its metadata.
 
-    Colab may open the notebook on another machine nevertheless.
+    Colab may still open the notebook on another machine.
     """
     colab: dict[str, Any] = {
         "provenance": [],
@@ -67,7 +74,7 @@ def build_notebook(
 
 
 def format_markdown(lines: Mapping[str, str], title: str, introduction: str) -> str:
-    """Return Markdown: a title, a sentence and a list; values are code, so none is markup."""
+    """Return Markdown: a title, a sentence and a list, whose values are formatted as code."""
     return "\n".join(
         [
             f"## {title}",
@@ -90,7 +97,7 @@ def format_code(text: str) -> str:
 def dumps(notebook: Mapping[str, Any]) -> str:
     """Return the notebook's text in Jupyter's layout.
 
-    Half a surrogate pair, which no encoding can write, stays an escape.
+    Lone surrogates, which cannot be encoded, stay escaped.
     """
     text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
@@ -107,7 +114,7 @@ def update_notebook(existing: Mapping[str, Any], ours: Mapping[str, Any]) -> dic
     Cells that people added, or copied and edited, stay, and so do the results of unchanged cells.
     """
     rendered, others, _ = _sort_cells(existing, ours)
-    # Who has removed the empty cell and writes others does not need it.
+    # A user who removed the empty cell and added others does not need it.
     is_removed = bool(others) and USER_CELL not in rendered
     cells = [
         _choose_cell(rendered.get(_name(cell)), cell)
@@ -154,10 +161,10 @@ def _sort_cells(
 
 
 def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
-    """Return which of the cells of one name is the rendered one.
+    """Return the rendered cell among cells with the same name.
 
-    It is the one that is up to date, else unchanged since it was rendered, else with that id, else
-    the first.
+    It is the cell that is up to date, else the one that is unchanged since it was rendered, else
+    the one with that id, else the first.
     """
     if len(cells) == 1:
         return cells[0]
@@ -172,9 +179,9 @@ def _original(cells: list[Any], ours: Mapping[str, Any] | None) -> Any:
 def _is_rendered(
     copy: Mapping[str, Any], original: Mapping[str, Any], ours: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether a copy contains nothing that a person wrote."""
+    """Return whether a copy contains no edit by a person."""
     if _name(copy) == USER_CELL:
-        return _source(copy) in (_USER_CELL_TEXT.rstrip(), _USER_CELL_TEXT_VENV.rstrip(), "")
+        return _source(copy) in _UNEDITED_USER_CELLS
     if _digest(copy) == _mapping(copy, "metadata").get(_DIGEST) or _source(copy) == _source(
         original
     ):
@@ -209,8 +216,7 @@ def _update_metadata(existing: Mapping[str, Any], ours: Mapping[str, Any]) -> di
 
 
 def _cell(name: str, text: str, kind: str, *, form: bool = False) -> dict[str, Any]:
-    # Colab shows such a cell as a form, and JupyterLab folds it: the payload would stand between a
-    # reader and the text of the cell.
+    # Colab shows such a cell as a form, and JupyterLab collapses it, which hides the payload.
     metadata: dict[str, Any] = {
         "id": name,
         **({"cellView": "form", "jupyter": {"source_hidden": True}} if form else {}),
@@ -240,7 +246,7 @@ def _cells(document: Any) -> list[Any]:
 
 
 def _name(cell: Mapping[str, Any]) -> str:
-    # Colab writes format 4.0, in which a cell's id stands in its metadata.
+    # Colab writes format 4.0, in which a cell's id is in its metadata.
     name = cell.get("id")
     return str(name if name in _CELL_IDS else _mapping(cell, "metadata").get("id", ""))
 

@@ -1,4 +1,4 @@
-"""Observation of a Colab target: the files that exist, and the files as they should be."""
+"""Observation of a Colab target: existing files, files as they should be, and refusals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from provision.effects.system import Reader
 from provision.facts import Facts
 from provision.kinds.base import Refusal
 from provision.state import Ledger
+from provision.target_facts import find_target_refusals
 from provision.targets.colab.records import NotebookRecord
-from provision.targets.colab.refusals import find_refusals
 from provision.targets.colab.rendered_files import (
     MAX_CELL_BYTES,
     RenderedFiles,
@@ -19,7 +19,7 @@ from provision.targets.colab.rendered_files import (
     list_file_names,
     render_files,
 )
-from provision.targets.context import TargetContext
+from provision.targets.context import TargetContext, refuse_gpu_without_torch
 
 _MAX_FILE_BYTES = 64 * 2**20
 
@@ -66,15 +66,46 @@ def get_spec_file_name(context: TargetContext, reader: Reader) -> str:
     return short if reader.exists(context.folder.parent / short) else f"{context.stem}.yaml"
 
 
-def _size_refusals(context: TargetContext, made: RenderedFiles) -> Iterator[Refusal]:
-    if len(made.cell) > MAX_CELL_BYTES:
+def _size_refusals(context: TargetContext, files: RenderedFiles) -> Iterator[Refusal]:
+    if len(files.cell) > MAX_CELL_BYTES:
         why = (
-            f"the cell would have {len(made.cell) // 2**10} KiB, and {MAX_CELL_BYTES // 2**10} "
-            "KiB are as much as one is given"
+            f"the cell would be {len(files.cell) // 2**10} KiB, above the limit of "
+            f"{MAX_CELL_BYTES // 2**10} KiB"
         )
         yield Refusal(
             ("targets", context.target),
             why,
-            "`provision render SPEC --payload-url URL` writes what it carries into a file "
-            "of its own",
+            "`provision render SPEC --payload-url URL` writes the payload into a separate file",
         )
+
+
+def find_refusals(
+    context: TargetContext, facts: Facts, foreign: tuple[str, ...]
+) -> Iterator[Refusal]:
+    """Yield every refusal; `foreign` are files with our names that provision did not write."""
+    yield from find_target_refusals(context.spec, context.target, facts)
+    yield from _lock_refusals(context)
+    for name in foreign:
+        yield Refusal(
+            ("targets", context.target),
+            f"{name} exists and was not written by provision",
+            "move it, or rename the spec",
+        )
+
+
+def _lock_refusals(context: TargetContext) -> Iterator[Refusal]:
+    yield from refuse_gpu_without_torch(context)
+    if context.sandbox_sources is not None:
+        yield Refusal(
+            ("targets", context.target),
+            "the sandbox does not emulate Colab",
+            "select another target with --target, or omit --sandbox",
+        )
+        return
+    for name, address in context.lock.indexes.items():
+        if address.startswith("file:") and name not in context.spec.indexes:
+            yield Refusal(
+                ("indexes",),
+                f"the index {name} is on this machine, which the runtime cannot reach",
+                "use an index with an http or https address",
+            )

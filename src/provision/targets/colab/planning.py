@@ -31,7 +31,7 @@ _MAX_NAMED = 5
 
 
 def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
-    """Return the action that writes the notebook and the cell as spec and lock make them."""
+    """Return the action that brings the notebook and the cell up to date with spec and lock."""
     files = observed.rendered.merge_files(observed.existing_files)
     changed = {
         name: content
@@ -49,16 +49,18 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
     notebook = observed.rendered.notebook_name
     copies = observed.rendered.find_edited_copies(observed.existing_files)
     notes = [f"{notebook}: {describe_edited_copy(name)}" for name in copies]
-    operation, reason = Operation.CHANGE, "the files are what spec and lock make"
+    operation, reason = Operation.CHANGE, "the files are up to date"
     if observed.recorded is None and not observed.existing_files:
-        operation, reason = Operation.CREATE, "there is none yet"
+        operation, reason = Operation.CREATE, "it does not exist yet"
     elif effects:
-        differ = "differ" if len(changed) > 1 else "differs"
-        reason = f"{', '.join(changed) or 'its name'} {differ} from what spec and lock make"
+        reason = "its name changed"
+        if changed:
+            verb = "are" if len(changed) > 1 else "is"
+            reason = f"{', '.join(changed)} {verb} out of date"
     elif observed.recorded == record:
         operation = Operation.KEEP
     else:
-        reason += ", and are recorded now"
+        reason += " and are added to the state"
     return Action(
         operation,
         context.address,
@@ -72,7 +74,7 @@ def plan_files(context: TargetContext, observed: ColabObservation) -> Action:
 
 
 def plan_file_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action]:
-    """Yield the removal of the recorded files, except those that somebody has changed."""
+    """Yield the removal of the recorded files, except edited ones."""
     for part, record in ledger.state.parts(address).items():
         if part == SessionRecord.part:
             continue
@@ -81,7 +83,7 @@ def plan_file_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[A
             effects += _file_removals(record.get("files", {}), folder.parent)
         for path in record.get("paths", ()):
             effects.append(RemoveTree(resolve_own_folder(folder, path, address)))
-        title, reason = str(record.get("title", part)), "destroy was asked for"
+        title, reason = str(record.get("title", part)), "destroy was requested"
         yield Action(Operation.DESTROY, address, part, title, reason, tuple(effects))
 
 
@@ -91,7 +93,7 @@ def _content(name: str, content: bytes) -> str | bytes:
 
 def _build_record(context: TargetContext, rendered: RenderedFiles) -> NotebookRecord:
     stem = build_file_stem(context)
-    # The files without anything of other people: `destroy` removes no others.
+    # The files without additions by people: `destroy` removes only such files.
     files = {
         name: hashlib.sha256(content).hexdigest()
         for name, content in rendered.merge_files({}).items()
@@ -112,13 +114,13 @@ def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFil
     """Yield the removals of recorded files.
 
     Raises:
-        Refused: provision does not make files of such a name.
+        Refused: provision does not write files with such a name.
     """
     suffixes = (CELL_SUFFIX, NOTEBOOK_SUFFIX, PAYLOAD_SUFFIX)
     for name, sha256 in files.items():
         if Path(name).name != name or not name.endswith(suffixes):
             raise Refused(
-                f"{name} is not a file that provision makes",
+                f"{name} is not a file that provision writes",
                 why="the state names it",
                 hint=FOREIGN_RECORD_HINT,
             )
@@ -128,19 +130,19 @@ def _file_removals(files: Mapping[str, str], folder: Path) -> Iterator[RemoveFil
 def _notes(context: TargetContext, facts: Facts) -> Iterator[str]:
     target = get_colab_target(context)
     runtime = facts.runtimes.get(target.runtime)
-    known = ": not in the facts"
+    details = ": not in the facts"
     if runtime is not None:
-        known = (
+        details = (
             f", Python {runtime.python}, torch {runtime.torch}, as of "
-            f"{runtime.evidence.as_of}; the cell looks again"
+            f"{runtime.evidence.as_of}; the cell checks it again"
         )
-    yield f"runtime: {target.runtime}{known}"
+    yield f"runtime: {target.runtime}{details}"
     if target.via == "colab-cli":
-        how = "on a machine taken for it through the colab program, always with the newest runtime"
-        yield f"run: {how}, and given back at the end (unless --keep)"
+        how = "on a machine requested with the colab program, always with the newest runtime"
+        yield f"run: {how}, and released at the end (unless --keep)"
     yield f"machine: {_describe_machine(context, facts)}"
     if target.isolation == "venv":
-        yield "packages: in an environment of its own, apart from the runtime's"
+        yield "packages: in an environment separate from the runtime's packages"
         return
     chosen = context.lock.targets[context.target]
     counts = (len(chosen.kept), len(chosen.changed), len(chosen.added))

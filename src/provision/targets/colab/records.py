@@ -15,8 +15,8 @@ class NotebookRecord(Record):
     """A notebook with its cell.
 
     Attributes:
-        via: How it is run, as the spec declares it.
-        files: The sha256 of each file without what people added, by name.
+        via: `via` of the spec: "browser" or "colab-cli".
+        files: The sha256 of each file without additions by people, by name.
         nonce: The nonce that its report answers.
         payload: The sha256 of the payload.
     """

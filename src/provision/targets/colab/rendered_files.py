@@ -1,4 +1,4 @@
-"""Files of a Colab target: cell, notebook and payload; all follow from spec, lock and facts."""
+"""Files of a Colab target: cell, notebook and payload, derived from spec, lock and facts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import provision
 from provision.facts import Facts
 from provision.kinds.colab import find_shape
-from provision.targets.colab import cell, notebook, programs
+from provision.targets.colab import cell, notebook
 from provision.targets.colab.agent_config import build_agent_config, encode_config
 from provision.targets.colab.file_names import (
     CELL_SUFFIX,
@@ -21,11 +21,11 @@ from provision.targets.colab.file_names import (
     get_colab_target,
 )
 from provision.targets.context import TargetContext
-from provision.targets.workbench.programs import read_pinned_uv
+from provision.targets.workbench.agent_config import read_pinned_uv
 
 MAX_CELL_BYTES = 2**20
-"""Bytes of a cell's text above which its payload travels apart. Our choice: a tenth of what
-Jupyter's server takes in one message (tornado, 10 MiB).
+"""Largest text of a cell. Our choice: a tenth of the largest message of Jupyter's server (tornado,
+10 MiB).
 """
 
 
@@ -54,7 +54,7 @@ class RenderedFiles:
     def merge_files(self, existing: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return the files by name, merged with those that exist.
 
-        What is up to date keeps its bytes, and what people added stays.
+        Up-to-date files keep their bytes, and additions by people stay.
         """
         files = {
             self.name + CELL_SUFFIX: _merge_cell(
@@ -67,7 +67,7 @@ class RenderedFiles:
         return files
 
     def find_edited_copies(self, existing: Mapping[str, bytes]) -> tuple[str, ...]:
-        """Return the names of the cells of which the existing notebook has an edited copy."""
+        """Return the names of the cells that the existing notebook has edited copies of."""
         return notebook.find_edited_copies(
             read_notebook(existing.get(self.notebook_name, b"")), self.notebook
         )
@@ -86,11 +86,10 @@ def render_files(
 ) -> RenderedFiles:
     """Return the files of a target.
 
-    `spec_file` is the name of the spec for people; `url` the payload's address if it is not in the
-    cell.
+    `spec_file` is the spec's name for people, `url` the address of a payload outside the cell.
     """
     document = build_agent_config(context, facts, read_pinned_uv(), nonce)
-    payload = cell.build_payload(encode_config(document), programs.build_payload_members())
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members())
     sha256 = cell.digest_payload(payload)
     about = build_about(context, facts, document, spec_file or f"{context.stem}.yaml", sha256, url)
     text = cell.render_cell(about, [] if url else cell.encode_payload(payload), url)
@@ -134,20 +133,20 @@ def _contents(context: TargetContext, document: Mapping[str, Any]) -> Iterator[s
     if "torch" in versions:
         yield f"torch {versions['torch']}"
     yield (
-        "on top of the runtime's own"
+        "on top of the runtime's packages"
         if document["isolation"] == "system"
-        else "apart from the runtime's own"
+        else "separate from the runtime's packages"
     )
 
 
 def _machine(context: TargetContext, facts: Facts, document: Mapping[str, Any]) -> Iterator[str]:
     target, gpu, runtime = get_colab_target(context), context.spec.gpu, document["runtime"]
-    known = (
+    details = (
         f" (Python {runtime['python']}, torch {runtime['torch']}, as of {runtime['as_of']})"
         if runtime
         else ""
     )
-    yield f"Colab runtime {target.runtime}{known}"
+    yield f"Colab runtime {target.runtime}{details}"
     shape = find_shape(gpu, target.shape, facts)
     yield "no GPU" if gpu.is_none else f"GPU {gpu.type}"
     if shape is not None and shape.shape == "high":
@@ -161,18 +160,18 @@ def _notebook(
     digest = {"payload_sha256": about["payload_sha256"]}
     texts = {
         notebook.ENVIRONMENT_CELL: text,
-        notebook.VERIFY_CELL: cell.fill_template(programs.read_template("verify"), digest),
+        notebook.VERIFY_CELL: cell.fill_template(cell.read_template("verify"), digest),
     }
     if get_colab_target(context).isolation == "venv":
-        texts[notebook.RUN_CELL] = cell.fill_template(programs.read_template("run"), digest)
+        texts[notebook.RUN_CELL] = cell.fill_template(cell.read_template("run"), digest)
     lines = {
-        "made of": f"{about['spec']}, target {about['target']}",
+        "spec": f"{about['spec']}, target {about['target']}",
         "for": about["for"],
-        "made again by": about["make_again"],
+        "rendered with": about["make_again"],
     }
     introduction = (
-        "The first cell makes the environment of a lock, checks the machine, and proves that "
-        "it works; the second shows the report. Run all runs both."
+        "The first cell checks the machine, installs the locked packages and verifies the "
+        "environment; the second cell shows the report. Run both with Run all."
     )
     title = f"Environment {notebook.format_code(context.spec.name)}"
     return notebook.build_notebook(
@@ -207,7 +206,7 @@ def read_notebook(content: bytes) -> Any:
 
 
 def is_foreign_file(name: str, content: bytes) -> bool:
-    """Return whether a file with one of our names is someone else's."""
+    """Return whether provision did not write a file with one of our names."""
     if name.endswith(PAYLOAD_SUFFIX):
         return not content.startswith(b"PK")
     if name.endswith(NOTEBOOK_SUFFIX):

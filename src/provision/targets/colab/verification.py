@@ -1,8 +1,9 @@
-"""Verification on a Colab machine that is acquired for one run of the cell."""
+"""Verification in a Colab session that is acquired for one run, and the release of sessions."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from provision.effects.colab import RunOnColab, StopColabSession
@@ -12,16 +13,40 @@ from provision.facts import Facts
 from provision.field_types import parse_duration
 from provision.kinds.colab import find_shape
 from provision.plan import Action, Intent, Operation
+from provision.state import Ledger
 from provision.targets.base import AnyDriver, Journal, ProbeEvidence
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.colab.records import NotebookRecord, SessionRecord
 from provision.targets.colab.rendered_files import render_files
-from provision.targets.colab.sessions import get_sessions_folder, plan_session_stop
 from provision.targets.context import TargetContext
 from provision.verification.report import MAX_REPORT_BYTES, read_report
 
+
+def get_sessions_folder(folder: Path) -> Path:
+    """Return the folder where Colab's command line records our sessions."""
+    return folder / "colab"
+
+
+def plan_session_stops(address: str, folder: Path, ledger: Ledger) -> Iterator[Action]:
+    """Yield the actions that release the machines of an address, recorded or only begun."""
+    intent, record = ledger.find_interrupted(address), SessionRecord.find(ledger.state, address)
+    if intent is not None and intent.part == SessionRecord.part:
+        reason = "an interrupted run may have left it"
+        yield plan_session_stop(address, folder, intent.details["session"], reason)
+    if record is not None:
+        reason = "destroy was requested"
+        yield plan_session_stop(address, folder, record.session, reason)
+
+
+def plan_session_stop(address: str, folder: Path, session: str, reason: str) -> Action:
+    """Return the action that releases a session."""
+    stop = StopColabSession(session, get_sessions_folder(folder))
+    title = f"Colab session {session}"
+    return Action(Operation.DESTROY, address, SessionRecord.part, title, reason, (stop,))
+
+
 _INSTALL_S = 60 * 60
-"""Seconds in addition to the verification: an hour for the packages, as on an instance. Our
+"""Seconds for the packages, in addition to the verification: an hour, as on an instance. Our
 choice."""
 
 
@@ -34,14 +59,14 @@ def verify_on_colab(
     running, and the state names it.
 
     Raises:
-        Refused: an earlier run was interrupted and has not been settled.
+        Refused: an earlier run was interrupted and not resumed.
         ExternalError: no machine, or no acceptable report.
     """
     if (earlier := journal.ledger.find_interrupted(context.address)) is not None:
         raise Refused(
-            f"an earlier run was cut short at {earlier.address}",
-            why="what it had begun would be forgotten",
-            hint="go on with it: provision apply",
+            f"an earlier run of {earlier.address} was interrupted",
+            why="a new run would lose track of its Colab session",
+            hint=f"resume it: {context.command('apply')}",
         )
     kept = SessionRecord.find(journal.state, context.address)
     if kept is not None:
@@ -55,7 +80,7 @@ def verify_on_colab(
     request = _session_request(context, facts, session, nonce, path, keep=keep)
     journal.perform(driver, _session_action(context.address, session, request), announce=False)
     content = journal.system.read(path, MAX_REPORT_BYTES)
-    # The verdict answers the notebook, whose nonce differs from that of the run.
+    # The verdict belongs to the notebook, whose nonce differs from that of the run.
     notebook = NotebookRecord.find(journal.state, context.address)
     return ProbeEvidence(
         read_report(content, str(path), nonce=nonce),
@@ -68,13 +93,15 @@ def verify_on_colab(
 
 
 def stop_interrupted_session(intent: Intent, journal: Journal) -> None:
-    """Release what an interrupted run may have acquired, and close its intent.
+    """Release the session of an interrupted run, and close its intent.
 
     Raises:
         ExternalError: it may still run; the intent stays open.
     """
     session = intent.details["session"]
-    journal.progress(f"an earlier run was cut short: stopping {session} on Colab, in case it runs")
+    journal.progress(
+        f"an earlier run was interrupted: stopping {session} on Colab if it is running"
+    )
     stop = StopColabSession(session, get_sessions_folder(journal.folder))
     journal.system.perform(stop, journal.progress)
     journal.close_intent(intent)

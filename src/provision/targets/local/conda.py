@@ -70,18 +70,18 @@ def find_conda_refusals(
     if not context.lock.conda_records_in(context.environment):
         yield Refusal(
             route,
-            "the lock was made without what conda brings",
-            "make it again with `provision lock --upgrade`",
+            "the lock has no conda packages",
+            "write it again with `provision lock --upgrade`",
         )
     if is_foreign:
         yield Refusal(
             (),
-            f"{environment_path(context)} is there already, and nothing says that it was made by "
-            "provision",
-            "look at it, and move it away or remove it",
+            f"{environment_path(context)} already exists, and nothing shows that provision created "
+            "it",
+            "check its content, then move or remove it",
         )
     if context.platform.startswith("windows"):
-        yield Refusal(route, "conda environments are made on Linux and macOS", "run it inside WSL")
+        yield Refusal(route, "conda environments need Linux or macOS", "run provision inside WSL")
 
 
 def find_conda_drift(context: TargetContext, entries: tuple[str, ...]) -> Iterator[str]:
@@ -90,11 +90,11 @@ def find_conda_drift(context: TargetContext, entries: tuple[str, ...]) -> Iterat
     locked = {record.stem: record for record in records}
     installed = {entry.removesuffix(".json") for entry in entries if entry.endswith(".json")}
     for stem in sorted(locked.keys() - installed):
-        yield f"conda's {locked[stem].name} {locked[stem].version} is missing"
+        yield f"conda package {locked[stem].name} {locked[stem].version} is missing"
     for stem in sorted(installed - locked.keys()):
-        yield f"conda's {stem} was added"
+        yield f"conda package {stem} was added"
     if "history" not in entries:
-        yield "conda's history is missing"
+        yield "conda-meta/history is missing"
 
 
 def list_python_names(context: TargetContext) -> frozenset[str]:
@@ -174,11 +174,13 @@ def find_conda_link(
         return _with_rival(observed, path)
     for character in _DISALLOWED_IN_NAMES:
         if character in stable.name:
-            return replace(observed, problem=f"conda takes no name with {character!r} in it")
+            return replace(
+                observed, problem=f"conda does not accept names that contain {character!r}"
+            )
     folders = reader.conda_folders(program)
     paths = [folder / stable.name for folder in folders]
     if stable in paths:
-        problem = "it has that already: the folder of environments here is one of conda's own"
+        problem = "not needed: this folder of environments is one of conda's own"
         return replace(observed, problem=problem)
     for path in paths:
         if is_rival(path):
@@ -191,8 +193,8 @@ def find_conda_link(
 
 def _with_rival(observed: CondaLink, rival: Path) -> CondaLink:
     problem = (
-        f"{rival} is there already and is not this environment; it stays. Move it away "
-        f"(`{observed.program.name} rename`), or activate this one by its path"
+        f"{rival} already exists, is another environment, and is kept; rename it "
+        f"(`{observed.program.name} rename`), or activate this environment by its path"
     )
     return replace(observed, problem=problem, rival=rival)
 
@@ -200,13 +202,13 @@ def _with_rival(observed: CondaLink, rival: Path) -> CondaLink:
 def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
     if not folders:
         return (
-            f"`{program.name} info --json` does not tell where it looks for environments; "
-            "activate it by its path"
+            f"`{program.name} info --json` lists no folders of environments; "
+            "activate the environment by its path"
         )
     listed = ", ".join(str(folder) for folder in folders)
     return (
-        f"none of its folders may be written to ({listed}); add one of yours to envs_dirs, or "
-        "activate it by its path"
+        f"none of conda's folders is writable ({listed}); add a writable one to envs_dirs, or "
+        "activate the environment by its path"
     )
 
 
@@ -227,7 +229,7 @@ def plan_conda_link(
     title = f"name {name} for {program}: {observed.link}"
     record = CondaLinkRecord(title, name, program, str(observed.link), observed.expected_target)
     if observed.actual_target == observed.expected_target:
-        return _action(context, Operation.KEEP, "it leads to this environment", record)
+        return _action(context, Operation.KEEP, "it links to this environment", record)
     create = CreateSymlink(
         observed.link, observed.expected_target, replaced_target=observed.actual_target or ""
     )
@@ -267,7 +269,7 @@ def _plan_removal_without_conda(
     if recorded is None or uses_conda(context):
         return None
     effects = (RemoveSymlink(Path(recorded.link), recorded.end),) if recorded.link else ()
-    reason = "the environment is no longer one of conda"
+    reason = "the environment is no longer made by conda"
     return Action(
         Operation.DESTROY, context.address, recorded.part, recorded.title, reason, effects
     )

@@ -121,7 +121,7 @@ class LocalDriver(Driver[LocalObservation]):
             removals = tuple(
                 RemoveTree(resolve_own_folder(folder, path, address)) for path in interrupted.paths
             )
-            title, reason = "half-made environment", "an interrupted run left it"
+            title, reason = "half-made environment", "left by an interrupted run"
             part = interrupted.part
             actions.append(Action(Operation.DESTROY, address, part, title, reason, removals))
         # The name comes last, when nothing exists that it leads to.
@@ -167,7 +167,7 @@ class LocalDriver(Driver[LocalObservation]):
         """Return that the file of the stored report is gone."""
         if reader.exists(context.folder / stored.report):
             return ""
-        return "its report is gone"
+        return "its report is missing"
 
     def require_verifiable(
         self,
@@ -182,10 +182,10 @@ class LocalDriver(Driver[LocalObservation]):
         interpreter = self.get_interpreter(context)
         reason = f"looked in {interpreter.prefix}"
         if reader.exists(interpreter.prefix) and not reader.exists(interpreter.python):
-            missing = "is missing, or leads to a Python that was removed or upgraded since"
+            missing = "is missing, or links to a Python that was removed or upgraded"
             reason = f"{interpreter.python} {missing}"
         raise Refused(
-            f"there is no whole environment for {context.address}",
+            f"the environment of {context.address} is missing or incomplete",
             why=reason,
             hint=context.command("apply"),
         )
@@ -212,9 +212,9 @@ class LocalDriver(Driver[LocalObservation]):
         system, prefix = journal.system, self.get_interpreter(context).prefix
         if not self.observe(context, journal.ledger, system).is_complete:
             raise Refused(
-                f"there is no whole environment for {context.address}",
+                f"the environment of {context.address} is missing or incomplete",
                 why=f"looked in {prefix}",
-                hint=f"make it with `{context.command('apply')}`",
+                hint=f"create it with `{context.command('apply')}`",
             )
         inherited = {
             name: value for name, value in system.environment().items() if name != "PYTHONHOME"
@@ -231,7 +231,8 @@ class LocalDriver(Driver[LocalObservation]):
         observed = self.observe(context, ledger, reader)
         location = str(stable_path(context))
         if observed.is_complete and observed.differences:
-            drift = f"the environment was changed since: {join_limited(observed.differences)}"
+            changes = join_limited(observed.differences)
+            drift = f"the environment was changed after it was created: {changes}"
             return TargetCondition("changed by hand", location, drift)
         if observed.is_complete:
             return TargetCondition("current", location)
@@ -305,7 +306,7 @@ def _read_secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> di
         elif not partial:
             raise Refused(
                 f"the secret {name} has no value",
-                why=f"the variable {reference.env} is not set or empty",
+                why=f"the variable {reference.env} is not set or is empty",
                 hint=f"export {reference.env}=... and run again",
             )
     return values

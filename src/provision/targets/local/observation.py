@@ -32,6 +32,7 @@ from provision.targets.local.conda import (
     read_python_packages,
     uses_conda,
 )
+from provision.targets.local.preflight import preflight_notes
 from provision.targets.local.records import (
     MARKER_FILE,
     CondaLinkRecord,
@@ -62,6 +63,7 @@ class LocalObservation:
         running_programs: Programs that run in it.
         environments_in_use: Recorded environments of earlier locks in which a program runs.
         unused_environments: The other environments of earlier locks.
+        preflight: Notes on this machine and the download, if it is not complete.
     """
 
     pythons: PythonSearchResult
@@ -85,13 +87,14 @@ class LocalObservation:
     running_programs: tuple[str, ...] = ()
     environments_in_use: tuple[str, ...] = ()
     unused_environments: tuple[str, ...] = ()
+    preflight: tuple[str, ...] = ()
 
     @property
     def differences(self) -> tuple[str, ...]:
         """The differences from what was installed: packages, then files."""
         packages = (f"{name}: {join_limited(flaws, '; ')}" for name, flaws in self.damage.packages)
         foreign = (
-            f"{name}, which Python reads at each start, belongs to no package"
+            f"{name}, which Python reads at startup, belongs to no package"
             for name in self.damage.startup_files
         )
         return (*self.drift, *packages, *foreign)
@@ -138,6 +141,7 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
         running_programs=reader.find_running_programs(path),
         environments_in_use=in_use,
         unused_environments=unused,
+        preflight=() if complete else preflight_notes(context, reader),
     )
 
 
@@ -155,8 +159,8 @@ def _describe_problem(path: Path, marker: Mapping[str, Any] | None, missing: str
     if marker is None:
         return "an interrupted run left it half-made"
     if marker.get("prefix") != str(path):
-        return f"it was made at {marker.get('prefix')} and cannot be moved"
-    return f"its {missing or 'Python'} is gone"
+        return f"it was created at {marker.get('prefix')} and cannot be moved"
+    return f"its {missing or 'Python'} is missing"
 
 
 def _earlier_environments(
@@ -231,7 +235,7 @@ def _locked_versions(context: TargetContext, path: Path, reader: Reader) -> dict
 
 def describe_changes(observed: LocalObservation) -> str:
     """Return what was changed in an environment since it was made."""
-    return f"it was changed since it was made: {join_limited(observed.differences)}"
+    return f"it was changed after it was created: {join_limited(observed.differences)}"
 
 
 def join_limited(differences: tuple[str, ...], between: str = ", ") -> str:
@@ -257,8 +261,8 @@ def find_spec_refusals(spec: Spec, target: str, platform: str) -> Iterator[Refus
     if spec.gpu.type == "mps" and not platform.startswith("macos"):
         yield Refusal(
             ("gpu",),
-            f"mps is Apple silicon, and this machine is {platform}",
-            "write gpu: none, or name the card",
+            f"mps requires Apple silicon, but this machine is {platform}",
+            "set gpu: none, or the name of the GPU",
         )
 
 
@@ -276,8 +280,8 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
     if os.pathsep in str(context.folder):
         yield Refusal(
             (),
-            f"the folder {context.folder} has a {os.pathsep!r} in its name, which PATH cannot hold",
-            "put the spec in another folder",
+            f"the path {context.folder} contains {os.pathsep!r}, which cannot be in PATH",
+            "move the spec to another folder",
         )
     yield from refuse_gpu_without_torch(context, list_python_names(context))
     is_repaired = observed.exists and (observed.differences or not observed.is_complete)
@@ -290,20 +294,20 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
         yield Refusal(
             (),
             why,
-            "end that program, or remove the environment under it: "
+            "stop the program, or remove the environment anyway: "
             f"{context.command('destroy')} --force",
         )
     if not observed.writable:
         yield Refusal(
             (),
-            f"the folder {context.folder} cannot be written to",
-            "put the spec in a folder that you may write to",
+            f"the folder {context.folder} is not writable",
+            "move the spec to a writable folder",
         )
     if observed.missing_system_packages is None and context.spec.system_packages:
         yield Refusal(
             ("system_packages",),
-            "whether they are installed cannot be told here (no dpkg)",
-            "remove the field for this machine and install them by its own means",
+            "cannot check whether they are installed: this machine has no dpkg",
+            "install them with this machine's package manager, and remove the field",
         )
     elif observed.missing_system_packages:
         names = " ".join(observed.missing_system_packages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ from provision.targets.local.records import (
     environment_path,
     stable_path,
 )
+
+_NEW = (Operation.CREATE, Operation.REPLACE)
 
 # Starts the kernel by the path that survives the next lock, and notes it as a user of the
 # environment, for provision.adapters.process. It runs in the environment: nothing but the
@@ -97,7 +100,13 @@ def plan_environment(context: TargetContext, observed: LocalObservation) -> Acti
         change.reason,
         effects,
         record.to_json(),
-        tuple(f"{old} stays until its program ends" for old in observed.environments_in_use),
+        (
+            *(observed.preflight if change.operation in _NEW else ()),
+            *(
+                f"{old} is kept until the program in it ends"
+                for old in observed.environments_in_use
+            ),
+        ),
         _build_intent(context, change),
     )
 
@@ -125,9 +134,9 @@ def _choose_change(context: TargetContext, observed: LocalObservation) -> _Chang
     if observed.differences:
         return _Change(Operation.REPLACE, describe_changes(observed), creation)
     if moved:
-        reason = "the lock holds other packages than it was made from"
+        reason = "the locked packages have changed since it was created"
         return _Change(Operation.REPLACE, reason, creation)
-    reason = "there is none yet"
+    reason = "it does not exist yet"
     if observed.exists or observed.interrupted:
         reason = observed.problem
     operation = Operation.REPLACE if recorded and observed.exists else Operation.CREATE
@@ -137,14 +146,14 @@ def _choose_change(context: TargetContext, observed: LocalObservation) -> _Chang
 def _choose_link_change(observed: LocalObservation, *, moved: bool) -> _Change:
     """Return what is left to do with a complete environment: record it, link it, remove others."""
     if observed.recorded is None or moved:
-        return _Change(Operation.CHANGE, "a whole environment of this lock is there already")
+        return _Change(Operation.CHANGE, "a complete environment of this lock already exists")
     if not observed.is_linked:
         return _Change(Operation.CHANGE, "its stable path is missing")
     if observed.unused_environments:
-        reason = "the programs that ran in an earlier one have ended"
+        reason = "the programs in an earlier environment have ended"
         return _Change(Operation.CHANGE, reason)
     compared_by = observed.damage.compared_by
-    reason = f"packages are as locked, files as installed (by {compared_by})"
+    reason = f"packages match the lock, files match the installation (by {compared_by})"
     return _Change(Operation.KEEP, reason)
 
 
@@ -157,7 +166,7 @@ def _describe_environment(context: TargetContext, observed: LocalObservation) ->
         contents.append(f"{' and '.join(built)} built from source")
     conda_records = context.lock.conda_records_in(context.environment)
     if conda_records and observed.conda:
-        contents.append(f"{len(conda_records)} of conda by {observed.conda.name}")
+        contents.append(f"{len(conda_records)} from conda, by {observed.conda.name}")
     return f"environment {environment_path(context).name} ({', '.join(contents)})"
 
 
@@ -194,9 +203,22 @@ def _creation_effects(context: TargetContext, observed: LocalObservation) -> Ite
     else:
         yield CreateVenv(path, context.spec.python)
     yield _install_effect(context, shared=uses_conda(context))
+    if not uses_conda(context) and "pip" not in context.lock.versions(context.environment):
+        # Without it, `pip` in an activated environment would be that of another Python.
+        for name in ("pip", "pip3"):
+            yield WriteFile(path / "bin" / name, _build_pip_notice(context), 0o755)
     # Last, so that an environment with this file is complete.
     marker = json.dumps(build_marker(context), indent=1, sort_keys=True)
     yield WriteFile(path / MARKER_FILE, marker + "\n")
+
+
+def _build_pip_notice(context: TargetContext) -> str:
+    """Return a program in place of pip that refuses, with the command to use."""
+    message = (
+        "error: provision manages the packages of this environment\n"
+        f"help: change `packages` in the spec, then run `{context.command('apply')}`"
+    )
+    return f"#!/bin/sh\necho {shlex.quote(message)} >&2\nexit 1\n"
 
 
 def _install_effect(
@@ -243,13 +265,13 @@ def plan_kernel(context: TargetContext, observed: LocalObservation) -> Action | 
     if not isinstance(target, LocalTarget) or not target.kernel:
         if recorded is None:
             return None
-        reason = "the spec no longer asks for it"
+        reason = "the spec no longer declares it"
         return Action(Operation.DESTROY, address, part, title, reason, removals)
     text = _build_kernel_file(context)
     folder = observed.kernel_folder
     record = KernelRecord(title, name, (str(folder),))
     if observed.kernel_text == text and recorded and recorded.outside == record.outside:
-        reason = "it is as declared"
+        reason = "it matches the spec"
         return Action(Operation.KEEP, address, part, title, reason, (), record.to_json())
     effects: tuple[Effect, ...] = (
         *(removal for removal in removals if removal.path != folder),
@@ -257,7 +279,7 @@ def plan_kernel(context: TargetContext, observed: LocalObservation) -> Action | 
         WriteFile(folder / "kernel.json", text),
     )
     operation = Operation.CREATE if observed.kernel_text is None else Operation.CHANGE
-    reason = "the spec says kernel: true"
+    reason = "the spec sets kernel: true"
     return Action(operation, address, part, title, reason, effects, record.to_json())
 
 
@@ -273,8 +295,8 @@ def plan_kernel_removal(folders: Iterable[str], address: str) -> tuple[RemoveTre
         is_own = path.parent.name == "kernels" and re.fullmatch(own_name, path.name)
         if not is_own or ".." in path.parts:
             raise Refused(
-                f"{path} is not a kernel that provision makes for {address}",
-                why=f"the state names it as a Jupyter kernel of {address}",
+                f"{path} is not a kernel that provision creates for {address}",
+                why=f"the state lists it as a Jupyter kernel of {address}",
                 hint=FOREIGN_RECORD_HINT,
             )
     return tuple(RemoveTree(path) for path in paths)
@@ -296,7 +318,7 @@ def plan_removal(
     title = str(record.get("title", part))
     for path in earlier:
         title += f", and {Path(path).name} of an earlier lock"
-    reason = "destroy was asked for"
+    reason = "destroy was requested"
     return Action(Operation.DESTROY, address, part, title, reason, tuple(effects))
 
 

@@ -1,1 +1,1 @@
-"""Vertex AI Workbench: instances that make their environment and verify it by themselves."""
+"""Vertex AI Workbench: instances that set up and verify their own environment."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from provision.effects.system import Reader
 from provision.errors import Refused
+from provision.spelling import format_command
 from provision.state import State
 from provision.targets.capabilities import InstanceAccess
 from provision.targets.workbench.records import InstanceRecord
@@ -21,18 +22,19 @@ def describe_instance_access(
         Refused: none is recorded, or it is gone.
     """
     target = address.rpartition("/")[2]
+    apply = format_command("apply", spec_path, target)
     record = InstanceRecord.find(state, address)
     if record is None or not record.zone:
         raise Refused(
             f"no instance is recorded for {address}",
-            hint=f"make it with `provision apply {shlex.quote(str(spec_path))} --target {target}`",
+            hint=f"create it with `{apply}`",
         )
     instance = reader.cloud().instance(record.resource_name)
     if instance is None:
         raise Refused(
-            f"{record.instance} is gone",
-            why=f"{record.resource_name} is not there",
-            hint=f"make it again with `provision apply {spec_path}`",
+            f"{record.instance} no longer exists",
+            why=f"Google Cloud does not list {record.resource_name}",
+            hint=f"create it again with `{apply}`",
         )
     url = str(instance.get("proxyUri", ""))
     if url and "://" not in url:

@@ -1,7 +1,4 @@
-"""The device's document: everything that its program needs, as data.
-
-provision.agent.workbench reads it. Secrets are references only.
-"""
+"""Document and programs for an instance. Secrets are references only."""
 
 from __future__ import annotations
 
@@ -11,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from provision import verification
+from provision.assets import find_asset
 from provision.field_types import parse_duration
 from provision.lock import digest_of
 from provision.targets.context import TargetContext
@@ -24,7 +23,7 @@ from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.workbench/1"
 _HOME = PurePosixPath("/home/jupyter/.provision")
-"""On the data disk, which an upgrade of the image leaves alone (Workbench documentation, Manage
+"""On the data disk, which an upgrade of the image does not change (Workbench documentation, Manage
 instances).
 """
 STABLE_PREFIX = _HOME / "envs" / "current"
@@ -121,3 +120,28 @@ def _build_expectations(context: TargetContext) -> dict[str, Any]:
         context.environment,
         get_prefix(context),
     )
+
+
+_TEMPLATE = "templates/workbench-startup.sh"
+_UV = "templates/workbench-uv.json"
+
+
+def read_startup_program() -> bytes:
+    """Return the program that an instance runs at each start."""
+    return find_asset(_TEMPLATE).read_bytes()
+
+
+def build_programs() -> Mapping[str, Program]:
+    """Return the programs that the startup program downloads, by name."""
+    contents = {
+        "device": verification.workbench_zipapp(),
+        "installer": verification.installer_zipapp(),
+        "probe": verification.probe_zipapp(),
+    }
+    return {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
+
+
+def read_pinned_uv() -> dict[str, Any]:
+    """Return the uv that an instance installs with: version, and sha256 of its wheels by file."""
+    document: dict[str, Any] = json.loads(find_asset(_UV).read_bytes())
+    return document

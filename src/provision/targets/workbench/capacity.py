@@ -1,6 +1,6 @@
-"""Capacity for a new instance: the quota of the project, and the accelerators of the zone.
+"""Capacity for a new instance: quota of the project, and GPUs that the zones offer.
 
-Whether one is free cannot be known.
+The number of free GPUs is not known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CapacityCheck(NamedTuple):
 
 
 class ReleasedGpus(NamedTuple):
-    """GPUs of an instance that is deleted first: the service's name, the zone, the count."""
+    """GPUs of an instance that is deleted first: accelerator type, zone and count."""
 
     accelerator_type: str
     zone: str
@@ -48,43 +48,31 @@ def check_capacity(
     cloud: CloudReader,
     released: ReleasedGpus | None = None,
 ) -> CapacityCheck:
-    """Return the quota and the zones for cards; what cannot be read is not an obstacle."""
+    """Return the quota and the zones for GPUs; values that cannot be read are ignored."""
     if card is None:
         return CapacityCheck()
     notes, open_zones = [], list(names.zones)
     for region in dict.fromkeys(region_of(zone) for zone in names.zones):
         rows = cloud.quotas(names.project, region)
-        row = next(
-            (row for row in rows or () if row.get("metric") == _METRICS.get(card.name)), None
-        )
+        if rows is None:
+            notes.append(f"quota: {card.name} in {region} could not be read")
+            continue
+        row = next((row for row in rows if row.get("metric") == _METRICS.get(card.name)), None)
         if row is None:
-            notes.append(
-                f"quota: {card.name} in {region} could not be read"
-                if rows is None
-                else f"quota: none is listed for {card.name} in {region}"
-            )
+            notes.append(f"quota: none listed for {card.name} in {region}")
             continue
         limit, used = float(row.get("limit", 0)), float(row.get("usage", 0))
         notes.append(f"quota: {row['metric']} in {region}: {used:g} of {limit:g} used")
-        free = limit - used
-        if released and (released.accelerator_type, region_of(released.zone)) == (
-            card.workbench,
-            region,
-        ):
-            free += released.quantity
-        if free < count:
+        if released and released.accelerator_type == card.workbench:
+            used -= released.quantity if region_of(released.zone) == region else 0
+        if limit - used < count:
             open_zones = [zone for zone in open_zones if region_of(zone) != region]
-    short = not open_zones
+    if not open_zones:
+        return CapacityCheck(tuple(notes), "; ".join(notes))
     for zone in list(open_zones):
         kinds = cloud.accelerator_types(names.project, zone)
         if kinds is not None and not any(kind.get("name") == card.gcp for kind in kinds):
-            notes.append(f"capacity: {zone} has no {card.name}")
+            notes.append(f"capacity: {zone} does not offer {card.name}")
             open_zones.remove(zone)
-    if open_zones:
-        return CapacityCheck(tuple(notes))
-    return CapacityCheck(
-        tuple(notes),
-        "; ".join(notes)
-        if short
-        else f"none of the zones has {card.name}: {', '.join(names.zones)}",
-    )
+    problem = f"none of the zones offers {card.name}: {', '.join(names.zones)}"
+    return CapacityCheck(tuple(notes), "" if open_zones else problem)

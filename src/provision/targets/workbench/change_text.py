@@ -17,7 +17,7 @@ _HIDDEN_PATHS = (
     "labels/provision-lock",
     f"labels/{LINEAGE_LABEL}",
 )
-"""Values that change with every run, or with the state: other notes describe them."""
+"""Values that change with every run or with the state; other notes describe them."""
 _FIELDS = {
     "gceSetup/machineType": "machine_type",
     "gceSetup/acceleratorConfigs": "gpu",
@@ -58,7 +58,7 @@ _FIELDS_OF_BLOCKS = {
 def describe_changes(changes: tuple[FieldChange, ...], facts: Facts) -> tuple[tuple[str, str], ...]:
     """Return every field of the spec that differs, with both values.
 
-    What every new run changes is left out.
+    Fields that every new run changes are left out.
     """
     return tuple(
         (field, f"{_format(actual)} -> {_format(desired)}")

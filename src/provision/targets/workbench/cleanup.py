@@ -1,4 +1,4 @@
-"""Deletion of instances: only what provision makes, whatever the state contains."""
+"""Deletion of instances: only those that provision creates, whatever the state contains."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def plan_instance_deletion(record: InstanceRecord) -> tuple[Effect, ...]:
     """Return the effects that delete a recorded instance and the objects of its state.
 
     Raises:
-        Refused: the record names something that provision does not make.
+        Refused: the record names an instance that provision would not create.
     """
     if not has_own_names(record.instance, record.bucket, record.lineage):
         raise Refused(
-            f"{record.instance or 'the instance'} is not ours to delete",
-            why="the state names what we do not make",
-            hint="look at the state file",
+            f"{record.instance or 'the instance'} is not deleted",
+            why="the state names an instance or a bucket that provision would not create",
+            hint="check the state file",
         )
     names = (candidate.resource_name for candidate in record.candidates)
     instances = (DeleteInstance(name, record.lineage) for name in names)
@@ -32,7 +32,7 @@ def plan_instance_deletion(record: InstanceRecord) -> tuple[Effect, ...]:
 
 
 def plan_interrupted_deletion(intent: Intent, deleted: tuple[Effect, ...]) -> Iterator[Effect]:
-    """Yield the effects that delete what an interrupted run may have left, except `deleted`."""
+    """Yield the effects that delete the rest of an interrupted run, except `deleted`."""
     instance, bucket, lineage = (
         str(intent.details.get(key, "")) for key in ("instance", "bucket", "lineage")
     )
@@ -53,7 +53,7 @@ def plan_former_removals(
 ) -> Iterator[tuple[str, Action]]:
     """Yield the full names of replaced instances with the actions that delete them.
 
-    The current one is left out, whatever part records it: it goes with the action on itself.
+    The current instance is left out, whatever part records it: its own action deletes it.
     """
     current = InstanceRecord.find(state, address)
     # Instances of one name and lineage share a folder of objects, so it stays.
@@ -65,6 +65,6 @@ def plan_former_removals(
         if current is not None and current.resource_name == former.resource_name:
             continue
         deletion = tuple(effect for effect in plan_instance_deletion(former) if effect != shared)
-        reason = "a move was cut short before it was deleted"
+        reason = "an earlier run was interrupted before it deleted the old instance"
         action = Action(Operation.DESTROY, address, part, former.title, reason, deletion)
         yield former.resource_name, action

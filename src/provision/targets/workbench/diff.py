@@ -1,9 +1,9 @@
 """Differences between the desired instance and the running one, and how each is applied.
 
-The service adds its own labels, tags and metadata, and more of them over the years: nothing that
-we did not write is compared, and nothing that was read is ever sent back. What the service does
-not report faithfully (image, disk types, owner) is compared with what was sent when the
-instance was created: by the state's record, else by the instance's own metadata.
+The service adds its own labels, tags and metadata, and more of them over the years: only values
+that we wrote are compared, and values that were read are never sent back. Fields that the service
+does not report faithfully (image, disk types, owner) are compared with the request that created the
+instance: from the state's record, else from the instance's own metadata.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ _FLAGS = {
 
 
 def find_changes(desired: Body, actual: Body, sent: Body | None) -> tuple[FieldChange, ...]:
-    """Return what differs.
+    """Return the differences.
 
-    `sent` is the body that was sent last; without it only what the service reports is compared.
+    `sent` is the body that was sent last; without it only reported fields are compared.
     """
     return tuple(_list_changes(desired, actual, sent or {}))
 
@@ -113,7 +113,7 @@ def _list_changes(desired: Body, actual: Body, sent: Body) -> Iterator[FieldChan
         new, now, old = desired_setup.get(key), actual_setup.get(key), sent_setup.get(key)
         if _is_same(key, new, now, old):
             continue
-        if key == "tags":  # those of the service are nobody's business
+        if key == "tags":  # the tags of the service are ignored
             now = [tag for tag in now or () if tag in (*(new or ()), *(old or ()))]
         method = ChangeMethod.REPLACE if _needs_replacement(key, new, now) else in_place
         yield FieldChange(f"gceSetup/{key}", now, new, method)
@@ -127,7 +127,7 @@ def _list_changes(desired: Body, actual: Body, sent: Body) -> Iterator[FieldChan
 
 
 def _list_creation_changes(desired: Body, actual_setup: Body, sent: Body) -> Iterator[FieldChange]:
-    """Yield the differences from the creation; only a disk that grows needs no new instance."""
+    """Yield the differences from the creation; only growing a disk needs no new instance."""
     for key in IMMUTABLE_SETUP_FIELDS:
         new, old = (body.get("gceSetup", {}).get(key) for body in (desired, sent))
         if new == old:
@@ -148,7 +148,7 @@ def _list_creation_changes(desired: Body, actual_setup: Body, sent: Body) -> Ite
 def _needs_replacement(key: str, desired: Any, actual: Any) -> bool:
     """Return whether the service refuses a change in place.
 
-    It refuses a public address back, and a change from G2 to other machines (Workbench
+    It refuses to add a public address again, and to change between G2 and other machines (Workbench
     documentation, Change machine type).
     """
     if key == "machineType":
@@ -157,7 +157,7 @@ def _needs_replacement(key: str, desired: Any, actual: Any) -> bool:
 
 
 def _disk_change_method(desired: Any, sent: Any, actual: Any) -> ChangeMethod | None:
-    """Return how a disk is changed; None if somebody grew it at least as far by hand."""
+    """Return how a disk is changed; None if it was already grown by hand."""
     new, old = _disk(desired), _disk(sent)
     if {**new, "diskSizeGb": ""} != {**old, "diskSizeGb": ""} or _size(new) < _size(old):
         return ChangeMethod.REPLACE
@@ -167,7 +167,7 @@ def _disk_change_method(desired: Any, sent: Any, actual: Any) -> ChangeMethod | 
 def _list_map_changes(key: str, desired: Body, actual: Body, sent: Body) -> Iterator[FieldChange]:
     new, now, old = (body.get(key, {}) for body in (desired, actual, sent))
     for name, value in new.items():
-        # An empty value and none are the same to the service.
+        # The service does not distinguish an empty value from a missing one.
         if value != now.get(name) and (value or now.get(name)):
             yield FieldChange(f"{key}/{name}", now.get(name), value, ChangeMethod.RUNNING)
     for name in old:
@@ -186,7 +186,7 @@ def _is_same(key: str, desired: Any, actual: Any, sent: Any) -> bool:
 
 
 def _comparable(key: str, value: Any) -> Any:
-    """Return what is compared of a field below gceSetup."""
+    """Return the part of a field below gceSetup that is compared."""
     match key:
         case "machineType":
             return _last(value)
@@ -211,7 +211,7 @@ def _size(disk: Body) -> int:
 
 
 def _parts(path: str) -> list[str]:
-    """Return the parts of a path; a key of a map is one part, whatever characters it has."""
+    """Return the parts of a path; a key of a map is one part, even with slashes."""
     return path.split("/", 2 if path.startswith("gceSetup/") else 1)
 
 

@@ -1,4 +1,4 @@
-"""Instances of Vertex AI Workbench: observed, planned, verified and recovered."""
+"""Driver of Vertex AI Workbench."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     platform = "linux-x86_64"
     destroys_from_elsewhere = True
     sandbox_note = "Google Cloud: services on this machine"
+    """Part of the declaration of instances: another text would restart them."""
 
     def owns(self, part: str) -> bool:
         """Return whether a part records an instance, current or replaced."""
@@ -87,8 +88,8 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     def refusals(
         self, context: TargetContext, observed: WorkbenchObservation
     ) -> tuple[Refusal, ...]:
-        """Return the fields that this kind does not support, or that cannot be had."""
-        # Next to our instance, another matters only where the new one may have to be.
+        """Return the fields that this kind does not support, or that are not available."""
+        # If ours exists, another instance matters only in a zone that the new one may need.
         foreign = tuple(
             instance
             for instance in observed.others
@@ -217,7 +218,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         return planned
 
     def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
-        """Return that the probe runs on the instance."""
+        """Return "on the instance"."""
         return "on the instance"
 
     def _with_restart(self, planned: Verification, action: Action, state: State) -> Verification:
@@ -225,7 +226,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         if stored and stored.nonce == (action.record or {}).get("nonce"):
             return replace(planned, reason=f"{planned.reason}; {RESTART_NOTE}")
         if self.voids_verdict(action, state):
-            return replace(planned, reason="it is started anew")
+            return replace(planned, reason="a new run starts")
         return planned
 
     def reason_for_missing_report(
@@ -240,15 +241,15 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         if record is None:
             return ""
         if record.ended:
-            return "its last run ended without a proof"
+            return "its last run did not verify it"
         if stored.nonce != record.nonce:
-            return "the device has not reported yet"
+            return "the instance has not reported yet"
         return ""
 
     def verify(
         self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
-        """Wait for the report of the run; one that was verified before, or ended, runs again."""
+        """Wait for the report of the run; a verified or ended run starts again."""
         record = InstanceRecord.find(journal.state, context.address)
         stored = VerificationRecord.find(journal.state, context.address)
         verified = stored is not None and record is not None and stored.nonce == record.nonce
@@ -263,7 +264,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         if not observed.exists:
             raise Refused(
                 f"there is no instance for {context.address}",
-                hint=f"make it: provision apply --target {context.target}",
+                hint=f"create it with `{context.command('apply')}`",
             )
         action = plan_rerun(context, observed, journal.system.token())
         journal.perform(self, action)
@@ -279,7 +280,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         return await_report(self, context, journal)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
-        """Return the condition of the recorded instance; one that was only begun is half-made."""
+        """Return the condition of the recorded instance; "half-made" if only the journal has it."""
         location = self.location(context.address, context.folder, ledger.state)
         if location is not None:
             return TargetCondition(self.observe(context, ledger, reader).condition, location)
@@ -313,8 +314,8 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return that programs run on the instance."""
         return Refusal(
             (),
-            f"{context.address} is an instance, and programs run on it",
-            f"open it, and run the program there: {context.command('open')}",
+            f"{context.address} is an instance: programs run on it",
+            f"open it and run the program there: {context.command('open')}",
         )
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
@@ -340,10 +341,10 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
 
 
 def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
-    title, reason = str(record.get("title", part)), "destroy was asked for"
+    title, reason = str(record.get("title", part)), "destroy was requested"
     if is_instance_part(part):
         effects = plan_instance_deletion(InstanceRecord.from_json(record))
-        notes = ("its disks go with it: /home/jupyter and all that lies there",)
+        notes = ("its disks are deleted too, with /home/jupyter",)
         return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
     paths = record.get("paths", ())
     removals = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)

@@ -1,4 +1,4 @@
-"""Notices about instances that keep running: where, at what price, and how to continue."""
+"""Notices about instances that keep running: zone, price and next commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from provision.facts import Facts, load_facts
 from provision.facts.machines import cheapest_offer, list_offers, region_of
 from provision.state import Ledger
 from provision.targets.context import TargetContext
-from provision.targets.workbench.machine_type import format_price
+from provision.targets.workbench.choices import format_price
 from provision.targets.workbench.records import InstanceRecord, zone_of
 
 
@@ -33,10 +33,10 @@ def hourly_price(record: InstanceRecord, facts: Facts) -> str:
 
 
 def running_notice(context: TargetContext, record: InstanceRecord) -> str:
-    """Return that an instance runs on, with its price and the commands to wait or remove it."""
+    """Return that an instance keeps running, with its price and the next commands."""
     where = f"{record.instance} in {record.zone}"
-    commands = _next_commands(context, "wait on", "attach")
-    return f"{where} runs on{_cost(context, record)}\n{commands}"
+    commands = _next_commands(context, "wait for it", "attach")
+    return f"{where} keeps running{_cost(context, record)}\n{commands}"
 
 
 def leftover_notice(context: TargetContext, ledger: Ledger) -> str:
@@ -66,15 +66,15 @@ def add_hint_on_error(hint: Callable[[], str]) -> Iterator[None]:
 
 def _possibly_running_notice(context: TargetContext, record: InstanceRecord) -> str:
     zones = " or ".join(record.possible_zones)
-    commands = _next_commands(context, "go on", "apply")
-    return f"{record.instance} may be there, in {zones}{_cost(context, record)}\n{commands}"
+    commands = _next_commands(context, "continue", "apply")
+    return f"{record.instance} may exist in {zones}{_cost(context, record)}\n{commands}"
 
 
 def _cost(context: TargetContext, record: InstanceRecord) -> str:
     if context.sandbox_sources is not None:
-        return " in the sandbox: it costs nothing"
-    price = hourly_price(record, load_facts()) or "money: its price is not in the tables"
-    return f", and costs {price}"
+        return ", in the sandbox at no cost"
+    price = hourly_price(record, load_facts()) or "money (its price is not in the facts)"
+    return f" and costs {price}"
 
 
 def _next_commands(context: TargetContext, label: str, verb: str) -> str:

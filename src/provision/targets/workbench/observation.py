@@ -1,4 +1,4 @@
-"""Observation of an instance: what exists and is recorded, what is chosen, and how both differ."""
+"""Observation of an instance: its actual state, its record, the choices, and their differences."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ from provision.facts.schema_platforms import split_image_name
 from provision.plan import Action, Intent
 from provision.state import Ledger
 from provision.targets.context import TargetContext
-from provision.targets.workbench import programs
 from provision.targets.workbench.agent_config import (
     build_agent_config,
+    build_programs,
     compute_declared_digest,
     encode_config,
+    read_pinned_uv,
 )
 from provision.targets.workbench.capacity import CapacityCheck, ReleasedGpus, check_capacity
+from provision.targets.workbench.choices import (
+    ImageChoice,
+    MachineChoice,
+    choose_image,
+    choose_machine,
+    is_image_unpinned,
+)
 from provision.targets.workbench.cleanup import plan_former_removals
 from provision.targets.workbench.diff import ChangeMethod, FieldChange, find_changes
-from provision.targets.workbench.image import ImageChoice, choose_image, is_image_unpinned
-from provision.targets.workbench.machine_type import MachineChoice, choose_machine
 from provision.targets.workbench.ownership import find_instances
 from provision.targets.workbench.records import InstanceRecord
 from provision.targets.workbench.request_body import (
@@ -54,7 +60,7 @@ class WorkbenchObservation:
     Attributes:
         others: Other instances with the same name.
         next_nonce: Nonce of the run that would be started.
-        needs_replacement: Another instance is to take its place.
+        needs_replacement: The instance is to be replaced with a new one.
         former_instances: Replaced instances elsewhere: full name, and the action that deletes it.
     """
 
@@ -165,7 +171,7 @@ def _compare(
         change.method is ChangeMethod.REPLACE for change in changes
     )
     if is_replaced:
-        # The old cards are free again only if the old instance is deleted first.
+        # The old GPUs are released in time only if the old instance is deleted first.
         in_zones = observed.zone in observed.names.zones
         released = _released_gpus(observed) if in_zones else None
         capacity = check_capacity(observed.names, card, count, cloud, released)
@@ -198,7 +204,7 @@ def _find_source_image(
 ) -> Mapping[str, str] | None:
     """Return the image (project, name, family) of an instance; None if there is no instance.
 
-    The record decides, else what the instance itself reports.
+    The record is used if it has an image, else the instance's own metadata.
     """
     if instance is None:
         return None
@@ -215,14 +221,14 @@ def _find_source_image(
 def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the next run, and its document."""
     nonce, names = observed.next_nonce, observed.names
-    agent_programs, uv = programs.build_programs(), programs.read_pinned_uv()
+    agent_programs, uv = build_programs(), read_pinned_uv()
     document = encode_config(build_agent_config(context, names, nonce, agent_programs, uv))
     digest = hashlib.sha256(document).hexdigest()
     return AgentRun(nonce, digest, compute_declared_digest(context)), document
 
 
 def select_run(context: TargetContext, observed: WorkbenchObservation) -> AgentRun:
-    """Return the instance's run if it is ours and for what is declared; else a new one."""
+    """Return the instance's run if it is ours and matches the declaration, else a new run."""
     run = read_run(observed.instance or {})
     nonce = observed.intent.details.get("nonce") if observed.intent else None
     if not nonce and observed.recorded:
@@ -262,7 +268,7 @@ def find_differences(
     if observed.zone not in zones:
         moved = FieldChange("zone", observed.zone, ", ".join(zones), ChangeMethod.REPLACE)
         changes = (*changes, moved)
-    # Two texts of the same values are the same run.
+    # Different JSON texts of the same values are the same run.
     return tuple(
         change
         for change in changes

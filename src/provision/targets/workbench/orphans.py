@@ -20,9 +20,8 @@ def list_orphan_instances(
 ) -> OrphanList | None:
     """Return the instances with our labels that none of the ledgers records or began.
 
-    All projects are asked that a spec, a state or a journal names, or that a state ever named. A
-    project that cannot be read does not hide the orphans of the others. None if none of them names
-    a project.
+    The projects are those that the specs, states and journals name or ever named. A project that
+    cannot be read does not hide the orphans of the others. Returns None without a project.
     """
     known: set[tuple[str, str]] = set()
     projects: dict[str, None] = {}
@@ -35,7 +34,7 @@ def list_orphan_instances(
             if isinstance(target, WorkbenchTarget)
         )
         recorded_projects = {name.split("/")[1] for name, _ in recorded}
-        projects |= dict.fromkeys(sorted(recorded_projects.union(ledger.state.projects)))
+        projects |= dict.fromkeys(sorted(recorded_projects.union(ledger.state.accounts)))
     if not projects:
         return None
     orphans: list[Orphan] = []

@@ -1,4 +1,4 @@
-"""Ownership of instances: which of those with our name is ours, and whose the others are."""
+"""Ownership of instances: whether an instance with our name is ours."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def find_instances(
 ) -> InstanceMatch:
     """Return the instances with a target's name, in any zone of the project.
 
-    `first` are the zones to look in first. With `adopt` the only instance of this spec and target
-    counts as ours, whichever state made it.
+    `first` are the zones to query first. With `adopt` the only instance of this spec and target
+    counts as ours, even if another state created it.
     """
-    # A list may be late with a new instance, and may have zones that the spec does not name.
+    # A list may lack a new instance, and may have zones that the spec does not name.
     instances: dict[str, Body] = {}
     for zone in dict.fromkeys((*first, *names.zones)):
         instance = cloud.instance(names.instance_resource_name(zone))
@@ -57,7 +57,7 @@ def find_instances(
 
 
 def is_owned(instance: Body, names: ResourceNames) -> bool:
-    """Return whether an instance was made by this state."""
+    """Return whether this state created an instance."""
     labels = instance.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
@@ -67,7 +67,7 @@ def is_owned(instance: Body, names: ResourceNames) -> bool:
 
 
 def is_made_for(instance: Body, context: TargetContext) -> bool:
-    """Return whether provision made an instance for a spec and target of these names."""
+    """Return whether provision created an instance for a spec and target with these names."""
     labels = instance.get("labels", {})
     return bool(
         labels.get(MANAGED_LABEL) == "1"
@@ -77,17 +77,17 @@ def is_made_for(instance: Body, context: TargetContext) -> bool:
 
 
 def describe_owner(instance: Body) -> str:
-    """Return where an instance is and what its labels say about its owner."""
+    """Return the name of an instance, its labels, and its creation."""
     labels, names = (
         instance.get("labels", {}),
         ("provision-spec", "provision-target", LINEAGE_LABEL),
     )
     known = ", ".join(f"{name}={labels[name]}" for name in names if name in labels)
-    state = instance.get("state", "of an unknown state")
-    text = f"{instance.get('name', '')} ({state}); labels: {known or 'none of ours'}"
+    state = instance.get("state", "state unknown")
+    text = f"{instance.get('name', '')} ({state}); labels: {known or 'none from provision'}"
     origin = [
         f"{word} {instance[key]}"
-        for word, key in (("made", "createTime"), ("by", "creator"))
+        for word, key in (("created", "createTime"), ("by", "creator"))
         if instance.get(key)
     ]
     return f"{text}; {' '.join(origin)}" if origin else text

@@ -13,7 +13,7 @@ from provision.targets.workbench.ownership import describe_owner
 from provision.targets.workbench.request_body import read_creation_body, read_metadata
 from provision.targets.workbench.resource_names import MANAGED_LABEL
 
-RESTART_NOTE = "it is stopped and started: running kernels end"
+RESTART_NOTE = "it is restarted, which ends running kernels"
 _NAMED = 3
 """Fields that a reason names one by one; the notes name all. Our choice."""
 
@@ -26,31 +26,31 @@ def explain_update(
     is_new_run: bool,
     restart: bool,
 ) -> str:
-    """Return why an instance changes and what that costs; `digest` is the desired environment."""
+    """Return why an instance changes and whether it restarts; `digest` is the new environment."""
     recorded, names = observed.recorded, name_changes(changes, observed)
     ended = recorded.ended if recorded is not None else None
     reasons = []
     if is_adopted(observed):
-        reasons.append("it is taken over from another state (--adopt)")
+        reasons.append("it is adopted from another state (--adopt)")
     elif recorded is None:
-        reasons.append("an earlier run was cut short, and the instance is there: it is adopted")
+        reasons.append("an interrupted run created it: it is adopted")
     if ended:
         reasons.append(
-            f"its last run ended without a proof ({escape_line(ended['why'])[:200]}): it runs again"
+            f"its last run did not verify it ({escape_line(ended['why'])[:200]}): it runs again"
         )
     if is_new_run and recorded is not None and recorded.digest != digest:
         reasons.append("the environment changed")
     elif is_new_run and not names and not ended and not is_adopted(observed):
-        reasons.append("what is declared for the device changed")
+        reasons.append("its declaration changed")
     if names:
         reasons.append(f"{names} changed")
     if observed.is_stopped:
-        reasons.append("it is stopped: it is started, and verifies itself anew")
+        reasons.append("it is stopped: it is started and verified again")
     elif restart:
         reasons.append(RESTART_NOTE)
     elif changes:
-        reasons.append("it runs on")
-    return "; ".join(reasons or ["an earlier run was cut short"])
+        reasons.append("it keeps running")
+    return "; ".join(reasons or ["an earlier run was interrupted"])
 
 
 def list_changes(changes: tuple[FieldChange, ...], observed: WorkbenchObservation) -> Iterator[str]:
@@ -77,15 +77,15 @@ def update_notes(
     instance = observed.instance or {}
     folder = read_metadata(instance, "post-startup-script").rpartition("/")[0]
     if is_adopted(observed) and folder:
-        yield f"reports and logs of the state before stay in {folder}/"
+        yield f"reports and logs of the previous state stay in {folder}/"
     if observed.recorded is None and not read_creation_body(instance):
         yield (
-            "it does not say how it was made: disks, service account, network and owner are "
-            "not compared, its image only where the service tells it"
+            "its metadata does not contain its original settings: disks, service account, network "
+            "and owner are not compared, its image only if the service reports it"
         )
     if any(change.method is ChangeMethod.GROW for change in changes):
         yield (
-            "a disk that grew never shrinks again in place; if df shows the old size then: "
+            "a disk cannot shrink again in place; if df still shows the old size, run "
             "sudo resize2fs DEVICE on the instance"
         )
     yield from machine_notes(context, observed)
@@ -96,10 +96,7 @@ def replacement_notes(
 ) -> Iterator[str]:
     """Yield the notes of a replacement that follow its order: how disks change, and the machine."""
     if any(change.path in ("gceSetup/bootDisk", "gceSetup/dataDisks") for change in immutable):
-        yield (
-            "disks: size can grow in place, but never shrink; type and key are those that the "
-            "disk was made with"
-        )
+        yield ("disks: the size can grow in place but not shrink; type and key cannot change")
     yield from machine_notes(context, observed)
 
 
@@ -113,7 +110,7 @@ def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Ite
         yield f"zone: {observed.zone}"
     elif observed.zone:
         order = ", in this order" if len(observed.names.zones) > 1 else ""
-        yield f"zone: it is in {observed.zone}; the new one is tried in {zones}{order}"
+        yield f"zone: it is in {observed.zone}; the new one is created in {zones}{order}"
     else:
         yield f"zones, in this order: {zones}"
     yield f"cost: {observed.machine_choice.price}"
@@ -122,4 +119,4 @@ def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Ite
         yield f"image: {image.name}" + (f", the newest of {image.family}" if is_newest else "")
     yield from observed.capacity.notes
     for other in observed.others:
-        yield f"another instance bears this name, and costs: {describe_owner(other)}"
+        yield f"another instance has this name and costs money: {describe_owner(other)}"

@@ -19,7 +19,7 @@ from provision.effects.google import (
 from provision.effects.system import Effect
 from provision.plan import Action, Operation
 from provision.targets.context import TargetContext
-from provision.targets.workbench import programs
+from provision.targets.workbench.agent_config import build_programs, read_startup_program
 from provision.targets.workbench.cleanup import has_own_names, plan_instance_deletion
 from provision.targets.workbench.diff import ChangeMethod, FieldChange, build_patch
 from provision.targets.workbench.observation import (
@@ -44,11 +44,11 @@ from provision.targets.workbench.resource_names import build_labels, get_workben
 
 def plan_create(context: TargetContext, observed: WorkbenchObservation) -> Action:
     """Return the action that creates the instance."""
-    reason = "there is none yet"
+    reason = "it does not exist yet"
     if observed.intent is not None and observed.intent.verb == Operation.REPLACE:
-        reason = "an earlier run deleted it to make another, and was cut short"
+        reason = "an earlier run deleted it to replace it, and was interrupted"
     elif observed.recorded:
-        reason = "it is gone: someone deleted it"
+        reason = "it was deleted outside of provision"
     effects, record = _prepare_creation(context, observed)
     notes = tuple(machine_notes(context, observed))
     return _action(Operation.CREATE, context, observed, reason, effects, record, notes)
@@ -57,9 +57,9 @@ def plan_create(context: TargetContext, observed: WorkbenchObservation) -> Actio
 def plan_replace(
     context: TargetContext, observed: WorkbenchObservation, changes: tuple[FieldChange, ...]
 ) -> Action:
-    """Return the action that replaces the instance by another.
+    """Return the action that replaces the instance with a new one.
 
-    Names are the same for everyone, and a zone has each name once: within the same zones the old
+    Old and new instance have the same name, which is unique in a zone: in the same zones the old
     instance is deleted first, in other zones last.
     """
     names, zone = observed.names, observed.zone
@@ -70,16 +70,16 @@ def plan_replace(
     reason = f"its state is {observed.state}"
     if immutable:
         reason = f"{name_changes(immutable, observed)} cannot be changed in place"
-    effects, order = (*creation, old), "the old one is deleted once the new one is there"
+    effects, order = (*creation, old), "the old instance is deleted once the new one exists"
     if deleted_first:
         effects = (old, *creation)
         order = (
-            "the old one is deleted first, since the name is the same: if no zone has the machine "
-            "then, there is none"
+            "the old instance is deleted first, because the new one has the same name: if no zone "
+            "has the machine then, there is no instance"
         )
     notes = (
         *list_changes(changes, observed),
-        f"lost: /home/jupyter and all else on the disks of {names.instance} in {zone}",
+        f"lost: /home/jupyter and everything else on the disks of {names.instance} in {zone}",
         order,
         *replacement_notes(context, observed, immutable),
     )
@@ -93,8 +93,8 @@ def plan_move(
     creation, record = _prepare_creation(context, observed)
     notes = (
         f"project: {old.project} -> {observed.names.project}",
-        f"lost: /home/jupyter and all else on the disks of {old.instance}",
-        "the old one is deleted once the new one is there",
+        f"lost: /home/jupyter and everything else on the disks of {old.instance}",
+        "the old instance is deleted once the new one exists",
         *machine_notes(context, observed),
     )
     reason = "project cannot be changed in place"
@@ -105,10 +105,9 @@ def plan_move(
 def plan_update(
     context: TargetContext, observed: WorkbenchObservation, changes: tuple[FieldChange, ...]
 ) -> Action:
-    """Return the action that changes an instance: not at all, while it runs, or with a restart.
+    """Return the action on an instance: keep it, change it while it runs, or with a restart.
 
-    A started instance does its run once, so our restart brings a new run, and the device
-    verifies itself again.
+    An instance performs each run once, so a restart needs a new run, which verifies it again.
     """
     run = select_run(context, observed)
     uploads: tuple[UploadObjects, ...] = ()
@@ -123,7 +122,7 @@ def plan_update(
     record = build_record(context, observed, run)
     notes = tuple(update_notes(context, observed, changes))
     if not steps and observed.recorded is not None and not observed.is_interrupted:
-        reason = "it is as declared"
+        reason = "it is up to date"
         return _action(Operation.KEEP, context, observed, reason, (), record, notes)
     reason = explain_update(
         observed, changes, context.environment.digest, is_new_run=is_new_run, restart=restart
@@ -138,10 +137,9 @@ def _prepare_start(
     """Return the upload for a new run, the body that starts it, and the run."""
     run, document = prepare_run(context, observed)
     names = observed.names
-    objects = [(names.folder + STARTUP_PROGRAM, programs.read_startup_program())]
+    objects = [(names.folder + STARTUP_PROGRAM, read_startup_program())]
     objects += (
-        (names.folder + program.file, program.content)
-        for program in programs.build_programs().values()
+        (names.folder + program.file, program.content) for program in build_programs().values()
     )
     objects.append((f"{names.run_folder(run.nonce)}document.json", document))
     return UploadObjects(tuple(objects)), build_desired_body(context, observed, run), run
@@ -150,7 +148,7 @@ def _prepare_start(
 def build_record(
     context: TargetContext, observed: WorkbenchObservation, run: AgentRun
 ) -> InstanceRecord:
-    """Return what the state records of an instance."""
+    """Return the record of an instance."""
     names, image = observed.names, observed.image_choice
     return InstanceRecord(
         f"instance {names.instance}",
@@ -203,7 +201,7 @@ def _prepare_creation(
     new = replace(observed, instance=None, recorded=None, zone="")
     uploads, body, run = _prepare_start(context, new)
     names = observed.names
-    # One request for one plan: made again it is the same request to the service.
+    # The request id follows from the plan: the service ignores a repeated request.
     request = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{names.instance} {run.nonce}"))
     create = CreateInstance(names.project, names.zones, names.instance, body, request, instead_of)
     return (uploads, create), build_record(context, new, run)
@@ -228,7 +226,7 @@ def _steps(
             steps.insert(0, StopInstance(name))
         steps.append(StartInstance(name))
     elif observed.state != "ACTIVE":
-        steps.append(StartInstance(name))  # waits for what an interrupted run had begun
+        steps.append(StartInstance(name))  # waits for the start that an interrupted run requested
     # Our objects in the folder before a change of `bucket`.
     old = observed.recorded
     is_moved = old is not None and old.bucket not in ("", observed.names.folder)
@@ -244,10 +242,10 @@ def _resize_disk(name: str, change: FieldChange) -> ResizeDisk:
 
 
 def plan_rerun(context: TargetContext, observed: WorkbenchObservation, nonce: str) -> Action:
-    """Return the action that makes an instance verify itself again under a nonce."""
+    """Return the action that verifies an instance again under a nonce."""
     new = replace(observed, next_nonce=nonce)
     upload, _, run = _prepare_start(context, new)
     effects = (upload, *_steps(new, find_differences(context, new, run), restart=True))
     record = build_record(context, new, run)
-    reason = "it is to verify itself again"
+    reason = "it is verified again"
     return _action(Operation.CHANGE, context, new, reason, effects, record)

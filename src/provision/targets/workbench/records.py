@@ -25,7 +25,7 @@ class InstanceRecord(Record):
     Attributes:
         zone: Its zone; "" if it may be in each of `zones`.
         bucket: gs:// address of the objects of its state.
-        nonce: The run that it does, or that the next start does once its run has `ended`.
+        nonce: Its run, or the run of the next start once its run has `ended`.
         image: Project, name and family of its image.
         body: The body that was sent last.
         digest: Digest of the locked environment.
@@ -53,7 +53,7 @@ class InstanceRecord(Record):
 
     @classmethod
     def from_intent(cls, intent: Intent, zones: tuple[str, ...]) -> Self:
-        """Return the record of an instance that an action began, in one of some zones."""
+        """Return the record of an instance whose creation was begun, in one of some zones."""
         values: dict[str, Any] = {name: intent.details.get(name, "") for name in _FOUND_BY}
         values["on_failure"] = values["on_failure"] or "stop"
         return cls(zone=zones[0] if len(zones) == 1 else "", zones=zones, **values)
@@ -80,25 +80,24 @@ class InstanceRecord(Record):
 
     @property
     def former_part(self) -> str:
-        """The part under which the instance is recorded once another takes its place."""
+        """The part that records the instance once it is replaced."""
         return f"{_FORMER}{self.zone}.{self.project}"
 
     def as_former(self) -> Self:
-        """Return the record of the instance once another takes its place."""
-        where = f"{self.zone} of {self.project}"
-        title = f"instance {self.instance} in {where}, whose place another took"
+        """Return the record of the instance once it is replaced."""
+        title = f"replaced instance {self.instance} in {self.zone} of {self.project}"
         return replace(self, title=title)
 
     def with_ended_run(self, reason: str) -> Self:
         """Return the record once the run has ended without a lasting verdict.
 
-        Its report is not read again: under another nonce the next apply begins a new run.
+        Its report is not read again: the next apply begins a new run under another nonce.
         """
         next_nonce = hashlib.sha256(f"after {self.nonce}".encode()).hexdigest()[:32]
         return replace(self, nonce=next_nonce, ended={"nonce": self.nonce, "why": reason})
 
     def without_ended_run(self) -> Self:
-        """Return the record as it was while its last run was waited for."""
+        """Return the record as it was before its last run ended."""
         if self.ended is None:
             return self
         return replace(self, nonce=self.ended["nonce"], ended=None)
@@ -129,7 +128,7 @@ def build_intent(address: str, operation: Operation, record: InstanceRecord) -> 
 def find_replaced(
     current: InstanceRecord | None, effects: tuple[Effect, ...], new_names: tuple[str, ...]
 ) -> dict[str, dict[str, Any]]:
-    """Return, by part, the recorded instances that effects delete and no new one is named like."""
+    """Return, by part, the recorded instances that effects delete and that no new one replaces."""
     deleted = {effect.name for effect in effects if isinstance(effect, DeleteInstance)}
     replaced = deleted.difference(new_names)
     return {

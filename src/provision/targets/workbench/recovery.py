@@ -20,8 +20,8 @@ from provision.targets.workbench.records import (
 from provision.targets.workbench.resource_names import LINEAGE_LABEL
 
 _CREATION_GRACE_S = 15 * 60
-"""Seconds after which a requested instance that is shown nowhere was never created. Our choice:
-new ones are shown within seconds."""
+"""Seconds after which a requested instance that is not listed was never created. Our choice: new
+instances are listed within seconds."""
 
 
 def recover_instance(
@@ -29,8 +29,8 @@ def recover_instance(
 ) -> None:
     """Record the instance that an intent began and close the intent.
 
-    If nothing is shown, the intent is closed only once nothing can appear any more. With
-    `planned`, the target has the instance that the spec declares: the one shown is deleted later.
+    If no instance is listed, the intent is closed only once none can appear any more. With
+    `planned`, the target already has its instance, and the listed one is deleted later.
     """
     record = find_interrupted_instance(intent, journal.system)
     if record is not None:
@@ -46,7 +46,7 @@ def recover_instance(
     elif may_still_appear(intent, journal.system):
         name = intent.details.get("instance", "its instance")
         journal.progress(
-            f"an earlier run was cut short: {name} is not shown yet, and stays in the journal"
+            f"an earlier run was interrupted: {name} is not listed yet and stays in the journal"
         )
     else:
         journal.close_intent(intent)
@@ -58,7 +58,9 @@ def _record_instance(
     current = InstanceRecord.find(journal.state, intent.address)
     if current is not None and current.resource_name == record.resource_name:
         return
-    journal.progress(f"an earlier run was cut short: {record.instance} is there, and recorded now")
+    journal.progress(
+        f"an earlier run was interrupted: {record.instance} exists and is now recorded"
+    )
     after = journal.state
     if planned and current is not None:
         journal.save(record_former_instance(after, intent.address, record))
@@ -70,12 +72,12 @@ def _record_instance(
 
 
 def find_interrupted_instance(intent: Intent, reader: Reader) -> InstanceRecord | None:
-    """Return a record of the instance that an interrupted action began; None if it is not shown."""
+    """Return a record of the instance that an interrupted action began; None if not listed."""
     cloud = reader.cloud()
     shown: dict[str, Mapping[str, Any] | None]
     shown = {name: cloud.instance(name) for name in intent.names}
-    # A list may show what a single question does not show yet, and the other way round.
-    for project in intent.projects:
+    # A list may have an instance that a single query does not return yet, and vice versa.
+    for project in intent.accounts:
         for instance in cloud.instances(project):
             name = str(instance.get("name", ""))
             if name in intent.names:
@@ -87,7 +89,7 @@ def find_interrupted_instance(intent: Intent, reader: Reader) -> InstanceRecord 
 
 
 def may_still_appear(intent: Intent, system: System) -> bool:
-    """Return whether an instance that is not shown may still appear.
+    """Return whether an instance that is not listed may still appear.
 
     Its creation is running, or was requested a short while ago and has not failed.
     """
@@ -114,12 +116,12 @@ def refuse_pending_creation(intents: Sequence[Intent], system: System) -> None:
             continue
         if may_still_appear(intent, system):
             raise ExternalError(
-                f"{intent.details.get('instance', 'an instance')} was asked for at "
-                f"{intent.details[REQUESTED_AT]}, and is not shown yet",
-                why="a run was cut short while it was being made, and Google Cloud may show a "
-                "new instance late; until then it cannot be deleted",
-                hint=f"run the command again in some minutes; {_CREATION_GRACE_S // 60} minutes "
-                "after it was asked for it counts as never made",
+                f"{intent.details.get('instance', 'an instance')} was requested at "
+                f"{intent.details[REQUESTED_AT]} and is not listed yet",
+                why="a run was interrupted while creating it, and Google Cloud may list it late; "
+                "until then it cannot be deleted",
+                hint=f"run the command again in a few minutes; {_CREATION_GRACE_S // 60} minutes "
+                "after the request it counts as never created",
             )
 
 

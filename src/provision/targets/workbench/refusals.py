@@ -11,8 +11,7 @@ from provision.kinds.base import Refusal
 from provision.target_facts import find_target_refusals
 from provision.targets.context import TargetContext, refuse_gpu_without_torch
 from provision.targets.workbench.capacity import CapacityCheck
-from provision.targets.workbench.image import ImageChoice
-from provision.targets.workbench.machine_type import MachineChoice
+from provision.targets.workbench.choices import ImageChoice, MachineChoice
 from provision.targets.workbench.ownership import describe_owner, is_made_for
 from provision.targets.workbench.resource_names import get_workbench_target
 
@@ -25,19 +24,19 @@ def find_refusals(
     foreign: tuple[Mapping[str, Any], ...],
     outlook: CapacityCheck,
 ) -> Iterator[Refusal]:
-    """Yield every refusal; `foreign` are instances with the target's name that others made."""
+    """Yield every refusal; `foreign` are instances with the target's name that are not ours."""
     target, own = get_workbench_target(context), ("targets", context.target)
     yield from find_target_refusals(context.spec, context.target, facts)
     yield from _lock_refusals(context, target, facts)
     if chosen.problem:
         yield Refusal(
-            (*own, "machine_type"), chosen.problem, "name a machine type, or ask for less"
+            (*own, "machine_type"), chosen.problem, "set machine_type, or lower the requirements"
         )
     if picked.problem:
         yield Refusal(
             (*own, "image"),
             picked.problem,
-            "write the exact name: gcloud compute images list "
+            "set an exact name of: gcloud compute images list "
             "--project=cloud-notebooks-managed --no-standard-images",
         )
     yield from (
@@ -47,35 +46,32 @@ def find_refusals(
         yield Refusal(
             (*own, "zones"),
             outlook.problem,
-            "ask for quota at console.cloud.google.com/iam-admin/quotas, or name other zones",
+            "request quota at console.cloud.google.com/iam-admin/quotas, or set other zones",
         )
 
 
 def _refuse_foreign_instance(
     context: TargetContext, own: tuple[str, ...], real: Mapping[str, Any], *, alone: bool
 ) -> Refusal:
-    """Return the refusal of an instance with the target's name that this state did not make."""
+    """Return the refusal of an instance with the target's name that this state did not create."""
     renamed = "rename the spec file or the target"
     if not is_made_for(real, context):
-        hint = f"it is not touched: {renamed}, or delete it yourself"
+        hint = f"{renamed}, or delete the instance yourself"
         return Refusal(
             own,
-            "an instance of this name is there, and provision did not make it for this "
-            f"spec and target: {describe_owner(real)}",
+            "an instance with this name exists, and provision did not create it for this spec and "
+            f"target: {describe_owner(real)}",
             hint,
         )
-    adopt = (
-        "if that state is lost, take the instance over with `provision apply --adopt --target "
-        f"{context.target}`"
-    )
+    adopt = f"if that state is lost, adopt the instance with `{context.command('apply')} --adopt`"
     ways = (
         renamed,
-        "or run `provision destroy` where it was made",
+        "or run `provision destroy` in the folder that created it",
         f"or, {adopt}" if alone else "or delete all but one of them yourself",
     )
     return Refusal(
         own,
-        f"an instance of this name is there, and another state made it: {describe_owner(real)}",
+        f"an instance with this name exists, and another state created it: {describe_owner(real)}",
         ", ".join(ways),
     )
 
@@ -88,9 +84,9 @@ def _lock_refusals(
             if address.startswith("file:"):
                 yield Refusal(
                     ("targets", context.target, "mirrors"),
-                    f"the index {name} lies on this machine, out of the instance's reach",
-                    "name a mirror with an http address",
+                    f"the index {name} is on this machine, which the instance cannot reach",
+                    "use a mirror with an http or https address",
                 )
     card = facts.card(context.spec.gpu.type)
-    if card is not None and card.workbench:  # the others are refused already
+    if card is not None and card.workbench:  # other GPUs are already refused
         yield from refuse_gpu_without_torch(context)

@@ -21,8 +21,8 @@ STARTUP_BEHAVIOR = "download_and_run_every_start"
 GUEST_NAMESPACE = "provision"
 _ENCRYPTION = {True: "CMEK", False: "GMEK"}
 CREATION_METADATA_KEY = "provision-made"
-"""The metadata key with the part of the creation body that never changes: the service does not
-report it faithfully.
+"""The metadata key with the part of the creation body that never changes, because the service does
+not report it faithfully.
 """
 IMMUTABLE_SETUP_FIELDS = (
     "vmImage",
@@ -49,9 +49,9 @@ class InstanceChoices(NamedTuple):
 
 
 class AgentRun(NamedTuple):
-    """One run on the device: nonce, sha256 of its document, digest of what that declares.
+    """One run on the device: nonce, sha256 of its document, digest of its declaration.
 
-    `config_uri` is the document's address as the instance was given it.
+    `config_uri` is the document's address in the instance's metadata.
     """
 
     nonce: str
@@ -66,7 +66,7 @@ def read_metadata(instance: Mapping[str, Any], key: str) -> str:
 
 
 def read_run(instance: Mapping[str, Any]) -> AgentRun | None:
-    """Return the run that an instance was given last; None if it has no run."""
+    """Return the run in an instance's metadata; None if it has no run."""
     try:
         run = json.loads(read_metadata(instance, "provision-run"))
         return AgentRun(*(str(run[key]) for key in ("nonce", "digest", "holds", "document")))
@@ -92,9 +92,9 @@ def build_body(
     run: AgentRun,
     facts: Facts,
 ) -> dict[str, Any]:
-    """Return the instance as the service takes it, the same for every zone.
+    """Return the request body of the instance, the same for every zone.
 
-    Keys are camelCase, enums are words, int64 are texts.
+    Keys are camelCase, enums and int64 are strings.
     """
     target = get_workbench_target(context)
     body: dict[str, Any] = {
@@ -130,7 +130,7 @@ def build_metadata(target: WorkbenchTarget, names: ResourceNames, run: AgentRun)
         "post-startup-script": names.folder + STARTUP_PROGRAM,
         "post-startup-script-behavior": STARTUP_BEHAVIOR,
         "enable-guest-attributes": "true",
-        # An empty value switches the service's own default (three hours) off.
+        # An empty value disables the service's own default (three hours).
         "idle-timeout-seconds": "" if idle is None else str(idle),
     }
 
@@ -190,12 +190,12 @@ def _disk(disk: Disk, default_gb: float, facts: Facts) -> dict[str, Any]:
     # The service counts a GB of a disk as 2^30 bytes (compute.v1 discovery document, Disk.sizeGb;
     # Compute Engine, About disks).
     size = math.ceil(parse_size(disk.size) / 2**30) if disk.size else int(default_gb)
-    made: dict[str, Any] = {
+    body: dict[str, Any] = {
         "diskSizeGb": str(size),
         "diskType": facts.disks[disk.type].api,
         "diskEncryption": _ENCRYPTION[disk.kms_key is not None],
     }
-    return {**made, "kmsKey": disk.kms_key} if disk.kms_key is not None else made
+    return {**body, "kmsKey": disk.kms_key} if disk.kms_key is not None else body
 
 
 def _interface(target: WorkbenchTarget, names: ResourceNames) -> dict[str, str]:

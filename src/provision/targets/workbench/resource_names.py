@@ -12,7 +12,7 @@ from provision.targets.context import TargetContext
 MANAGED_LABEL = "provision"
 """The label (value "1") that each of our instances has."""
 LINEAGE_LABEL = "provision-lineage"
-"""The label that identifies the state which made an instance; others are not ours."""
+"""The label with the lineage of the state that created an instance."""
 _MOST = 63
 """Characters of a name and of a label's value (Compute Engine documentation, Naming resources;
 Labels).
@@ -50,7 +50,7 @@ def get_workbench_target(context: TargetContext) -> WorkbenchTarget:
 def build_resource_names(context: TargetContext, lineage: str) -> ResourceNames:
     """Return the names of a target's instance and objects; without a bucket the folder is "".
 
-    The name is the same for everyone, so that a second instance is noticed. The lineage of the
+    The name does not depend on the state, so that a second instance is detected. The lineage of the
     state, in a label and in the folder, distinguishes owners.
     """
     target = get_workbench_target(context)
@@ -73,7 +73,7 @@ def build_instance_name(project: str, stem: str, target: str) -> str:
 
 
 def to_label_value(text: str) -> str:
-    """Return a text as a label's value: at most 63 lower case letters, digits, _ and -."""
+    """Return a label's value: at most 63 lower case letters, digits, _ and -."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower())[:_MOST]
 
 
@@ -83,7 +83,7 @@ def build_instance_kernel_name(context: TargetContext) -> str:
 
 
 def build_labels(context: TargetContext, names: ResourceNames) -> dict[str, str]:
-    """Return the labels with the instance's owner, and the lock that it was made from."""
+    """Return the labels with the instance's owner and its lock."""
     digest = context.environment.digest.removeprefix("sha256:")[:12]
     return {
         MANAGED_LABEL: "1",

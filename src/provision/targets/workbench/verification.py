@@ -1,4 +1,4 @@
-"""Verification on an instance: its own program runs the probe, and we wait for the report."""
+"""Verification on an instance: waits for the report of its own run."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _BOOT_AND_INSTALL_S = 75 * 60
 """Seconds in addition to the verification: the driver has 15 minutes, the packages an hour. Our
 choice."""
 _REPORT_GRACE_S = 4 * 60
-"""Seconds in addition to `verify.timeout`: the device gives the probe two minutes to end, and sends
-its report then. Our choice."""
+"""Seconds in addition to `verify.timeout`: the device gives the probe two more minutes, and then
+uploads its report. Our choice."""
 
 
 def await_report(driver: AnyDriver, context: TargetContext, journal: Journal) -> ProbeEvidence:
     """Wait for the report of the recorded run; without one, apply `on_failure`.
 
-    Whatever else ends the wait (the network, Ctrl-C) proves nothing about the device: it runs on.
+    If the wait ends for another reason (the network, Ctrl-C), the device keeps running.
     """
     recorded = InstanceRecord.find(journal.state, context.address)
     if recorded is None or not recorded.zone:
         raise Refused(
-            f"nothing is recorded of an instance for {context.address}",
-            hint=f"make it with `{context.command('apply')}`",
+            f"no instance is recorded for {context.address}",
+            hint=f"create it with `{context.command('apply')}`",
         )
     record = recorded.without_ended_run()
     path = context.reports_folder / "report.json"
@@ -73,7 +73,7 @@ def await_report(driver: AnyDriver, context: TargetContext, journal: Journal) ->
 def plan_after_verdict(
     context: TargetContext, report: Report, state: State, reader: Reader
 ) -> VerdictFollowUp:
-    """Return what `on_failure` requests, unless the verdict is good."""
+    """Return the actions of `on_failure`, if the verdict is not good."""
     simulated = report.verdict == "simulated" and context.sandbox_sources is not None
     if simulated or report.verdict == "verified":
         return VerdictFollowUp()
@@ -94,14 +94,14 @@ def _plan_on_failure(
     name, instance = record.resource_name, record.instance
     operation, effects = Operation.CHANGE, tuple[Effect, ...]()
     if reader.cloud().instance(name) is None:
-        note = f"{instance} is gone"
+        note = f"{instance} no longer exists"
     elif record.on_failure == "keep":
         note = f"on_failure: keep: {running_notice(context, record)}"
     elif record.on_failure == "delete":
         note = f"{instance} is deleted (on_failure: delete)"
         operation, effects = Operation.DESTROY, plan_instance_deletion(record)
     else:
-        disks = "" if context.sandbox_sources else "; its disks still cost"
+        disks = "" if context.sandbox_sources else "; its disks still cost money"
         note = f"{instance} is stopped{disks} (on_failure: stop)"
         effects = (StopInstance(name),)
     reason = f"on_failure: {record.on_failure}"
@@ -133,9 +133,9 @@ def _missing_report_error(
         journal.record(context.address, ended.part, ended.to_json())
     hints = [error.hint, outcome]
     if not (isinstance(error, ReportTimeout) and record.on_failure == "keep"):
-        hints.append(f"try it again, as a new run: {context.command('apply')}")
+        hints.append(f"try again with a new run: {context.command('apply')}")
     if text:
-        hints.append(f"the whole log: {log}")
+        hints.append(f"full log: {log}")
     return type(error)(error.what, why=error.why, hint="\n".join(filter(None, hints)))
 
 

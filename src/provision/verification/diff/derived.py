@@ -77,20 +77,22 @@ class Derivations(NamedTuple):
     requirers: Mapping[str, Collection[str]]
     declared: frozenset[str]
 
-    def root_of(self, key: str, hashed: Collection[str], found: Collection[str]) -> str:
+    def root_of(self, key: str, hashed: Collection[str], differences: Collection[str]) -> str:
         """Return the difference that `key` follows from in the end, or `key` itself.
 
         Of packages that require each other it is the first by name. `hashed` are keys of class
         exact.
         """
         passed = [key]
-        while (parent := next(self._parents(passed[-1], hashed, found), None)) is not None:
+        while (parent := next(self._parents(passed[-1], hashed, differences), None)) is not None:
             if parent in passed:
                 return min(passed[passed.index(parent) :])
             passed.append(parent)
         return passed[-1]
 
-    def _parents(self, key: str, hashed: Collection[str], found: Collection[str]) -> Iterator[str]:
+    def _parents(
+        self, key: str, hashed: Collection[str], differences: Collection[str]
+    ) -> Iterator[str]:
         name = key.removeprefix(_PACKAGE)
         if name != key and name not in self.declared:
             # torch and declared packages first.
@@ -98,7 +100,7 @@ class Derivations(NamedTuple):
                 self.requirers.get(name, ()),
                 key=lambda package: (package != "torch", package not in self.declared, package),
             )
-            yield from (_PACKAGE + one for one in requirers if _PACKAGE + one in found)
+            yield from (_PACKAGE + one for one in requirers if _PACKAGE + one in differences)
         patterns = [
             pattern
             for children, parents in DERIVED_FROM
@@ -108,7 +110,7 @@ class Derivations(NamedTuple):
         if key in hashed:
             patterns += WEIGHTS_DEPEND_ON
         for pattern in patterns:
-            yield from (other for other in match_names(found, pattern) if other != key)
+            yield from (other for other in match_names(differences, pattern) if other != key)
 
 
 def read_locked_packages(lock: Lock) -> LockedPackages:

@@ -25,9 +25,9 @@ def summarize_comparison(comparison: ReportComparison) -> str:
     sentence = _sentence(comparison)
     if not comparison.tampered:
         return sentence
-    pronoun = "it" if len(comparison.tampered) == 1 else "them"
+    verb = "was" if len(comparison.tampered) == 1 else "were"
     names = " and ".join(comparison.tampered)
-    return f"{names} proves nothing, changed after the probe wrote {pronoun}: {sentence}"
+    return f"{names} {verb} modified after the probe's run, so this is not a proof: {sentence}"
 
 
 def _sentence(comparison: ReportComparison) -> str:
@@ -45,10 +45,10 @@ def _sentence(comparison: ReportComparison) -> str:
     differing = ", ".join(_list_differences(comparison))
     if not comparison.is_comparable:
         details = (differing + failing).removeprefix("; ")
-        sentence = f"{a} and {b} cannot be compared: no identity reading was taken on both"
+        sentence = f"{a} and {b} cannot be compared: they have no identity reading in common"
         return f"{sentence}; {details}" if details else sentence
     if not differing:
-        return f"what {a} and {b} say does not differ{failing}"
+        return f"the reports of {a} and {b} do not differ{failing}"
     return f"{a} and {b} are not the same: {differing}{failing}"
 
 
@@ -61,8 +61,12 @@ def describe_difference(difference: ReadingPair) -> str:
 
 def format_derived_count(difference: ReadingPair) -> str:
     """Return how many differences follow from one, in brackets; "" if none do."""
-    count = len(difference.followers)
-    return f" (and {count} that follow{'s' if count == 1 else ''})" if count else ""
+    return describe_followers(len(difference.followers))
+
+
+def describe_followers(count: int) -> str:
+    """Return a number of differences that follow from one, in brackets; "" for none."""
+    return f" (and {count} that depend{'s' if count == 1 else ''} on it)" if count else ""
 
 
 def format_value(key: str, value: Any) -> str:
@@ -96,7 +100,7 @@ def describe_one_sided_failure(check: CheckChange | CheckPair, comparison: Repor
     failing, other, status = comparison.a.name, comparison.b.name, check.b
     if check.a is not Status.FAIL:
         failing, other, status = other, failing, check.a
-    relations = {Status.UNKNOWN: "is unknown on", None: "was not asked of"}
+    relations = {Status.UNKNOWN: "is unknown on", None: "was not run on"}
     relation = relations.get(status, "does not apply to")
     return f"{check.id} {check.title} fails on {failing} and {relation} {other}"
 
@@ -110,24 +114,24 @@ def _broken(comparison: ReportComparison, broken: Sequence[CheckChange]) -> str:
     other_side = [change for change in broken if change.worse != first.worse]
     more, reverse = "", ""
     if count := len(broken) - len(other_side) - 1:
-        more = f"; so {'does' if count == 1 else 'do'} {count} more"
+        more = f" (and {count} more)"
     if other_side:
         reverse = f"; {_name_failing(other_side)} on {works} only"
     return (
-        f"works on {works}, fails on {fails}: {first.id} {first.title}{more}; the difference "
-        f"that matters: {_decisive_difference(first, comparison)}{reverse}"
+        f"works on {works}, fails on {fails}: {first.id} {first.title}{more}; the decisive "
+        f"difference: {_decisive_difference(first, comparison)}{reverse}"
     )
 
 
 def _decisive_difference(change: CheckChange, comparison: ReportComparison) -> str:
     if change.declared:
-        return f"what is declared, {describe_expected_values(change, comparison)}"
+        return f"the declared values, {describe_expected_values(change, comparison)}"
     if not change.causes:
         # Packages that are in one lock only are not recorded on the other side.
         if comparison.a.lock != comparison.b.lock and change.message:
             return change.message
         suffix = f" ({change.message})" if change.message else ""
-        return f"none that is recorded of both explains this{suffix}"
+        return f"no recorded difference explains this{suffix}"
     first = change.causes[0]
     if first.key in _OPAQUE_READINGS and change.message:
         return change.message
@@ -149,15 +153,16 @@ def _list_differences(comparison: ReportComparison) -> Iterator[str]:
     if others:
         names = ", ".join(others[:_MAX_NAMED])
         if len(others) > _MAX_NAMED:
-            names += " ..."
-        yield f"{len(others)} check{'s' if len(others) != 1 else ''} ended otherwise ({names})"
+            names += f" and {len(others) - _MAX_NAMED} more"
+        noun = "check" if len(others) == 1 else "checks"
+        yield f"{len(others)} {noun} with different results ({names})"
     identity = [pair for pair in comparison.differences if pair.kind is ReadingClass.IDENTITY]
     if identity:
-        count = "1 difference of identity:"
+        count = "1 identity difference:"
         if len(identity) > 1:
-            count = f"{len(identity)} differences of identity, first"
+            count = f"{len(identity)} identity differences, the first:"
         packages = identity[0].key == "packages.digest"
-        what = "other packages are installed, by " if packages else ""
+        what = "other packages are installed: " if packages else ""
         yield f"{count} {what}{describe_difference(identity[0])}"
 
 

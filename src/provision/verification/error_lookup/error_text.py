@@ -54,15 +54,14 @@ def extract_error_text(content: bytes, name: str) -> ErrorText:
         text = "\n".join(_notebook_outputs(text, name))
         if not text.strip():
             raise UsageError(
-                f"{name} holds no output",
-                why="an error is looked for in what its cells have printed",
-                hint="save the notebook after the error",
+                f"{name} has no output",
+                why="the error is searched for in the output of its cells",
+                hint="run the failing cell and save the notebook",
             )
     if not text.strip():
         raise UsageError(
             f"{name} is empty",
-            hint="give the text of the error: provision why trace.txt, or pipe it into "
-            "provision why -",
+            hint="pass the error text: `provision why trace.txt`, or pipe it to `provision why -`",
         )
     omitted = max(0, len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS)
     if omitted:
@@ -77,10 +76,9 @@ def _decode(content: bytes, name: str) -> str:
             return content[len(mark) :].decode(encoding, "replace")
     if b"\0" in content[:65536]:
         raise UsageError(
-            f"{name} is no text",
-            why="it holds zero bytes",
-            hint="give the text of the error as it was printed, or a notebook with its saved "
-            "output",
+            f"{name} is not a text file",
+            why="it contains NUL bytes",
+            hint="pass the printed text of the error, or a notebook with saved output",
         )
     return content.decode("utf-8", "replace")
 
@@ -98,8 +96,8 @@ def _notebook_outputs(text: str, name: str) -> Iterator[str]:
         outputs = [output for cell in cells for output in cell.get("outputs", ())]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ExternalError(
-            f"{name} is no notebook",
-            why="it is not JSON with cells",
+            f"{name} is not a valid notebook",
+            why="it is not JSON with a list of cells",
             hint="copy the error into a text file",
         ) from None
     for output in outputs:

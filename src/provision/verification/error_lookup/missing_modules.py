@@ -1,4 +1,4 @@
-"""Missing modules: the package that each belongs to, and what a known environment has of it."""
+"""Missing modules: the package of each, and its version in the known environments."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def explain_missing_module(
     renamed = package != canonicalize_name(top)
     lead = f"the module {module} is missing"
     if renamed:
-        lead = f"the module {module} is of the package {package}"
+        lead = f"the module {module} is part of the package {package}"
     for environment in environments:
         version = environment.packages.get(package)
         if version is not None:
-            found = f"{environment.source} has {package} {version}"
-            yield f"{lead}, and {found}: {FROM_ANOTHER_ENVIRONMENT}"
+            installed = f"{environment.source} has {package} {version}"
+            yield f"{lead}, but {installed}: {FROM_ANOTHER_ENVIRONMENT}"
         elif environment.is_complete:
-            yield f"{lead}, and {environment.source} has none of that name"
+            yield f"{lead}, and {environment.source} does not have it"
     if renamed and not environments:
         yield lead
 
@@ -81,11 +81,11 @@ def explain_removed_module(
         if environment.packages.get(package)
     ]
     if releases or is_known_package(package, facts) or top in sys.stdlib_module_names:
-        yield "; ".join([f"Python has found {top}, and no {module} in it", *releases])
+        yield "; ".join([f"Python found {top}, but it has no {module}", *releases])
     else:
         yield (
-            f"no package {top} is known: where it is code of your own, another {top} may be "
-            "found first"
+            f"{top} is not a known package: if it is your own code, another {top} may come first "
+            "on sys.path"
         )
 
 
@@ -97,22 +97,22 @@ def _package_of(top: str, facts: Facts) -> str:
 def _explain_unknown_module(module: str, environments: Sequence[KnownEnvironment]) -> Iterator[str]:
     top = module.partition(".")[0]
     if top in NAMESPACE_PACKAGES:
-        yield f"many packages share the name {top}: which one lacks cannot be told from it"
+        yield f"{top} is a namespace of many packages: the missing one cannot be determined"
         return
     if top in sys.stdlib_module_names:
         yield (
-            f"{top} is of Python itself, and this build of it has none: another build, or the "
-            "package of the system that holds it (python3-tk for tkinter)"
+            f"{top} is part of Python but missing from this build: use another build, or install "
+            "the system package that contains it (python3-tk for tkinter)"
         )
         return
     name, installed = canonicalize_name(top), False
     for environment in environments:
         if version := environment.packages.get(name):
             installed = True
-            found = f"{environment.source} has {top} {version}"
-            yield f"the module {module} is missing, and {found}: {FROM_ANOTHER_ENVIRONMENT}"
+            known = f"{environment.source} has {top} {version}"
+            yield f"the module {module} is missing, but {known}: {FROM_ANOTHER_ENVIRONMENT}"
     if not installed:
         yield (
-            f"no package {module} is known: where it is code of your own, start in its folder, "
-            "or name that folder in PYTHONPATH"
+            f"{module} is not a known package: if it is your own code, start Python in its folder, "
+            "or add that folder to PYTHONPATH"
         )

@@ -57,7 +57,7 @@ _ANY_PACKAGE_RULES = frozenset({"PKG009", "PKG010"})
 """Rules about any two packages."""
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
 _CONTEXT_CHARACTERS = 300
-"""Characters after a symptom that show what it is about."""
+"""Characters after a symptom that are searched for package names."""
 _MAX_LINE_LENGTH = 500
 _CHAIN_CHARACTERS = 300
 """Characters before a traceback in which Python links it to the previous one."""

@@ -78,8 +78,8 @@ def explain_python_mismatch(text: str, environments: Iterable[KnownEnvironment])
         minor = ".".join(environment.python.split(".")[:2])
         if pythons and minor and minor not in pythons:
             return (
-                f"the paths in it are of Python {', '.join(pythons)}, {environment.source} is of "
-                f"{environment.python}: {FROM_ANOTHER_ENVIRONMENT}"
+                f"the paths in the text are from Python {', '.join(pythons)}, "
+                f"{environment.source} has Python {environment.python}: {FROM_ANOTHER_ENVIRONMENT}"
             )
     return ""
 
@@ -112,7 +112,7 @@ def _explain_found(name: str, version: str, sources: VersionSources) -> Iterator
     release = require_version(version.partition("+")[0])
     for run in sources.facts.transformers:
         if run.torch and require_version(run.torch) > release:
-            yield f"transformers {run.first} and newer do not use torch {version}, by the facts"
+            yield f"transformers {run.first} and newer do not use torch {version}"
             return
 
 
@@ -128,7 +128,7 @@ def _compare_with_environments(
         if version is not None:
             yield lead + describe(environment.source, version)
         elif environment.is_complete:
-            yield f"{lead}, and {environment.source} has none"
+            yield f"{lead}, and {environment.source} does not have it"
         else:
             yield lead
     if not environments:
@@ -145,25 +145,25 @@ def _explain_specifier(
             return ""
         known = f", and {source} has {version}"
         if requirement.specifier.contains(version, prereleases=True):
-            return f"{known}, which will do: {FROM_ANOTHER_ENVIRONMENT}"
+            return f"{known}, which satisfies it: {FROM_ANOTHER_ENVIRONMENT}"
         return known
 
     yield from _compare_with_environments(
-        f"{text} is asked for", requirement.name, sources.environments, describe
+        f"{text} is required", requirement.name, sources.environments, describe
     )
 
 
 def _compare_found_version(
-    name: str, found: str, environments: Sequence[KnownEnvironment]
+    name: str, reported: str, environments: Sequence[KnownEnvironment]
 ) -> Iterator[str]:
     """Compare a version that a text reports with the version in each environment."""
 
     def describe(source: str, version: str) -> str:
-        if parse_version(version) is None or _is_same_release(found, version):
-            return f", as {source} has it"
+        if parse_version(version) is None or _is_same_release(reported, version):
+            return f", as in {source}"
         return f", and {source} has {version}"
 
-    lead = f"{name} {found} was found"
+    lead = f"{name} {reported} was found"
     yield from _compare_with_environments(lead, name, environments, describe)
 
 
@@ -196,12 +196,12 @@ def _explain_driver_cuda(value: str, sources: VersionSources) -> Iterator[str]:
     toolkits, sentence = sources.facts.toolkits, f"{value} means CUDA {cuda}"
     oldest_driver = toolkits[cuda].driver_first if cuda in toolkits else None
     if oldest_driver is not None:
-        sentence += f", a driver from {oldest_driver.split('.')[0]} on"
+        sentence += f", which needs driver {oldest_driver.split('.')[0]} or newer"
         for row in toolkits.values():
             if require_version(row.floor_linux) > require_version(oldest_driver):
                 sentence += (
                     f"; builds for CUDA {row.cuda.split('.')[0]} need driver {row.floor_linux}, "
-                    "those for an older CUDA run"
+                    "builds for an older CUDA run on it"
                 )
                 break
     yield sentence
@@ -225,7 +225,7 @@ def _explain_capability(value: str, sources: VersionSources) -> Iterator[str]:
         if builds := sources.facts.builds_for_card(cards[0], release.release):
             flavours = ", ".join(build.flavour for build in builds)
             sentence += (
-                f"; the newest torch with code for it is {release.release}, built for {flavours}"
+                f"; the newest torch that supports it is {release.release}, built for {flavours}"
             )
             break
     yield sentence
@@ -237,7 +237,7 @@ def _explain_glibc(value: str, sources: VersionSources) -> Iterator[str]:
         version = environment.readings.get("host.glibc")
         if not isinstance(version, str) or None in map(parse_version, (version, minimum)):
             continue
-        sentence = f"glibc {minimum} is asked for, and {environment.source} has {version}"
+        sentence = f"glibc {minimum} is required, and {environment.source} has {version}"
         if require_version(version) >= require_version(minimum):
             sentence += f": {FROM_ANOTHER_ENVIRONMENT}"
         yield sentence
@@ -249,12 +249,12 @@ def _explain_argument(value: str, sources: VersionSources) -> Iterator[str]:
         return
     limits = []
     if row.first:
-        limits.append(f"from transformers {row.first} on")
+        limits.append(f"since transformers {row.first}")
     if row.last:
         limits.append(f"up to transformers {row.last}")
     if limits:
         replacement = row.replaced_by or row.instead
-        suffix = f"; instead: {replacement}" if replacement else ""
+        suffix = f"; use {replacement} instead" if replacement else ""
         yield f"TrainingArguments has {value} {' and '.join(limits)}{suffix}"
     for environment in sources.environments:
         if version := environment.packages.get("transformers"):
@@ -272,5 +272,5 @@ _GROUP_EXPLAINERS: Mapping[str, Callable[[str, VersionSources], Iterator[str]]] 
     "gone": lambda value, sources: explain_removed_module(value, *sources),
     "argument": _explain_argument,
 }
-"""Meanings of a group, besides needs:, found: and as:."""
+"""Meanings of a group, in addition to needs:, found: and as:."""
 GROUP_KINDS = frozenset({"needs", "found", "as", *_GROUP_EXPLAINERS})

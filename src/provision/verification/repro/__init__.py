@@ -41,7 +41,7 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
     """
     check = _find_failed_check(report, check_id)
     about = f"{check_id} {check.title}: {check.message}"[:300]
-    reason = "no short program shows it; the probe does, and has to know what was asked"
+    reason = "there is no short program for this check, and the full program needs the expectations"
     if short := SHORT_PROGRAMS.get(check.base_id):
         template, build_case = short
         failed = FailedCheck(check, report.values, report.subject.proof, expectations)
@@ -51,13 +51,13 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
         except NoShortProgram as error:
             reason = str(error)
         except _MALFORMED_REPORT_ERRORS:
-            reason = "the values that the short program needs are not in the report"
+            reason = "the report does not contain the values that the short program needs"
     if not expectations:
         raise Refused(
-            f"the report alone is not enough for a program for {check_id}",
+            f"the report alone is not enough to reproduce {check_id}",
             why=reason,
-            hint="name the spec that the report answers (--spec SPEC --target NAME), or put the "
-            "expectations.json that it was asked with beside it",
+            hint="pass the spec of the report (--spec SPEC --target NAME), or put its "
+            "expectations.json next to it",
         )
     case, probe = pack_probe_for_check(check_id, expectations, report.tier)
     return _fill_template(_PACKED_PROBE, {"about": about, **case}, probe)
@@ -65,13 +65,13 @@ def build_repro_program(report: Report, check_id: str, expectations: Mapping[str
 
 def _find_failed_check(report: Report, check_id: str) -> ReportedCheck:
     failed = [check.id for check in report.checks if check.status in REPRODUCIBLE_STATUSES]
-    hint = f"it holds: {', '.join(failed[:12])}" if failed else "nothing failed in it"
+    hint = f"failed checks: {', '.join(failed[:12])}" if failed else "no check failed"
     check = next((check for check in report.checks if check.id == check_id), None)
     if check is None:
         raise Refused(f"the report has no check {check_id}", hint=hint)
     if check.status not in REPRODUCIBLE_STATUSES:
         raise Refused(
-            f"{check_id} did not fail", why=f"it ended as {check.status.value}", hint=hint
+            f"{check_id} did not fail", why=f"its status is {check.status.value}", hint=hint
         )
     return check
 
@@ -83,7 +83,7 @@ def _fill_template(template: str, case: dict[str, Any], probe: str = "") -> str:
         literal = pformat(case, width=_LITERAL_WIDTH, sort_dicts=False)
     if ast.literal_eval(literal) != case:
         raise Refused(
-            "there is no program for this check", why="its values cannot be written as data"
+            "this check cannot be reproduced", why="its values cannot be written as Python literals"
         )
     # The probe first: a report's text may contain the probe's placeholder.
     return text.replace(PROBE_PLACEHOLDER, probe).replace(CASE_PLACEHOLDER, literal)

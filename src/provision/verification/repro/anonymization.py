@@ -50,5 +50,5 @@ def _anonymize(value: Any, home: str) -> Any:
         )
         return Redactor().text(_OTHER_HOMES.sub(HOME_VARIABLE, own))
     if isinstance(value, Mapping):
-        return {name: _anonymize(one, home) for name, one in value.items()}
-    return [_anonymize(one, home) for one in value] if isinstance(value, list) else value
+        return {name: _anonymize(item, home) for name, item in value.items()}
+    return [_anonymize(item, home) for item in value] if isinstance(value, list) else value

@@ -31,20 +31,20 @@ def pack_probe_for_check(
         why = (
             str(error)
             if isinstance(error, ProbeError)
-            else "they are not what this version of provision writes"
+            else "this version does not write such expectations"
         )
-        hint = f"repeat the verification with this version: provision verify SPEC --only {name}"
+        hint = f"verify again with this version: `provision verify SPEC --only {name}`"
         raise Refused(
-            f"the expectations do not give a program for {name}", why=why, hint=hint
+            f"{name} cannot be reproduced from these expectations", why=why, hint=hint
         ) from None
     if not any(
         selected.id == name and is_applicable(selected.check, expected)
         for selected in select_checks(expected, frozenset({name}))
     ):
-        hint = "name the spec, and the target, that the report answers"
+        hint = "pass the spec and the target of the report"
         raise Refused(
-            f"the expectations do not ask for {name}",
-            why=f"they are of tier {expected.tier.value}, and declare nothing that it looks at",
+            f"the expectations do not include {name}",
+            why=f"their tier is {expected.tier.value}, and they declare nothing for this check",
             hint=hint,
         )
     return {"check": name, "expectations": document}, encode_probe(probe_zipapp())

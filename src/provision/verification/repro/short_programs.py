@@ -68,7 +68,7 @@ class FailedCheck(NamedTuple):
         """
         number = default if self.raised or self.check.expected is None else self.check.expected
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise NoShortProgram("the report does not say which value was expected")
+            raise NoShortProgram("the report does not contain the expected value")
         return number
 
 
@@ -120,7 +120,7 @@ def _several_cards(failed: FailedCheck) -> dict[str, Any]:
     if failed.check.base_id == "C01":
         count = 1
     if not isinstance(count, int):
-        raise NoShortProgram("the report does not say how many cards compute together")
+        raise NoShortProgram("the report does not contain the number of GPUs")
     case = {"backend": "nccl", "processes": count, "bytes": 0, "least_gb_s": 0.0}
     if failed.check.base_id == "C03":
         case |= {"bytes": _GIB, "least_gb_s": BUS_WARNS.value * failed.expected_number(0)}
@@ -130,7 +130,7 @@ def _several_cards(failed: FailedCheck) -> dict[str, Any]:
 def _import(failed: FailedCheck) -> dict[str, Any]:
     if not failed.raised and failed.check.cause and "imported" in failed.check.message:
         raise NoShortProgram(
-            "it imports, from another file or in another version than its metadata says"
+            "the import works, but from another file or in another version than in the metadata"
         )
     return {"packages": [failed.check.id.partition(":")[2]]}
 
@@ -144,7 +144,7 @@ def _compilers(failed: FailedCheck) -> dict[str, Any]:
 def _training(failed: FailedCheck) -> dict[str, Any]:
     if failed.proof != "hf-trainer":
         raise NoShortProgram(
-            f"the program trains by Trainer, and the proof asked for is {failed.proof}"
+            f"the short program trains with Trainer, and the required proof is {failed.proof}"
         )
     precision = failed.expectation("training", "precision") or "fp32"
     case: dict[str, Any] = {
@@ -156,14 +156,12 @@ def _training(failed: FailedCheck) -> dict[str, Any]:
     }
     match failed.check.base_id:
         case "R01" if failed.check.status is Status.WARN:
-            raise NoShortProgram(
-                "the short program gives use_cpu on a CPU, as the verification does"
-            )
+            raise NoShortProgram("the short program sets use_cpu on a CPU, like the verification")
         case "R01" if not failed.raised:
             case["arguments"] = _declared_arguments(failed)
         case "R03":
             if failed.check.expected not in _PRECISIONS:
-                raise NoShortProgram(f"{failed.check.expected} shows on a card only")
+                raise NoShortProgram(f"{failed.check.expected} can be tested on a GPU only")
             case |= {
                 "precision": _PRECISIONS[failed.check.expected],
                 "dtype": failed.check.expected,
@@ -177,7 +175,7 @@ def _options(failed: FailedCheck) -> dict[str, Any]:
     """Return the declared options of the training, without its precision."""
     if failed.expectation("training", "gradient_checkpointing"):
         raise NoShortProgram(
-            "gradient checkpointing is declared, which has another name in each version of "
+            "gradient checkpointing is declared, and its argument differs between versions of "
             "transformers"
         )
     optimizer = str(failed.expectation("training", "optimizer") or _DEFAULT_OPTIMIZER)
@@ -193,14 +191,14 @@ def _options(failed: FailedCheck) -> dict[str, Any]:
 def _declared_arguments(failed: FailedCheck) -> dict[str, Any]:
     arguments = failed.expectation("training", "arguments")
     if not arguments:
-        raise NoShortProgram("the report holds the names of the arguments and not their values")
+        raise NoShortProgram("the report contains the names of the arguments, but not their values")
     return {str(name): value for name, value in arguments.items() if name not in NOT_EXERCISED}
 
 
 def _checkpoint_files(failed: FailedCheck) -> list[str]:
     problems = failed.check.observed or []
     if not failed.raised and not all(str(text).endswith(" is missing") for text in problems):
-        raise NoShortProgram("a file of the checkpoint is there and cannot be read back")
+        raise NoShortProgram("a file of the checkpoint exists but cannot be read")
     return list(CHECKPOINT_FILES)
 
 

@@ -36,10 +36,10 @@ class Gutter(NamedTuple):
     styler: Styler
 
     @classmethod
-    def for_lines(cls, highest: int, width: int, pen: Styler) -> Gutter:
+    def for_lines(cls, highest: int, width: int, styler: Styler) -> Gutter:
         """Return the gutter for line numbers up to `highest` on a terminal `width` cells wide."""
         numbers = len(str(highest))
-        return cls(numbers, min(_WIDEST, max(_NARROWEST, width - numbers - 3)), pen)
+        return cls(numbers, min(_WIDEST, max(_NARROWEST, width - numbers - 3)), styler)
 
     def __call__(self, label: object = "", text: str = "", sign: str = "|") -> str:
         """Return one row: the label right-aligned, a bar, the text."""
@@ -95,6 +95,17 @@ def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int
     return frozenset(masked)
 
 
+def find_secret_blocks(lines: list[str]) -> frozenset[int]:
+    """Return the 1-based numbers of the lines of the top-level keys `secrets` and `env`."""
+    numbers, inside = set(), False
+    for number, line in enumerate(lines, start=1):
+        if line[:1].isalpha():
+            inside = line.startswith(("secrets", "env"))
+        if inside:
+            numbers.add(number)
+    return frozenset(numbers)
+
+
 def render_line(line: str, masked: bool) -> str:
     """Return a line as safe text: tabs expanded, controls escaped, its value masked if required."""
     return "".join(_lay_out_line(line, 0, masked).texts)
@@ -112,11 +123,11 @@ def render_excerpt(
     for number in sorted({number for mark in marks for number in _rows(mark, lines)}):
         if last is not None and number > last + 1:
             yield gutter.styler(ELLIPSIS, Style.FRAME)
-        here = sorted(
+        line_marks = sorted(
             (mark for mark in marks if mark.span.start.line == number),
             key=lambda mark: (not mark.primary, mark.span),
         )
-        yield from _row(number, lines[number - 1], here, number in masked, gutter)
+        yield from _row(number, lines[number - 1], line_marks, number in masked, gutter)
         last = number
 
 
@@ -163,9 +174,9 @@ def _underline(mark: LabeledSpan, indent: int, length: int, gutter: Gutter) -> I
         yield gutter("", " " * indent + gutter.styler(f"{line} {label}".rstrip(), mark.style))
         return
     yield gutter("", " " * indent + gutter.styler(line, mark.style))
-    beside = min(indent, gutter.text_width // 2)
-    for row in wrap(label, gutter.text_width - beside):
-        yield gutter("", " " * beside + gutter.styler(row, mark.style))
+    label_indent = min(indent, gutter.text_width // 2)
+    for row in wrap(label, gutter.text_width - label_indent):
+        yield gutter("", " " * label_indent + gutter.styler(row, mark.style))
 
 
 def _lay_out_line(line: str, column: int, masked: bool) -> _LaidOutLine:

@@ -13,6 +13,7 @@ from provision.views.diagnostics.excerpt import (
     Gutter,
     LabeledSpan,
     find_masked_lines,
+    find_secret_blocks,
     render_excerpt,
     render_line,
     split_lines,
@@ -82,7 +83,7 @@ def _finding(finding: Diagnostic, context: _Context) -> Iterator[str]:
         if name in context.lines:
             lines, masked = context.lines[name], context.masked[name]
             if may_contain_secret(finding):
-                masked = frozenset(range(1, len(lines) + 1))
+                masked |= find_secret_blocks(lines)
             yield gutter()
             yield from render_excerpt(lines, here, masked, gutter)
             yield gutter()

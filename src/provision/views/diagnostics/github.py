@@ -56,16 +56,16 @@ def annotate(
     With a summary, what GitHub would not show goes there: all beyond ten of a kind. Without,
     everything is a command, so that the log has it.
     """
-    found = [
+    located = [
         (finding, source.span(finding.where))
         for diagnostics, source in documents
         for finding in sort_findings(diagnostics, source)
     ]
-    found.sort(key=lambda pair: _RANKS.index(pair[0].severity))
+    located.sort(key=lambda pair: _RANKS.index(pair[0].severity))
     counts = Counter({"error": len(unread)})
     commands = [_unreadable_file(name, error, repository) for name, error in unread]
     rest: list[_LocatedFinding] = []
-    for finding, span in found:
+    for finding, span in located:
         kind = _KINDS[finding.severity]
         counts[kind] += 1
         if summarized and counts[kind] > MAX_ANNOTATIONS:
@@ -74,22 +74,22 @@ def annotate(
             commands.append(_command(finding, span, repository))
     return Annotations(
         "".join(line + "\n" for line in commands),
-        _summary(rest, len(found), repository) if rest else "",
+        _summary(rest, len(located), repository) if rest else "",
     )
 
 
 def _command(finding: Diagnostic, span: Span, repository: Repository) -> str:
-    properties, lead = {}, ""
+    properties, prefix = {}, ""
     path = repository.relative_path(span.file)
     if path is None:
-        lead = f"{span.file}:{span.start.line}:{span.start.column}: "
+        prefix = f"{span.file}:{span.start.line}:{span.start.column}: "
     else:
         last = span.end.line - (span.end.column == 1 and span.end.line > span.start.line)
         lines = {"line": str(span.start.line), "endLine": str(last)}
         properties = {"file": path, **lines, **_columns(span)}
     properties["title"] = f"{finding.id} {finding.name}"
     text = "\n".join(finding_lines(finding))
-    return _workflow_command(_KINDS[finding.severity], properties, lead + text)
+    return _workflow_command(_KINDS[finding.severity], properties, prefix + text)
 
 
 def _columns(span: Span) -> Mapping[str, str]:
@@ -108,7 +108,7 @@ def _columns(span: Span) -> Mapping[str, str]:
 def _unreadable_file(name: str, error: ProvisionError, repository: Repository) -> str:
     path = repository.relative_path(name)
     properties = {"file": path} if path is not None else {}
-    properties["title"] = "provision could not read it"
+    properties["title"] = "unreadable file"
     return _workflow_command("error", properties, "\n".join(error_lines(error)))
 
 
@@ -120,10 +120,7 @@ def _workflow_command(kind: str, properties: Mapping[str, str], text: str) -> st
 
 
 def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository) -> str:
-    text = (
-        f"### provision lint: {total} findings, {len(rest)} of them beyond what GitHub "
-        "annotates\n\n"
-    )
+    text = f"### provision lint: {total} findings; GitHub does not annotate these {len(rest)}\n\n"
     for number, (finding, span) in enumerate(rest):
         path = repository.relative_path(span.file) or span.file
         location = escape_markdown(f"{path}:{span.start.line}:{span.start.column}")
@@ -131,6 +128,6 @@ def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository
         row = f"- {label} {location}: {escape_markdown(finding.message)}\n"
         if len((text + row).encode()) > MAX_SUMMARY_BYTES - _BYTES_FOR_OMISSION_NOTE:
             left = len(rest) - number
-            return f"{text}\n{left} more are not listed, for the summary would be too large.\n"
+            return f"{text}\n{left} more are not listed, because the summary would be too large.\n"
         text += row
     return text + "\n"

@@ -40,10 +40,10 @@ def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return _envelope([finding for document in documents for finding in document["diagnostics"]])
 
 
-def _envelope(found: list[dict[str, Any]]) -> dict[str, Any]:
-    severities = [finding["severity"] for finding in found]
+def _envelope(findings: list[dict[str, Any]]) -> dict[str, Any]:
+    severities = [finding["severity"] for finding in findings]
     counts = {severity.value: severities.count(severity.value) for severity in Severity}
-    fixes = [finding["fix"] for finding in found if finding["fix"] is not None]
+    fixes = [finding["fix"] for finding in findings if finding["fix"] is not None]
     fixable = sum(
         fix["applies"] and fix["applicability"] == Applicability.SAFE.value for fix in fixes
     )
@@ -51,7 +51,7 @@ def _envelope(found: list[dict[str, Any]]) -> dict[str, Any]:
         "version": VERSION,
         "tool": {"name": "provision", "version": __version__},
         "summary": {**counts, "fixable": fixable},
-        "diagnostics": found,
+        "diagnostics": findings,
     }
 
 

@@ -59,7 +59,7 @@ def to_sarif_log(
     """
     rules = [page for page in pages if not page.id.startswith(INTERNAL_ERROR_PREFIX)]
     faults = [page for page in pages if page.id.startswith(INTERNAL_ERROR_PREFIX)]
-    found = [
+    findings = [
         (finding, source)
         for diagnostics, source in documents
         for finding in sort_findings(diagnostics, source)
@@ -68,7 +68,7 @@ def to_sarif_log(
         *(_unreadable_file(name, error, repository) for name, error in unread),
         *(
             _internal_error(finding, source, repository)
-            for finding, source in found
+            for finding, source in findings
             if finding.id.startswith(INTERNAL_ERROR_PREFIX)
         ),
     ]
@@ -97,7 +97,7 @@ def to_sarif_log(
         "artifacts": [{"location": repository.sarif_location(name)} for name in files],
         "columnKind": "unicodeCodePoints",
         "redactionTokens": [REDACTED],
-        "results": list(_results(found, rules, repository)),
+        "results": list(_results(findings, rules, repository)),
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -123,13 +123,13 @@ def _rule(page: RulePage) -> dict[str, Any]:
 
 
 def _results(
-    found: Sequence[tuple[Diagnostic, SpecSource]],
+    findings: Sequence[tuple[Diagnostic, SpecSource]],
     rules: Sequence[RulePage],
     repository: Repository,
 ) -> Iterator[dict[str, Any]]:
     indexes = {page.id: index for index, page in enumerate(rules)}
     seen: Counter[tuple[str, str]] = Counter()
-    for finding, source in found:
+    for finding, source in findings:
         if finding.id.startswith(INTERNAL_ERROR_PREFIX):
             continue
         locate = partial(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from provision.diagnostics import Diagnostic, RouteLocation, RoutePart
 
-_SECRET_RULES = ("SEC001", "SPC007")
+_SECRET_RULES = ("NTB008", "SEC001", "SPC007")
 """Findings whose place contains a secret in the clear."""
 _SHAPE_RULE_PREFIXES = ("YML", "SPC")
-"""Under `secrets`, what has not the shape of a reference may be the secret itself."""
+"""Under `secrets`, a value that is not a reference may be the secret itself."""
 
 
 def may_contain_secret(finding: Diagnostic) -> bool:

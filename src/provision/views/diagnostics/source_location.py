@@ -32,7 +32,7 @@ class FindingSource(Protocol):
         ...
 
     def span(self, where: Location) -> Span:
-        """Return the stretch of text that `where` means."""
+        """Return the span of text at a location."""
         ...
 
     def apply_fixes(self, fixes: Sequence[Fix]) -> Mapping[str, str]:
@@ -54,7 +54,7 @@ class SpecSource(FindingSource, Protocol):
 
 
 def format_location(span: Span) -> str:
-    """Return `file:line:column` of where a stretch begins."""
+    """Return `file:line:column` of the start of a span."""
     return f"{redact_line(span.file)}:{span.start.line}:{span.start.column}"
 
 
@@ -64,11 +64,11 @@ def redact_line(text: str) -> str:
 
 
 def finding_lines(finding: Diagnostic) -> list[str]:
-    """Return a finding's message, reason and help, one a line; not escaped."""
+    """Return a finding's message, reason and help, each on its own line; not escaped."""
     labeled = (("", finding.message), ("why: ", finding.why), ("help: ", finding.help))
     return [label + text for label, text in labeled if text]
 
 
 def error_lines(error: ProvisionError) -> list[str]:
-    """Return the parts of an error, one a line; not escaped."""
+    """Return the parts of an error, each on its own line; not escaped."""
     return [part for part in (error.what, error.why, error.hint) if part]

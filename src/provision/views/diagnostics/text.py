@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -78,14 +79,20 @@ def count_fixable(diagnostics: Iterable[Diagnostic], source: FindingSource) -> i
 
 
 def sort_findings(diagnostics: Iterable[Diagnostic], source: FindingSource) -> list[Diagnostic]:
-    """Return the findings by file, place, severity and id."""
+    """Return the findings by file, place, severity and id; cell 2 comes before cell 10."""
     return sorted(
         diagnostics,
         key=lambda d: (
-            source.span(d.where).file,
+            _file_key(source.span(d.where).file),
             source.span(d.where).start,
             _RANKS.index(d.severity),
             d.id,
             d.message,
         ),
     )
+
+
+def _file_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts the numbers in names of files and cells as numbers."""
+    parts = re.split(r"([0-9]{1,9})", name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

@@ -29,6 +29,8 @@ from provision.views.diagnostics.text import sort_findings
 from provision.views.formatting import Style, Styler, indent_rest, map_strings, wrap
 
 VERSION = 1
+Section = tuple[str, Sequence[tuple[Severity | str, str]]]
+"""A title, and rows of a severity or a symbol and a text."""
 _INDENT = 10
 _SYMBOL_STYLES = {"+": Style.ADDED, "-": Style.REMOVED, "~": Style.WARNING}
 
@@ -105,7 +107,7 @@ def describe_no_changes(review: LockReview) -> str:
     """Return the sentence for locks without a difference."""
     if review.comparison.identical:
         return "No changes."
-    return "No changes of what is installed; only what the lock says about it differs."
+    return "No installed package changes; only other parts of the lock differ."
 
 
 def format_locked_version(locked: LockedVersion) -> str:
@@ -119,7 +121,7 @@ def describe_package_change(change: PackageChange) -> tuple[str, str, str]:
     if change.old and change.new and change.old.index != change.new.index:
         notes.append(f"index {change.old.index} -> {change.new.index}")
     if change.where:
-        notes.append(f"at {', '.join(change.where)}")
+        notes.append(f"on {', '.join(change.where)}")
     before, after = (
         format_locked_version(locked) if locked else "" for locked in (change.old, change.new)
     )
@@ -136,7 +138,7 @@ def describe_target_change(change: TargetChange) -> str:
     changes = []
     for label, before, after in (
         ("torch build", old.flavour, new.flavour),
-        ("oldest glibc", old.glibc, new.glibc),
+        ("minimum glibc", old.glibc, new.glibc),
     ):
         if before != after:
             changes.append(f"{label} {before or 'none'} -> {after or 'none'}")
@@ -145,7 +147,11 @@ def describe_target_change(change: TargetChange) -> str:
 
 def describe_file_changes(change: FilesChange) -> str:
     """Return the changed files of a version."""
-    parts = {"another sha256 for": change.replaced, "added": change.added, "gone": change.removed}
+    parts = {
+        "different sha256 for": change.replaced,
+        "added": change.added,
+        "removed": change.removed,
+    }
     files = [f"{label} {', '.join(names)}" for label, names in parts.items() if names]
     return f"{change.name} {change.version}: {'; '.join(files)}"
 
@@ -165,19 +171,58 @@ def change_symbol(old: object, new: object) -> str:
 
 
 def describe_consequence(meaning: Implication, targets: Sequence[str]) -> str:
-    """Return what follows from a change by the facts, with the targets that it concerns."""
+    """Return a consequence of a change with the targets that it concerns."""
     return f"{meaning.text} (target {', '.join(targets)})" if targets else meaning.text
-
-
-def describe_finding_with_help(finding: Diagnostic, source: FindingSource) -> str:
-    """Return a finding with its place and its help."""
-    text = describe_finding(finding, source)
-    return f"{text}; {finding.help}" if finding.help else text
 
 
 def describe_finding(finding: Diagnostic, source: FindingSource) -> str:
     """Return a finding with its place."""
     return f"{finding.id} {format_location(source.span(finding.where))}: {finding.message}"
+
+
+def decisive_sections(review: LockReview, source: FindingSource) -> list[Section]:
+    """Return the decisive changes: consequences, new findings and changed files."""
+    consequences = [
+        (change.meaning.severity, describe_consequence(change.meaning, change.targets))
+        for change in review.consequences
+    ]
+    findings = []
+    for finding in sort_findings(review.new_findings, source):
+        text = describe_finding(finding, source)
+        findings.append((finding.severity, f"{text}; {finding.help}" if finding.help else text))
+    files = [
+        (Severity.WARNING if change.suspicious else Severity.INFO, describe_file_changes(change))
+        for change in review.comparison.files
+    ]
+    return [
+        ("consequences", consequences),
+        ("new findings", findings),
+        ("same version, different files", files),
+    ]
+
+
+def other_sections(review: LockReview, source: FindingSource) -> list[Section]:
+    """Return the other changes except for packages: Python, targets, indexes and inputs."""
+    diff = review.comparison
+    python = [("~", f"{diff.python.old} -> {diff.python.new}")] if diff.python else []
+    targets = [
+        (change_symbol(change.old, change.new), describe_target_change(change))
+        for change in diff.targets
+    ]
+    resolved = sort_findings(review.resolved_findings, source)
+    return [
+        ("Python", python),
+        ("targets", targets),
+        ("indexes", _value_rows(diff.indexes)),
+        ("changed fields of the spec", _value_rows(diff.inputs)),
+        ("resolved findings", [("-", describe_finding(change, source)) for change in resolved]),
+    ]
+
+
+def _value_rows(changes: Sequence[ValueChange]) -> list[tuple[str, str]]:
+    return [
+        (change_symbol(change.old, change.new), describe_value_change(change)) for change in changes
+    ]
 
 
 def _lines(review: LockReview, source: FindingSource, styler: Styler, width: int) -> Iterator[str]:
@@ -186,53 +231,20 @@ def _lines(review: LockReview, source: FindingSource, styler: Styler, width: int
         yield styler(row, Style.STRONG)
     summary = describe_no_changes(review) if diff.is_empty else summarize_packages(review)
     yield from wrap(summary, width)
-    for title, rows in _sections(review, source, styler):
-        for number, (label, text) in enumerate(rows):
-            if title and not number:
-                yield styler(title, Style.STRONG)
-            lines = wrap(redact_line(text), max(20, width - _INDENT))
-            yield from indent_rest(f"  {label} ", lines, 6)
-
-
-def _sections(
-    review: LockReview, source: FindingSource, styler: Styler
-) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Yield the sections as a title and rows of label and text."""
-
-    def symbol(change: PackageChange | TargetChange | ValueChange) -> str:
-        text = change_symbol(change.old, change.new)
-        return styler(text, _SYMBOL_STYLES[text])
-
-    def severity(value: Severity) -> str:
-        return styler(*SEVERITY_LABELS[value])
-
-    diff = review.comparison
-    yield "", [(symbol(change), _describe_package(change)) for change in diff.packages]
-    files = []
-    for one in diff.files:
-        label = severity(Severity.WARNING if one.suspicious else Severity.INFO)
-        files.append((label, describe_file_changes(one)))
-    yield "the same version with other files:", files
-    if diff.python:
-        versions = f"{diff.python.old} -> {diff.python.new}"
-        yield "Python:", [(symbol(diff.python), versions)]
-    yield "targets:", [(symbol(change), describe_target_change(change)) for change in diff.targets]
-    for title, changes in (
-        ("indexes:", diff.indexes),
-        ("the spec asks otherwise:", diff.inputs),
-    ):
-        yield title, [(symbol(change), describe_value_change(change)) for change in changes]
-    consequences = [
-        (severity(one.meaning.severity), describe_consequence(one.meaning, one.targets))
-        for one in review.consequences
+    packages = [
+        (change_symbol(change.old, change.new), _describe_package(change))
+        for change in diff.packages
     ]
-    yield "by the facts:", consequences
-    new = sort_findings(review.new_findings, source)
-    found = [(severity(one.severity), describe_finding_with_help(one, source)) for one in new]
-    yield "found by the rules since:", found
-    label = styler("-", Style.GOOD)
-    settled = sort_findings(review.resolved_findings, source)
-    yield "settled:", [(label, describe_finding(one, source)) for one in settled]
+    decisive, other = decisive_sections(review, source), other_sections(review, source)
+    for title, rows in (("", packages), *decisive, *other):
+        if title and rows:
+            yield styler(f"{title}:", Style.STRONG)
+        for mark, text in rows:
+            label, style = mark, _SYMBOL_STYLES.get(mark)
+            if isinstance(mark, Severity):
+                label, style = SEVERITY_LABELS[mark]
+            lines = wrap(redact_line(text), max(20, width - _INDENT))
+            yield from indent_rest(f"  {styler(label, style)} ", lines, 6)
 
 
 def _describe_package(change: PackageChange) -> str:

@@ -21,11 +21,11 @@ from provision.views.formatting import map_strings
 from provision.views.report.html import render_template
 
 _CLASS_MEANINGS = {
-    ReadingClass.IDENTITY: "has to be equal for the two to be the same environment",
-    ReadingClass.EXACT: "a hash, equal where everything that decides it is",
-    ReadingClass.MEASUREMENT: "compared within a band",
-    ReadingClass.IDENTITY_WEAK: "seldom matters: a patch release, a build",
-    ReadingClass.CONTEXT: "the surroundings",
+    ReadingClass.IDENTITY: "must be equal in two reports of the same environment",
+    ReadingClass.EXACT: "a hash, equal if everything that it depends on is equal",
+    ReadingClass.MEASUREMENT: "compared with a tolerance",
+    ReadingClass.IDENTITY_WEAK: "rarely matters: a patch release, a build",
+    ReadingClass.CONTEXT: "the machine and its settings",
 }
 
 
@@ -66,7 +66,7 @@ def render_page(comparison: ReportComparison) -> str:
         describe=describe_difference,
         describe_expected=partial(describe_expected_values, comparison=safe),
         format_value=format_value,
-        marks={True: "differs", False: "alike", None: "one side only"},
+        marks={True: "differs", False: "equal", None: "one report only"},
         bars=_bars,
         messages=_messages,
     )
@@ -78,7 +78,7 @@ def _headline(comparison: ReportComparison) -> str:
     if comparison.is_same:
         return "THE SAME ENVIRONMENT"
     if comparison.tampered:
-        return "PROVES NOTHING"
+        return "MODIFIED REPORT"
     return "NOT THE SAME" if comparison.is_comparable else "CANNOT BE COMPARED"
 
 

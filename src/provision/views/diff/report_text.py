@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from provision.agent.probe.model import ReadingClass, Status
 from provision.sanitize import escape_line
@@ -26,55 +26,28 @@ from provision.views.formatting import (
     Style,
     Styler,
     clip,
+    indent_rest,
     labeled_rows,
-    truncate,
+    pluralize,
     wrap,
 )
 from provision.views.markdown import escape_markdown, table_row
 
 VERSION = 1
-SCREEN_ROWS = 25
-"""Rows without `everything`: one screen of the smallest terminal in use (80 x 25)."""
-
-
 _HIDDEN = (ReadingClass.CONTEXT, ReadingClass.IDENTITY_WEAK)
 """Classes of readings that are shown with --all only."""
+_MAX_IN_FULL = 3
+"""Checks that are shown without --all with their causes; the next ones have their fix only."""
+_MAX_LISTED = 8
+"""Checks, and differences, that are shown without --all."""
 _MAX_CAUSES = 3
-
-
-class _DetailLevel(NamedTuple):
-    """Limits of the text; None shows all.
-
-    `full` is the number of checks shown in full, `few` of checks and of differences in all, and
-    `rows` the number of rows of each text.
-    """
-
-    full: int | None = None
-    few: int | None = None
-    rows: int | None = None
-
-
-_FULL_DETAIL = _DetailLevel()
-_DETAIL_LEVELS = (
-    _DetailLevel(2, 6, 6),
-    _DetailLevel(2, 6, 3),
-    _DetailLevel(1, 6, 3),
-    _DetailLevel(1, 4, 3),
-    _DetailLevel(1, 3, 2),
-    _DetailLevel(1, 1, 1),
-)
-"""The first that fits a screen is used; the last one always fits."""
+_MAX_ROWS = 10
+"""Rows of one text without --all."""
 
 
 def render_text(comparison: ReportComparison, color: bool, width: int, everything: bool) -> str:
     """Return the comparison for a terminal, `width` cells wide; all of it with `everything`."""
-    styler, width = Styler(color), max(40, width)
-    rows: list[str] = []
-    for level in (_FULL_DETAIL,) if everything else _DETAIL_LEVELS:
-        rows = list(_lines(comparison, styler, width, level))
-        if len(rows) <= SCREEN_ROWS:
-            break
-    return "\n".join(rows) + "\n"
+    return "\n".join(_lines(comparison, Styler(color), max(40, width), everything)) + "\n"
 
 
 def render_markdown(comparison: ReportComparison) -> str:
@@ -95,7 +68,7 @@ def to_json(comparison: ReportComparison) -> dict[str, Any]:
             {
                 **change._asdict(),
                 "breaks": change.breaks,
-                "causes": [_difference(one) for one in change.causes],
+                "causes": [_difference(difference) for difference in change.causes],
                 "followers": list(change.followers),
                 "declared": list(change.declared),
             }
@@ -105,27 +78,32 @@ def to_json(comparison: ReportComparison) -> dict[str, Any]:
             {"id": pair.id, "title": pair.title, "a": pair.messages[0], "b": pair.messages[1]}
             for pair in comparison.failing_on_both
         ],
-        "differences": [_difference(one) for one in comparison.differences],
+        "differences": [_difference(difference) for difference in comparison.differences],
         "only_in_one": list(comparison.one_sided_keys),
         "alike": comparison.equal_count,
     }
 
 
 def _lines(
-    comparison: ReportComparison, styler: Styler, width: int, level: _DetailLevel
+    comparison: ReportComparison, styler: Styler, width: int, everything: bool
 ) -> Iterator[str]:
-    everything = level == _FULL_DETAIL
     style = _summary_style(comparison)
-    for row in _clip(summarize_comparison(comparison), width, level.rows):
+    for row in _clip(summarize_comparison(comparison), width, everything):
         yield styler(row, style)
-    yield from _checks(comparison, width, level)
-    shown = [one for one in comparison.differences if everything or one.kind not in _HIDDEN]
+    yield from _checks(comparison, width, everything)
+    shown = [
+        difference
+        for difference in comparison.differences
+        if everything or difference.kind not in _HIDDEN
+    ]
+    limit = None if everything else _MAX_LISTED
     if shown:
         yield ""
-    for one in shown[: level.few]:
-        yield truncate(f"  {one.kind.value:<14} {escape_line(describe_difference(one))}", width)
-    if level.few is not None and len(shown) > level.few:
-        yield f"  (+{len(shown) - level.few} more: --all)"
+    for difference in shown[:limit]:
+        rows = _clip(describe_difference(difference), width - 19, everything)
+        yield from indent_rest(f"  {difference.kind.value:<14} ", rows, 17)
+    if len(shown) > len(shown[:limit]):
+        yield f"  (+{len(shown) - _MAX_LISTED} more: --all)"
     yield ""
     yield from wrap(_footer(comparison, everything), width)
 
@@ -137,7 +115,7 @@ def _summary_style(comparison: ReportComparison) -> Style:
     return Style.GOOD if comparison.is_same and not failures else Style.WARNING
 
 
-def _checks(comparison: ReportComparison, width: int, level: _DetailLevel) -> Iterator[str]:
+def _checks(comparison: ReportComparison, width: int, everything: bool) -> Iterator[str]:
     """Yield changed checks, the first ones in full, and those that fail on both sides."""
     changes = comparison.check_changes
     failing = [change for change in changes if Status.FAIL in (change.a, change.b)]
@@ -147,23 +125,22 @@ def _checks(comparison: ReportComparison, width: int, level: _DetailLevel) -> It
         *comparison.one_sided_failures,
         *(change for change in changes if change not in failing),
     ]
+    shown = checks if everything else checks[:_MAX_LISTED]
     after_full = True
-    for number, check in enumerate(checks[: level.few]):
+    for number, check in enumerate(shown):
         in_full = isinstance(check, CheckChange) and (
-            level.full is None or (number < level.full and (check.breaks or not number))
+            everything or (number < _MAX_IN_FULL and (check.breaks or not number))
         )
-        if after_full and not in_full:
+        if after_full or in_full:
             yield ""
         after_full = in_full
         if isinstance(check, CheckPair):
-            yield truncate(escape_line(_describe_failure(comparison, check)), width)
-        elif in_full:
-            yield from _full_check(comparison, check, width, level.rows)
+            text = _describe_failure(comparison, check)
+            yield from indent_rest("", _clip(text, width - 2, everything), 2)
         else:
-            text = f"{_check_title(comparison, check)}: {escape_line(check.message)}"
-            yield truncate(text, width)
-    if level.few is not None and len(checks) > level.few:
-        yield f"(+{len(checks) - level.few} more: --all)"
+            yield from _check(comparison, check, width, everything, in_full)
+    if len(checks) > len(shown):
+        yield f"(+{len(checks) - len(shown)} more: --all)"
 
 
 def _describe_failure(comparison: ReportComparison, pair: CheckPair) -> str:
@@ -175,41 +152,44 @@ def _describe_failure(comparison: ReportComparison, pair: CheckPair) -> str:
     return f"{pair.id} {pair.title} fails on both: {message}"
 
 
-def _full_check(
-    comparison: ReportComparison, change: CheckChange, width: int, max_rows: int | None
+def _check(
+    comparison: ReportComparison, change: CheckChange, width: int, everything: bool, in_full: bool
 ) -> Iterator[str]:
-    yield ""
-    yield from _clip(_check_title(comparison, change), width, max_rows)
-    fields = [("why", change.message), ("declared", describe_expected_values(change, comparison))]
-    fields += [("differs", describe_difference(one)) for one in change.causes[:_MAX_CAUSES]]
+    """Yield a changed check with its fix, and in full with its reason and causes."""
+    sides = f"{comparison.a.name} {change.a.value}, {comparison.b.name} {change.b.value}"
+    title, fields = f"{change.id} {change.title}: {sides}", []
+    if in_full:
+        declared = describe_expected_values(change, comparison)
+        fields = [("why", change.message), ("declared", declared)]
+        fields += [
+            ("differs", describe_difference(difference))
+            for difference in change.causes[:_MAX_CAUSES]
+        ]
+    elif change.message:
+        title += f": {change.message}"
+    yield from indent_rest("", _clip(title, width - 2, everything), 2)
     for label, text in (*fields, ("fix", change.fix)):
         if text:
-            yield from labeled_rows(label, _clip(text, width - LABEL_WIDTH, max_rows))
-
-
-def _check_title(comparison: ReportComparison, change: CheckChange) -> str:
-    sides = f"{comparison.a.name} {change.a.value}, {comparison.b.name} {change.b.value}"
-    return escape_line(f"{change.id} {change.title}: {sides}")
+            yield from labeled_rows(label, _clip(text, width - LABEL_WIDTH, everything))
 
 
 def _footer(comparison: ReportComparison, everything: bool) -> str:
     a, b = comparison.a.spec, comparison.b.spec
     parts = []
     if a != b:
-        parts.append(f"of two specs, {escape_line(a)} and {escape_line(b)}")
+        parts.append(f"two specs: {escape_line(a)} and {escape_line(b)}")
     equal, one_sided = comparison.equal_count, len(comparison.one_sided_keys)
-    parts.append(f"{equal} {'reading is' if equal == 1 else 'readings are'} alike")
+    parts.append(f"{pluralize(equal, 'equal reading')}")
     if one_sided:
-        parts.append(f"{one_sided} {'was' if one_sided == 1 else 'were'} taken on one side only")
-    hidden = sum(one.kind in _HIDDEN for one in comparison.differences)
+        parts.append(f"{one_sided} in one report only")
+    hidden = sum(difference.kind in _HIDDEN for difference in comparison.differences)
     if hidden and not everything:
-        differ, are = ("differs", "is") if hidden == 1 else ("differ", "are")
-        parts.append(f"{hidden} that {differ} in the surroundings {are} left out (--all)")
+        parts.append(f"{pluralize(hidden, 'minor difference')} not shown (--all)")
     return ", ".join(parts)
 
 
-def _clip(text: str, width: int, max_rows: int | None) -> list[str]:
-    return clip(escape_line(text), width, max_rows)
+def _clip(text: str, width: int, everything: bool) -> list[str]:
+    return clip(escape_line(text), width, None if everything else _MAX_ROWS)
 
 
 def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
@@ -218,7 +198,7 @@ def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
     if comparison.check_changes:
         yield f"| check | {a} | {b} | why | differs |\n|---|---|---|---|---|"
         for change in comparison.check_changes:
-            causes = [describe_difference(one) for one in change.causes[:2]]
+            causes = [describe_difference(difference) for difference in change.causes[:2]]
             if declared := describe_expected_values(change, comparison):
                 causes.insert(0, declared)
             title = f"{change.id} {change.title}"
@@ -229,19 +209,21 @@ def _markdown_lines(comparison: ReportComparison) -> Iterator[str]:
     for pair in (*comparison.failing_on_both, *comparison.one_sided_failures):
         yield escape_markdown(_describe_failure(comparison, pair)) + "\n"
     if comparison.differences:
-        yield f"| reading | {a} | {b} | means |\n|---|---|---|---|"
-        for one in comparison.differences:
-            values = (format_value(one.key, value) for value in (one.a, one.b))
-            yield table_row(one.key + format_derived_count(one), *values, one.kind.value)
+        yield f"| reading | {a} | {b} | class |\n|---|---|---|---|"
+        for difference in comparison.differences:
+            values = (format_value(difference.key, value) for value in (difference.a, difference.b))
+            yield table_row(
+                difference.key + format_derived_count(difference), *values, difference.kind.value
+            )
         yield ""
     yield _footer(comparison, everything=True)
 
 
-def _difference(one: ReadingPair) -> dict[str, Any]:
+def _difference(difference: ReadingPair) -> dict[str, Any]:
     return {
-        "key": one.key,
-        "class": one.kind.value,
-        "a": one.a,
-        "b": one.b,
-        "followers": list(one.followers),
+        "key": difference.key,
+        "class": difference.kind.value,
+        "a": difference.a,
+        "b": difference.b,
+        "followers": list(difference.followers),
     }

@@ -1,4 +1,4 @@
 """A locked environment as documents of other tools, one format a file."""
 
 MADE_BY = "Made by `provision export"
-"""Is near the beginning of every document, and identifies it as ours."""
+"""Near the beginning of every document, so that it can be recognized."""

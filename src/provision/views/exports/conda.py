@@ -33,7 +33,7 @@ def render_environment_yml(
     )
     lines = [
         *_head(view, "environment.yml"),
-        "# Make it with: conda env create --file FILE --prefix FOLDER",
+        "# Create it with: conda env create --file FILE --prefix FOLDER",
         f"name: {json.dumps(name)}",
         "channels:",
         *(f"  - {json.dumps(channels.get(channel, channel))}" for channel in names),
@@ -41,7 +41,7 @@ def render_environment_yml(
         *(f"  - {json.dumps(_match_spec(record, channels))}" for record in first),
     ]
     if rest:
-        lines.append("  # What those need:")
+        lines.append("  # Their dependencies:")
         lines += [f"  - {json.dumps(_match_spec(record, channels))}" for record in rest]
     if view.packages:
         lines.append("  - pip:")
@@ -57,10 +57,10 @@ def render_explicit_list(view: TargetView, roots: Mapping[str, str]) -> str:
     platforms = (record.subdir for record in view.conda if record.subdir != "noarch")
     lines = [
         *_head(view, "conda-explicit"),
-        "# Make it with: conda create --prefix FOLDER --file FILE",
+        "# Create it with: conda create --prefix FOLDER --file FILE",
         (
-            "# Then install what `provision export --format requirements` writes, with the pip "
-            "of that folder, as its third line says."
+            "# Then install the file of `provision export --format requirements` with the pip "
+            "of that folder; its third line has the command."
         ),
         f"# platform: {next(platforms, 'noarch')}",
         "@EXPLICIT",

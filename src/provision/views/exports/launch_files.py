@@ -33,7 +33,7 @@ def render_deepspeed_config(launch: Launch) -> str:
 
 
 def render_launch_command(launch: Launch) -> str:
-    """Return the command, after comments that say what else it needs."""
+    """Return the command, after comments about the files and arguments that it needs."""
     notes = []
     if launch.effective_launcher == "accelerate":
         notes.append(

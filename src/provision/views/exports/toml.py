@@ -15,12 +15,12 @@ def to_toml_string(value: str) -> str:
     JSON keeps control characters beyond ASCII: TOML forbids some, and a terminal may obey others.
     """
     return _CONTROL.sub(
-        lambda found: f"\\u{ord(found.group()):04x}", json.dumps(value, ensure_ascii=False)
+        lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False)
     )
 
 
 def to_toml_array(values: Sequence[str]) -> str:
-    """Return an array of strings, one a line when there are several."""
+    """Return an array of strings, each on its own line if there are several."""
     if len(values) < 2:
         return f"[{', '.join(to_toml_string(value) for value in values)}]"
     return "[\n" + "".join(f"    {to_toml_string(value)},\n" for value in values) + "]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from provision.verification.report import Report, ReportedCheck
 from provision.views.formatting import (
     format_amount,
     format_json_value,
+    format_number,
     format_seconds,
     shorten_digest,
 )
@@ -19,6 +21,7 @@ from provision.views.report.model import (
     Measurement,
     ReportView,
     StageLine,
+    describe_counts,
     found_text,
     list_measurements,
 )
@@ -27,19 +30,26 @@ _STATUS_WORDS = {
     Status.PASS: "passed",
     Status.FAIL: "failed",
     Status.WARN: "warning",
-    Status.SKIP: "skipped",
+    Status.SKIP: "n/a",
     Status.UNKNOWN: "unknown",
 }
 _BOUND_PERCENT = 60.0
 """Percent of a bar's width at which its bound is; the rest is for values beyond it."""
 
 
+_BREAK_POINT = re.compile(
+    r"(?<=\S{10})(?:(?<=/)(?=[^\s/]\S{9})|(?<=[^/_.,:=@+-][_.,:=@+-])(?=[^\s/_.,:=@+-]\S{9}))"
+)
+"""Behind separators of long paths and identifiers, where a line may end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A measurement and its bound; `filled` is percent of the bar's width.
+    """A measurement and its threshold; `filled` is percent of the bar's width.
 
-    `beyond` is true for a value that exceeds the bar. `band` is the start and the width, in
-    percent, in which the value has to be; (0, 0) if the check does not define it.
+    `excess` describes a value that is larger than the bar, "" for others.
+    `band` is the start and the width, in percent, of the values that pass; (0, 0) if the check
+    does not define it.
     """
 
     check: ReportedCheck
@@ -47,7 +57,7 @@ class Bar:
     measured: str
     bound: str
     filled: float
-    beyond: bool
+    excess: str
     band: tuple[float, float]
     mark: float = _BOUND_PERCENT
 
@@ -96,22 +106,32 @@ def render_template(template: str, **values: Any) -> str:
         word=_STATUS_WORDS.__getitem__,
         text=format_json_value,
         found=found_text,
+        counts=describe_counts,
+        breakable=_breakable,
     )
     return environment.get_template(template).render(**values)
 
 
+def _breakable(text: str) -> str:
+    """Return a text as escaped HTML in which long words may break behind separators."""
+    from markupsafe import Markup
+
+    return Markup("<wbr>").join(_BREAK_POINT.split(text))
+
+
 def _bar(check: ReportedCheck, measurement: Measurement) -> Bar:
     measured, bound, unit = measurement.measured, measurement.bound, measurement.unit
-    share = 101.0 if measured else 0.0
+    share, excess = 100.0 if measured else 0.0, ""
     if bound:
         share = _BOUND_PERCENT * measured / bound
+        excess = f"{format_number(measured / bound)} times the threshold" if share > 100.0 else ""
     return Bar(
         check,
         measurement,
         format_amount(measured, unit if unit.startswith("bytes") else ""),
         format_amount(bound, unit),
         round(max(0.5, min(100.0, share)), 1),
-        share > 100.0,
+        excess,
         _band(check.status, measurement),
     )
 

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from provision.agent.probe.checks import CHECKS
-from provision.agent.probe.model import Status
+from provision.agent.probe.model import Status, Threshold
 from provision.verification.report import Report, ReportedCheck, rows_of, to_number
 from provision.views.formatting import format_json_value, map_strings, pluralize, to_safe_text
 
-_CAUSES = {check.id: check.causes for check in CHECKS}
-"""Causes by check: a report has them only for checks that did not pass."""
-
+_SIZE_CHECKS = frozenset({"H05", "H06", "H07", "D04", "D08", "M01", "M02", "S02", "S03"})
+"""Checks that compare bytes."""
 PROOF_NAMES = {
     "hf-trainer": "a Hugging Face Trainer run",
     "torch": "a plain PyTorch training run, without transformers.Trainer",
-    "imports": "imports alone, without training",
+    "imports": "imports only",
 }
 _NO_EXCEPTION = "no exception"
 """The probe's value for an import or a run that worked: not declared, so it is not shown."""
 _SHARE = "of the declared "
 TRAINING_GROUP = "training"
 """The group of the checks that watch a training run."""
+_NUMERICS_GROUP = "numerics"
 HEADLINES = {
     "verified": "VERIFIED",
     "simulated": "SIMULATED",
@@ -32,23 +32,28 @@ HEADLINES = {
     "unverified": "UNVERIFIED",
     "error": "ERROR",
 }
+_STATUS_WORDS = {
+    Status.FAIL: "failed",
+    Status.PASS: "passed",
+    Status.UNKNOWN: "unknown",
+    Status.WARN: "with warnings",
+    Status.SKIP: "not applicable",
+}
+_PASSING_RESULTS = ("verified", "simulated")
+"""Verdicts for which every required check passed."""
+_EXACT_PARTS = ("spec", "lock", "digests", "stages")
+"""Parts in which digests are not shortened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A measured number and its bound; `name` distinguishes several of one check."""
+    """A measured number and its threshold; `name` distinguishes several of one check."""
 
     name: str
     measured: float
     bound: float
     unit: str
     source: str
-
-
-_PASSING_RESULTS = ("verified", "simulated")
-"""Verdicts for which every required check passed."""
-_EXACT_PARTS = ("spec", "lock", "digests", "stages")
-"""Parts in which digests are not shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +64,9 @@ class CheckGroup:
     checks: tuple[ReportedCheck, ...]
 
     @property
-    def counts(self) -> dict[Status, int]:
-        """The number of checks by status."""
-        return {status: sum(check.status is status for check in self.checks) for status in Status}
+    def applies(self) -> bool:
+        """True if a check of the group applies to what is declared."""
+        return any(check.status is not Status.SKIP for check in self.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class ReportView:
                 for key, part in report.document.items()
             }
         )
-        self.checks = tuple(_with_text(check, self.report.values) for check in self.report.checks)
+        self.checks = tuple(map(_with_text, self.report.checks))
         self.stages = tuple(_stage(row) for row in rows_of(self.report.document, "stages"))
 
     @property
@@ -112,18 +117,26 @@ class ReportView:
         return HEADLINES[self.report.verdict]
 
     @property
-    def run(self) -> str:
-        """The training run that was required, in words."""
-        proof = self.report.subject.proof
-        return PROOF_NAMES.get(proof, proof)
-
-    @property
     def groups(self) -> tuple[CheckGroup, ...]:
         """The groups in order of their first check."""
         return tuple(
             CheckGroup(name, tuple(check for check in self.checks if check.group == name))
             for name in dict.fromkeys(check.group for check in self.checks)
         )
+
+    @property
+    def inapplicable(self) -> tuple[CheckGroup, ...]:
+        """The checks of the groups that do not apply, by reason, with a sentence as their name."""
+        by_reason: dict[str, list[ReportedCheck]] = {}
+        for group in self.groups:
+            for check in () if group.applies else group.checks:
+                by_reason.setdefault(check.message, []).append(check)
+        groups = []
+        for reason, checks in by_reason.items():
+            names = ", ".join(dict.fromkeys(check.group for check in checks))
+            count = pluralize(len(checks), f"{names} check")
+            groups.append(CheckGroup(f"{count} not applicable: {reason}", tuple(checks)))
+        return tuple(groups)
 
     @property
     def problems(self) -> tuple[ReportedCheck, ...]:
@@ -142,13 +155,15 @@ class ReportView:
     @property
     def proof(self) -> str:
         """The run that proves the verdict, in words."""
+        proof = self.report.subject.proof
+        run = PROOF_NAMES.get(proof, proof)
         if self.report.verdict not in _PASSING_RESULTS:
-            return f"none; what has to pass is {self.run}" if self.run else "none"
+            return f"none (required: {run})" if run else "none"
         if not self.proven:
-            return "no training ran in this verification"
+            return "none (imports only; no training was run)"
         if self.report.verdict == "verified":
-            return f"{self.run} on this machine"
-        return f"{self.run} on a device that is simulated"
+            return f"{run} on this machine"
+        return f"{run} on a simulated device"
 
     @property
     def remarks(self) -> tuple[ReportedCheck, ...]:
@@ -167,28 +182,43 @@ class ReportView:
 
     @property
     def tally(self) -> str:
-        """The counts in words, for example "2 of 61 checks failed, 1 unknown"."""
-        count = CheckGroup("", self.checks).counts
-        decisive, label = count[Status.PASS], "passed"
-        if count[Status.FAIL]:
-            decisive, label = count[Status.FAIL], "failed"
-        parts = [f"{decisive} of {pluralize(len(self.checks), 'check')} {label}"]
-        if unknown := count[Status.UNKNOWN]:
-            parts.append(f"{unknown} unknown")
-        if warned := count[Status.WARN]:
-            parts.append(pluralize(warned, "warning"))
-        if skipped := count[Status.SKIP]:
-            parts.append(f"{skipped} skipped")
-        return ", ".join(parts)
+        """The counts in words, as in "44 checks passed, 22 not applicable (no GPU declared)"."""
+        text, skipped = describe_counts(self.checks, "check"), self.of(Status.SKIP)
+        for reason, count in Counter(check.message for check in skipped).most_common(1):
+            if count == len(skipped):
+                return f"{text} ({reason})"
+            if 2 * count > len(skipped):
+                return f"{text} (mostly: {reason})"
+        return text
 
 
-def _with_text(check: ReportedCheck, readings: Mapping[str, Any]) -> ReportedCheck:
-    sizes = _are_sizes(check, readings)
+def describe_counts(checks: Iterable[ReportedCheck], noun: str = "") -> str:
+    """Return the number of checks by status; `noun` follows the first number."""
+    parts: list[str] = []
+    counts = Counter(check.status for check in checks)
+    for status, word in _STATUS_WORDS.items():
+        if number := counts[status]:
+            lead = pluralize(number, noun) if noun and not parts else str(number)
+            parts.append(f"{lead} {word}")
+    return ", ".join(parts)
+
+
+def _with_text(check: ReportedCheck) -> ReportedCheck:
+    sizes = check.base_id in _SIZE_CHECKS
+    if check.threshold is not None and check.threshold.unit == "bytes":
+        sizes = True
     expected, observed = (
         "" if value == _NO_EXCEPTION else format_json_value(value, sizes)
         for value in (check.expected, check.observed)
     )
     return replace(check, group=check.group or "other", expected=expected, observed=observed)
+
+
+def describe_check(check: ReportedCheck) -> str:
+    """Return a check's title with its message, or with the observed value if it has none."""
+    if check.message.startswith(check.title):
+        return check.message
+    return ": ".join(filter(None, (check.title, check.message or check.observed)))
 
 
 def found_text(check: ReportedCheck) -> str:
@@ -208,34 +238,32 @@ def check_fields(check: ReportedCheck) -> Iterator[tuple[str, str]]:
             yield label, text
 
 
-def _are_sizes(check: ReportedCheck, readings: Mapping[str, Any]) -> bool:
-    """Return whether a check's numbers are bytes: all readings that can cause its failure are."""
-    if check.threshold is not None and check.threshold.unit == "bytes":
-        return True
-    causes = check.causes or _CAUSES.get(check.id, ())
-    prefixes = tuple(cause[:-1] for cause in causes if cause.endswith(".*"))
-    related = [key for key in readings if key in causes or key.startswith(prefixes)]
-    return bool(related) and all(key.endswith("bytes") for key in related)
-
-
 def list_measurements(check: ReportedCheck) -> Iterator[Measurement]:
     """Yield the numbers that were compared with the threshold, or with a share of a declared one.
 
-    If both sides hold numbers by the same keys, there is one for each key.
+    If both sides have numbers by the same keys, there is one for each key. Errors of numerics are
+    compared with the expected value if there is no threshold, losses by their ratio.
     """
-    if check.threshold is None or check.status is Status.SKIP:
+    expected, observed, threshold = check.expected, check.observed, check.threshold
+    if threshold is None and check.group == _NUMERICS_GROUP and isinstance(expected, float | dict):
+        threshold = Threshold(to_number(expected) or 0.0, "relative error", "")
+    if threshold is None or check.status is Status.SKIP:
         return
-    bound, unit, source = check.threshold.value, check.threshold.unit, check.threshold.source
-    expected, observed = to_number(check.expected), to_number(check.observed)
-    if isinstance(check.observed, Mapping) and isinstance(check.expected, Mapping):
-        for key, value in check.observed.items():
-            measured, limit = to_number(value), to_number(check.expected.get(key))
+    bound, unit, source = threshold.value, threshold.unit, threshold.source
+    declared, number = to_number(expected), to_number(observed)
+    if isinstance(observed, dict) and isinstance(expected, dict):
+        for key, value in observed.items():
+            measured, limit = to_number(value), to_number(expected.get(key))
             if measured is not None and limit is not None:
                 yield Measurement(key, measured, limit, unit, source if limit == bound else "")
-    elif observed is not None and not unit.startswith(_SHARE):
-        yield Measurement("", observed, bound, unit, source)
-    elif observed is not None and expected is not None:
-        yield Measurement("", observed, bound * expected, unit.removeprefix(_SHARE), source)
+    elif isinstance(observed, dict):
+        first, last = to_number(observed.get("first")), to_number(observed.get("last"))
+        if first and last is not None:
+            yield Measurement("", last / first, bound, unit, source)
+    elif number is not None and not unit.startswith(_SHARE):
+        yield Measurement("", number, bound, unit, source)
+    elif number is not None and declared is not None:
+        yield Measurement("", number, bound * declared, unit.removeprefix(_SHARE), source)
 
 
 def _stage(row: Mapping[str, Any]) -> StageLine:

@@ -17,13 +17,13 @@ TESTED_SHARE = Threshold(
     "DCGM 4.6, memory test: below it the test counts as not done",
 )
 COPY_FAILS = Threshold(
-    0.55, "of the card's bandwidth", "DCGM 4.6 asks 1.905 of 3.35 TB/s of an H100, 0.57"
+    0.55, "of the card's bandwidth", "DCGM 4.6 requires 1.905 of 3.35 TB/s on an H100, 0.57"
 )
 COPY_WARNS = Threshold(0.75, "of the card's bandwidth", "an H200 measures 4.3 of 4.8 TB/s, 0.90")
 LINK_FAILS = Threshold(
     0.35,
     "of the link's bandwidth",
-    "own choice: half of what Azure's node checks ask (21 of 31.5 GB/s, 48 of 63)",
+    "own choice: half of what Azure's node checks require (21 of 31.5 GB/s, 48 of 63)",
 )
 LINK_WARNS = Threshold(
     0.65,
@@ -67,19 +67,25 @@ _SPEED = (
 
 _card = partial(Check, group="card", stage="device", needs=_GPU, after=("T02",), quiet=True)
 CHECKS = (
-    _card("M01", title="memory can be held", causes=_MEMORY, threshold=FREE_SHARE),
+    _card("M01", title="GPU memory allocation", causes=_MEMORY, threshold=FREE_SHARE),
     _card(
         "M02",
-        title="memory holds what is written",
+        title="GPU memory test",
         causes=_MEMORY,
         after=("T02", "M01"),
         threshold=TESTED_SHARE,
     ),
-    _card("B01", title="copies on the card", causes=_SPEED, threshold=COPY_FAILS),
-    _card("B02", title="copies to and from the card", causes=_SPEED, threshold=LINK_FAILS),
-    _card("F01", title="speed of products", causes=_SPEED, threshold=PRODUCT_FAILS),
-    _card("F02", title="speed in other formats", causes=_SPEED, tier=Tier.DEEP, required_by=""),
+    _card("B01", title="GPU memory bandwidth", causes=_SPEED, threshold=COPY_FAILS),
+    _card("B02", title="copies to and from the GPU", causes=_SPEED, threshold=LINK_FAILS),
+    _card("F01", title="matrix multiplication speed", causes=_SPEED, threshold=PRODUCT_FAILS),
     _card(
-        "F03", title="speed over a minute", causes=_SPEED, tier=Tier.BURN, threshold=BURN_STEADINESS
+        "F02", title="speed in other number formats", causes=_SPEED, tier=Tier.DEEP, required_by=""
+    ),
+    _card(
+        "F03",
+        title="speed over one minute",
+        causes=_SPEED,
+        tier=Tier.BURN,
+        threshold=BURN_STEADINESS,
     ),
 )

@@ -11,7 +11,7 @@ NO_SLOWDOWN = Threshold(
     0,
     "reasons to slow down",
     "nvml.h, nvmlClocksEventReasons: bits 0x08, 0x20, 0x40 and 0x80; idle, application "
-    "clocks and the power cap are no fault",
+    "clocks and the power cap are not faults",
 )
 SLOWDOWN_REASONS = {
     0x08: "hardware slowdown",
@@ -25,7 +25,9 @@ DRIVER_FLOOR = Threshold(
     "NVIDIA, CUDA release notes: the oldest driver that each major version of CUDA runs on",
 )
 CARD_USED = Threshold(
-    0.03, "of the card's memory", "own choice: what the driver itself keeps stays below it"
+    0.03,
+    "of the card's memory",
+    "own choice: the memory that the driver reserves for itself is below it",
 )
 MEMORY_BAND = Threshold(
     0.02,
@@ -41,7 +43,7 @@ FATAL_XIDS = frozenset(
 )
 NO_XID = Threshold(
     0,
-    "Xids that name a fault of the card",
+    "Xids that report a fault of the card",
     "Azure/azurehpc-health-checks (48 to 120), with the contained and uncontained ECC "
     "errors 94 and 95",
 )
@@ -55,7 +57,7 @@ _card = partial(
 CHECKS = (
     _card(
         "D01",
-        title="driver answers",
+        title="driver responds",
         causes=("driver.error", "nvml.count", "nvml.count_all", "driver.version"),
         after=(),
     ),
@@ -64,22 +66,29 @@ CHECKS = (
     ),
     _card("D03", title="GPU model", causes=("gpu.name", "gpu.compute_capability", "nvml.pci")),
     _card("D04", title="GPU memory", causes=_SIZE, threshold=MEMORY_BAND),
-    _card("D05", title="memory errors", causes=_FAULTS),
+    _card("D05", title="GPU memory errors", causes=_FAULTS),
     _card(
-        "D06", title="clocks", causes=("nvml.slowed*", "nvml.power_limit_mw"), threshold=NO_SLOWDOWN
+        "D06",
+        title="GPU clocks",
+        causes=("nvml.slowed*", "nvml.power_limit_mw"),
+        threshold=NO_SLOWDOWN,
     ),
-    _card("D07", title="recovery and fabric", causes=("nvml.recovery", "nvml.fabric")),
+    _card("D07", title="GPU recovery and NVLink fabric", causes=("nvml.recovery", "nvml.fabric")),
     _card(
         "D08",
-        title="card is free",
+        title="GPU is free",
         causes=("nvml.used_bytes",),
         required_by="",
         threshold=CARD_USED,
     ),
+    _card("D09", title="GPU settings", causes=("nvml.mig", "nvml.compute_mode"), required_by=""),
     _card(
-        "D09", title="card as delivered", causes=("nvml.mig", "nvml.compute_mode"), required_by=""
+        "D11",
+        title="GPU errors in the kernel log",
+        causes=("nvml.xids",),
+        required_by="",
+        threshold=NO_XID,
     ),
-    _card("D11", title="driver's log", causes=("nvml.xids",), required_by="", threshold=NO_XID),
     _card(
         "D10",
         title="DCGM diagnosis",

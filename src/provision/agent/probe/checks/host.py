@@ -10,13 +10,13 @@ GIB = 1024**3
 SHM_FLOOR = Threshold(
     GIB,
     "bytes",
-    "own choice: containers start with 64 MiB (docker run --shm-size), one batch per "
-    "worker has to fit",
+    "own choice: containers have 64 MiB by default (docker run --shm-size), and one batch "
+    "per worker must fit",
 )
 NOFILE_FLOOR = Threshold(
     4096,
     "files",
-    "own choice: a limit of 256 breaks DataLoader workers while 1000 batches are kept",
+    "own choice: with a limit of 256, DataLoader workers fail when 1000 batches are kept",
 )
 RAM_SHARE = Threshold(
     0.95,
@@ -25,21 +25,21 @@ RAM_SHARE = Threshold(
 )
 SHM_FREE = Threshold(
     0.5,
-    "of the bytes that are asked for",
-    "own choice: what other programs hold there at this moment may come and go",
+    "of the required bytes",
+    "own choice: what other programs use there at this moment may be temporary",
 )
 DISK_FLOOR = Threshold(
     GIB / 2, "bytes", "own choice: a first run writes caches, logs and a checkpoint"
 )
 CHECKPOINT = Threshold(
     12,
-    "bytes a parameter",
+    "bytes per parameter",
     "weights and AdamW's two moments in fp32, as Trainer writes them into a checkpoint",
 )
 PROCESS_FLOOR = Threshold(
     512,
     "processes and threads",
-    "own choice: torch starts a thread a CPU, once more in each DataLoader worker",
+    "own choice: torch starts one thread per CPU, and again in each DataLoader worker",
 )
 CLOCK_SKEW = Threshold(
     300,
@@ -72,7 +72,7 @@ CHECKS = (
     ),
     _host(
         "H04",
-        title="CPU share",
+        title="CPUs",
         causes=("host.cpus", "host.cpu_affinity", "host.cpu_quota"),
         required_by="",
     ),
@@ -94,9 +94,7 @@ CHECKS = (
     _host(
         "H08", title="open files", causes=("host.nofile",), required_by="", threshold=NOFILE_FLOOR
     ),
-    _host(
-        "H12", title="limits of programs", causes=_LIMITS, required_by="", threshold=PROCESS_FLOOR
-    ),
+    _host("H12", title="process limits", causes=_LIMITS, required_by="", threshold=PROCESS_FLOOR),
     _host("H09", title="clock", causes=("clock.behind", "net.skew_s"), threshold=CLOCK_SKEW),
     _host(
         "H10",
@@ -106,7 +104,7 @@ CHECKS = (
     ),
     _host(
         "H11",
-        title="kind of place",
+        title="machine and platform",
         causes=("host.place", "host.machine", "host.container"),
         required_by="",
     ),
@@ -114,14 +112,14 @@ CHECKS = (
     _host(
         "W03",
         group="paths",
-        title="temporary folder and caches",
+        title="temporary and cache folders",
         causes=("folder.*",),
         required_by="",
     ),
     _host(
         "W02",
         group="paths",
-        title="a new login shell",
+        title="login shell",
         causes=("login.differs",),
         tier=Tier.DEEP,
         required_by="",
@@ -135,7 +133,11 @@ CHECKS = (
         required_by="env",
     ),
     _host(
-        "E03", group="environment", title="kept offline", causes=("hub.offline_by",), required_by=""
+        "E03",
+        group="environment",
+        title="offline variables",
+        causes=("hub.offline_by",),
+        required_by="",
     ),
     _host(
         "Y01",
@@ -147,14 +149,14 @@ CHECKS = (
     _host(
         "Y02",
         group="secrets",
-        title="files of credentials",
+        title="credential files",
         causes=("credentials.files",),
         required_by="",
     ),
     _host(
         "X01",
         group="network",
-        title="way to the hub",
+        title="connection to the Hub",
         causes=("net.reached", "net.problem", "net.proxy"),
         tier=Tier.DEEP,
         required_by="",
@@ -162,7 +164,7 @@ CHECKS = (
     _host(
         "X02",
         group="network",
-        title="answer of the hub",
+        title="response of the Hub",
         causes=("net.status", "net.reached"),
         tier=Tier.DEEP,
         after=("X01",),

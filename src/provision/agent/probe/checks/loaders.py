@@ -15,12 +15,12 @@ _loaders = partial(
     required_by="training.dataloader_workers",
 )
 CHECKS = (
-    _loaders("L01", title="DataLoader, fork"),
-    _loaders("L02", title="DataLoader, spawn"),
-    _loaders("L03", title="DataLoader, forkserver", tier=Tier.DEEP),
+    _loaders("L01", title="DataLoader with fork"),
+    _loaders("L02", title="DataLoader with spawn"),
+    _loaders("L03", title="DataLoader with forkserver", tier=Tier.DEEP),
     _loaders(
         "L04",
-        title="a large batch",
+        title="large batch",
         causes=("host.shm_bytes",),
         needs=(Need.TORCH, Need.WORKERS),
         required_by="always",

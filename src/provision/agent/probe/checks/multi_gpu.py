@@ -9,7 +9,7 @@ from ..model import Check, Need, Threshold, Tier
 BUS_WARNS = Threshold(
     0.8,
     "of the bus bandwidth measured on such a machine",
-    "own choice; the bandwidths are those that Azure's node health checks ask",
+    "own choice; the bandwidths are those that Azure's node health checks require",
 )
 BUS_GB_S = {("A100", 8): 228.0, ("H100", 8): 460.0, ("H200", 8): 431.0}
 """GB/s of a large all_reduce by a word of the card's name and the number of cards. Source:
@@ -37,8 +37,8 @@ _cards = partial(
 )
 CHECKS = (
     _cards("C01", title="NCCL starts", needs=_ONE),
-    _cards("C02", title="all cards add up"),
+    _cards("C02", title="all-reduce across GPUs"),
     _cards(
-        "C03", title="bandwidth between cards", tier=Tier.DEEP, after=("T02", "C02"), required_by=""
+        "C03", title="bandwidth between GPUs", tier=Tier.DEEP, after=("T02", "C02"), required_by=""
     ),
 )

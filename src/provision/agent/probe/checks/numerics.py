@@ -15,8 +15,8 @@ FP16_ERROR = Threshold(5e-4, "relative Frobenius error", "rounding the output gi
 BF16_ERROR = Threshold(
     4.5e-3,
     "relative Frobenius error",
-    "rounding the output gives 1.66e-3; sums of split products in bf16, which N01 switches "
-    "off, 4.0e-3",
+    "rounding the output gives 1.66e-3; sums of split products in bf16, which N01 turns "
+    "off, give 4.0e-3",
 )
 TF32_ERROR = Threshold(
     1e-3, "relative Frobenius error", "tf32 measures 2.9e-4 against unrounded float64"
@@ -59,21 +59,27 @@ _numerics = partial(Check, group="numerics", stage="torch", needs=(Need.TORCH,),
 CHECKS = (
     _numerics(
         "N01",
-        title="matrix products are right",
+        title="matrix products",
         causes=(*_BUILD, "numerics.fp32_error", "numerics.bf16_error", "numerics.fp16_error"),
         threshold=FP32_ERROR,
     ),
     _numerics(
         "N02",
-        title="fp32 is fp32",
+        title="fp32 precision",
         causes=(
             "env.NVIDIA_TF32_OVERRIDE",
             "env.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
             "numerics.fp32_error",
         ),
         after=("T01", "N01"),
+        threshold=FP32_ERROR,
     ),
-    _numerics("N03", title="convolutions", causes=(*_BUILD, "numerics.conv_error")),
+    _numerics(
+        "N03",
+        title="convolutions",
+        causes=(*_BUILD, "numerics.conv_error"),
+        threshold=CONVOLUTION,
+    ),
     _numerics("N04", title="attention", causes=(*_BUILD, "attention.errors"), after=("T01", "T07")),
     _numerics(
         "N05",
@@ -84,8 +90,8 @@ CHECKS = (
         threshold=FP8_ERROR,
         quiet=True,
     ),
-    _numerics("N06", title="same product twice", causes=_BUILD),
-    _numerics("N07", title="all is finite", causes=_BUILD),
+    _numerics("N06", title="identical results when repeated", causes=_BUILD),
+    _numerics("N07", title="no NaN or infinity", causes=_BUILD),
     _numerics("N08", title="seeded random numbers", causes=("torch.version", "gpu.name")),
     _numerics(
         "N09", title="softmax, norm, AdamW", causes=_BUILD, tier=Tier.DEEP, threshold=STEPS_ERROR

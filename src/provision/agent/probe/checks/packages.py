@@ -21,19 +21,17 @@ _OF_FILES = ("packages.altered", "packages.stray_pth", "packages.stray", "packag
 _packages = partial(Check, group="packages", stage="packages", tier=Tier.INVENTORY)
 CHECKS = (
     _packages(
-        "P01", title="python", causes=("python.minor", "python.prefix_matches", "python.version")
+        "P01", title="Python", causes=("python.minor", "python.prefix_matches", "python.version")
     ),
     _packages("P02", title="locked packages", causes=("packages.digest", "package.*")),
     _packages(
         "P03",
-        title="nothing else in the way",
+        title="no conflicting packages",
         causes=("packages.shadowed", "packages.unlocked", "env.PYTHONPATH"),
     ),
-    _packages(
-        "P04", title="requirements of packages", causes=("packages.digest", "packages.unmet")
-    ),
+    _packages("P04", title="package requirements", causes=("packages.digest", "packages.unmet")),
     # Before the imports: a package that lacks a file does not import, and the file is the cause.
-    _packages("P07", title="files of packages", causes=_OF_FILES),
+    _packages("P07", title="package files", causes=_OF_FILES),
     _packages(
         "P06",
         title="import",
@@ -49,7 +47,7 @@ CHECKS = (
 TORCH_CHECKS = (
     _packages(
         "P08",
-        title="libraries that torch uses",
+        title="libraries loaded by torch",
         stage="torch",
         causes=LIBRARY_CAUSES,
         tier=Tier.QUICK,

@@ -9,8 +9,7 @@ from ..model import Check, Need, Threshold, Tier
 PARAMETER_DIFFERENCE = Threshold(
     0.05,
     "of the declared parameters",
-    "own choice: norms and biases, which the shape leaves out or adds, are below 1% of a "
-    "transformer",
+    "own choice: norms and biases, which the shape omits or adds, are below 1% of a transformer",
 )
 PEAK_OVER_ESTIMATE = Threshold(
     1.5,
@@ -61,7 +60,7 @@ CHECKS = (
     ),
     _rehearsal(
         "S03",
-        title="fits the memory",
+        title="fits in memory",
         causes=(
             "rehearsal.peak_bytes",
             "rehearsal.memory_bytes",
@@ -74,7 +73,7 @@ CHECKS = (
     ),
     _rehearsal(
         "R09",
-        title="tokens a second",
+        title="tokens per second",
         causes=(
             "pace.tokens_per_s",
             "pace.precision",

@@ -21,7 +21,7 @@ CHECKS = (
     ),
     _torch(
         "T02",
-        title="device",
+        title="devices that torch sees",
         causes=(
             "torch.cuda",
             "driver.version",
@@ -46,10 +46,10 @@ CHECKS = (
         causes=("torch.libraries", "env.LD_LIBRARY_PATH"),
         quiet=True,
     ),
-    _torch("T05", title="precision of the card", causes=_FORMATS, after=("T01", "T02"), quiet=True),
+    _torch("T05", title="GPU number formats", causes=_FORMATS, after=("T01", "T02"), quiet=True),
     _torch(
         "T06",
-        title="torch's flags",
+        title="torch flags",
         causes=("torch.flags", "env.TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"),
         needs=_TORCH,
         required_by="",

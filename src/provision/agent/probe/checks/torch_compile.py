@@ -23,10 +23,10 @@ _compile = partial(
     quiet=True,
 )
 CHECKS = (
-    _compile("K01", title="compiler and headers", causes=_TOOLS),
+    _compile("K01", title="C++ compiler and Python headers", causes=_TOOLS),
     _compile(
         "K02",
-        title="a compiled function is right",
+        title="compiled function",
         causes=(*_TOOLS, "torch.version", "torch.cuda", "torch.libraries"),
         threshold=COMPILED_ERROR,
     ),

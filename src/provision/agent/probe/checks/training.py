@@ -18,7 +18,7 @@ ADAPTER_LOSS_RATIO = Threshold(
     "mean of the last 5 losses / mean of the first 5",
     "LoRA of rank 8 on a frozen random model measures 0.894 here; a learning rate of 0, 0.999",
 )
-_APART = "a process that trains alone on its half of each batch, 0.48"
+_APART = "a process that trains alone on its half of each batch measures 0.48"
 DISTRIBUTED_ERROR = Threshold(
     1e-3,
     "relative Frobenius distance of the weights",
@@ -27,8 +27,8 @@ DISTRIBUTED_ERROR = Threshold(
 DISTRIBUTED_ERROR_ROUNDED = Threshold(
     0.1,
     DISTRIBUTED_ERROR.unit,
-    "2 processes over gloo measure 0.016 here in bf16, where other batches round "
-    f"otherwise, and 0.0031 with the state of AdamW in 8 bits; {_APART}",
+    "2 processes over gloo measure 0.016 here in bf16, because other batches round "
+    f"differently, and 0.0031 with 8-bit AdamW states; {_APART}",
 )
 
 _RUN = (Need.TORCH, Need.TRAINING)

@@ -90,11 +90,12 @@ def _why_not(check: SelectedCheck, expected: Expectations) -> str:
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
-        Need.TRAINING: f"no training runs here (framework {expected.training.framework}, method "
+        Need.TRAINING: "no training run for this spec (framework "
+        f"{expected.training.framework}, method "
         f"{expected.training.method})",
         Need.STRATEGY: "no strategy is declared",
         Need.ADAPTER: f"no adapter is declared (method {expected.training.method})",
-        Need.SEVERAL: "one GPU at most is declared",
+        Need.SEVERAL: "at most one GPU is declared",
         Need.COMPILE: "torch_compile is not declared",
         Need.WORKERS: "no DataLoader workers are declared",
     }
@@ -105,20 +106,17 @@ def _earlier(check: SelectedCheck, log: ObservationLog) -> str:
     for before in check.check.after:
         if before not in log.done or before in log.raised:
             return f"not observed, because {before} did not succeed"
-    return "not observed: the stage ended before it"
+    return "not observed: the stage ended first"
 
 
 def _dead(check: SelectedCheck, how: str) -> Judgement:
     cause, fix = explain_error(how)
     if cause is None:
-        cause = "something that was imported or run ended the process without an error"
-        fix = (
-            "look at the end of what the stage printed; repeat it with `provision verify "
-            f"--only {check.id}`"
-        )
+        cause = "imported or executed code ended the process without raising an error"
+        fix = f"read the end of the stage's output, and run `provision verify --only {check.id}`"
     return Judgement(
         Status.FAIL,
-        f"the process died while this was observed: {how}",
+        f"the process died during this check: {how}",
         "completes",
         how,
         cause,
@@ -133,18 +131,17 @@ def _raised(check: SelectedCheck, error: Mapping[str, Any]) -> Judgement:
         return unknown(f"could not be observed: {text}")
     if check.check.id == "P06" and cause is None:
         cause = (
-            f"{check.subject} does not import in this environment; its error is none that the "
-            "probe knows"
+            f"{check.subject} cannot be imported in this environment; the error is not a known one"
         )
         fix = (
-            "import it there by hand and give the whole traceback to `provision why`; where "
-            "its files were changed, make the environment again"
+            "import it in this environment, and pass the whole traceback to `provision why`; "
+            "if its files were changed, recreate the environment"
         )
     elif cause is None:
-        cause = "its error is none that the probe knows"
+        cause = "the error is not a known one"
         fix = (
-            "look at what failed before it; repeat it with `provision verify --only "
-            f"{check.check.id}` and give its output to `provision why`"
+            "check the failures before it, then run `provision verify --only "
+            f"{check.check.id}` and pass its output to `provision why`"
         )
     return Judgement(
         Status.FAIL,

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..checks.numerics import ATTENTION, ONE_ELEMENT
-from ..model import JsonObject, Judgement
+from ..model import JsonObject, Judgement, Threshold
 from .judgement import (
     JudgeInput,
     describe_unset,
@@ -31,22 +31,22 @@ def _libraries(given: JudgeInput) -> Judgement:
         if re.fullmatch(pattern, package)
     }
     if not locked:
-        return skipped("the lock holds none of cuDNN, NCCL and Triton")
+        return skipped("the lock contains none of cuDNN, NCCL and Triton")
     wrong = [
-        f"{name} {observed.get(name, 'is not there')}, locked {version}"
+        f"{name} {observed.get(name, 'is not found')}, locked {version}"
         for name, version in sorted(locked.items())
         if _numbers(observed.get(name, "")) != _numbers(version)
     ]
     if wrong:
-        way = "look at LD_PRELOAD and at the loader's path (ldconfig -p)"
+        way = "check LD_PRELOAD and the loader's path (ldconfig -p)"
         if first := given.get("env.LD_LIBRARY_PATH"):
             way = describe_unset({"LD_LIBRARY_PATH": first})
         return fails(
             "; ".join(wrong),
             locked,
             observed,
-            "another copy of the library is loaded before the one that the lock brings",
-            f"{way}; make the environment again from the lock",
+            "another copy of the library is loaded before the locked one",
+            f"{way}; recreate the environment from the lock",
         )
     return passes(
         ", ".join(f"{name} {observed[name]}" for name in sorted(locked)), locked, observed
@@ -61,20 +61,20 @@ def _numbers(version: str) -> list[str]:
 def _formats(given: JudgeInput) -> Judgement:
     observed, precision = given["gpu.formats"], given.expected.training.precision
     if given.expected.gpu_type == "mps":
-        return skipped("Apple GPUs do not tell their formats")
+        return skipped("Apple GPUs do not report their formats")
     if observed is None:
-        return unknown("no GPU could be asked for its formats", precision)
+        return unknown("no GPU reported its formats", precision)
     if precision == "fp32" or precision in observed:
         return passes(
-            f"the card has {', '.join(['fp32', *observed])}", precision, ["fp32", *observed]
+            f"the card supports {', '.join(['fp32', *observed])}", precision, ["fp32", *observed]
         )
     return fails(
-        f"the card has no {precision}, only {', '.join(['fp32', *observed])}",
+        f"the card does not support {precision}, only {', '.join(['fp32', *observed])}",
         precision,
         observed,
-        f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; torch "
-        "accepts bf16 on older cards and emulates it, many times slower",
-        "declare precision: fp16 (or fp32), or choose a newer card",
+        f"{precision} needs compute capability {_LEAST.get(precision, '7.0')}; on older cards "
+        "torch emulates bf16, which is many times slower",
+        "declare precision: fp16 (or fp32), or use a newer card",
     )
 
 
@@ -84,16 +84,16 @@ def _flags(given: JudgeInput) -> Judgement:
         changed = {name: value for name, value in changed.items() if value != "tf32"}
     if not changed:
         return passes(
-            "torch's flags are as in a fresh process",
-            "as in a fresh process",
-            "as in a fresh process",
+            "torch has its default flags",
+            "default flags",
+            "default flags",
         )
     return fails(
         "torch starts with "
         f"{', '.join(f'{name} = {value}' for name, value in sorted(changed.items()))}",
         {},
         changed,
-        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or a sitecustomize "
+        "a variable (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE), a .pth file or sitecustomize "
         "sets them before your program starts",
         "unset the variable, or declare precision: tf32",
     )
@@ -103,20 +103,20 @@ def _usable(given: JudgeInput) -> Judgement:
     usable = sorted(given["attention.errors"])
     if "math" not in usable:
         return fails(
-            "no attention can be computed by the math backend",
+            "the math backend cannot compute attention",
             "math",
             usable,
-            "this torch cannot compute attention in the declared precision here",
-            "declare another precision, or make the environment again",
+            "this torch cannot compute attention in the declared precision on this device",
+            "declare another precision, or recreate the environment",
         )
     if usable == ["math"]:
         return warns(
-            "no fast attention backend runs in the declared precision",
+            "no fast attention backend supports the declared precision",
             "flash, efficient or cudnn",
             usable,
-            "flash attention needs fp16 or bf16 and compute capability 8.0; all else falls "
-            "back on math, whose memory grows with the square of the length",
-            "declare precision: bf16 or fp16 on a card that has it",
+            "flash attention needs fp16 or bf16 and compute capability 8.0; otherwise torch falls "
+            "back to math, whose memory grows with the square of the length",
+            "declare precision: bf16 or fp16 on a card that supports it",
         )
     return passes(f"attention by {', '.join(usable)}", None, usable)
 
@@ -125,22 +125,27 @@ def _attention(given: JudgeInput) -> Judgement:
     errors: JsonObject = given["attention.errors"]
     reference = errors.get("math")
     if reference is None:
-        return unknown("the math backend, which others are compared with, does not run")
+        return unknown("the math backend, which is the reference, does not run")
     wrong = {name: pair for name, pair in errors.items() if not _near(pair, reference)}
-    if wrong or not all(is_number(number) for number in reference):
-        name = next(iter(wrong), "math")
+    if not all(is_number(number) for number in reference):
+        wrong["math"] = reference
+    if wrong:
+        name = next(iter(wrong))
         return fails(
-            f"the {name} backend is wrong: error {errors[name][0]}, math {reference[0]}",
+            f"the {name} backend is wrong: relative error {errors[name][0]}, math {reference[0]}",
             reference,
             errors[name],
             "a faulty kernel in this torch or its cuDNN, or a faulty card",
-            "run again; if it stays, take another torch, then another machine",
+            "verify again; if it persists, use another torch, then another machine",
             ATTENTION,
         )
+    source = f"{ATTENTION.value:g} {ATTENTION.unit}: {ATTENTION.source}"
+    bound = Threshold(ATTENTION.value * reference[0], "relative Frobenius error", source)
     return passes(
         f"{', '.join(sorted(errors))} agree with float64",
-        None,
+        dict.fromkeys(errors, bound.value),
         {name: pair[0] for name, pair in sorted(errors.items())},
+        bound,
     )
 
 

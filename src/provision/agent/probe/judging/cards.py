@@ -8,9 +8,10 @@ from typing import Any
 from ...core.gpu_names import is_declared_gpu
 from ...core.versions import specifier_allows
 from ..checks.driver import FATAL_XIDS, MEMORY_BAND, VRAM_SHARE
-from ..model import Judgement, Status
+from ..model import Judgement, Status, Threshold
 from ..observing.cards import PER_CARD_PREFIX
 from .judgement import (
+    RESTART_OR_REPLACE,
     JudgeInput,
     fails,
     format_bytes,
@@ -35,21 +36,24 @@ _PCI_IDS = {
 """Cards by PCI id, for a driver that calls a card by another name than the spec. Source:
 NVIDIA/DCGM, nvvs/diag-skus.yaml.in.
 """
-_ASK_TORCH = "verify with the tier quick: there torch tells how much memory a program gets (M01)"
+_ASK_TORCH = (
+    "verify with tier quick: M01 then measures through torch how much memory a program gets"
+)
 _NAME_IT = (
     "set CUDA_DEVICE_ORDER=PCI_BUS_ID as well, or name the GPU by its UUID (nvidia-smi -L); "
-    "with the tier quick torch tells which it is"
+    "with tier quick, torch identifies it"
 )
+_OTHER_GPU = "use a machine type with the declared GPU, or declare this GPU"
 _GB_TO_GIB = 1e9 / 2**30
 _ACTIONS = {
-    1: ("the driver asks for a reset of the card", "restart the machine"),
-    2: ("the driver asks for a restart of the machine", "restart the machine"),
+    1: ("the driver requests a reset of the card", "restart the machine"),
+    2: ("the driver requests a restart of the machine", "restart the machine"),
     3: (
-        "the driver asks to stop the traffic between the cards, then to reset them",
+        "the driver requests to stop all traffic between the cards and to reset them",
         "end all programs on the cards, then restart the machine",
     ),
     4: (
-        "the driver asks to end all programs on the card, then to reset it",
+        "the driver requests to end all programs on the card and to reset it",
         "end all programs on the card, then restart the machine",
     ),
 }
@@ -68,9 +72,9 @@ def _model(given: JudgeInput) -> Judgement:
     observed, required = given["gpu.name"], given.expected.gpu_type or ""
     needed = given.expected.requires.compute_capability
     if required == "mps":
-        return skipped("Apple GPUs are not told apart")
+        return skipped("Apple GPU models are not distinguished")
     if observed is None:
-        return unknown("no GPU could be asked for its name", required)
+        return unknown("no GPU reported its name", required)
     by_name = [is_declared_gpu(name, required) for name in observed.split(" + ")]
     by_pci = [is_declared_gpu(_PCI_IDS.get(pci, ""), required) for pci in given["nvml.pci"]]
     if given.get("nvml.told_apart") is False and not all(by_name):
@@ -82,30 +86,31 @@ def _model(given: JudgeInput) -> Judgement:
         by_name = [is_declared_gpu(name, required) for name in observed.split(" + ")]
     if not all(by_name) and not (by_pci and all(by_pci)):
         return fails(
-            f"the GPU is {observed}, {required} declared",
+            f"the GPU is {observed}, but {required} is declared",
             required,
             observed,
-            "the machine or runtime was given another GPU",
-            "choose the machine type of the declared GPU, or declare this one",
+            "the machine or runtime has another GPU",
+            _OTHER_GPU,
         )
     capability = given["gpu.compute_capability"]
     if needed is not None and capability is None:
-        return unknown("the driver told no compute capability", needed)
+        return unknown("the driver reported no compute capability", needed)
     if needed is not None and not specifier_allows(needed, capability):
         return fails(
-            f"compute capability {capability} does not fit {needed}",
+            f"compute capability {capability} does not satisfy {needed}",
             needed,
             capability,
             "this GPU is older than declared",
-            "choose a newer GPU",
+            "use a newer GPU",
         )
-    return passes(f"{observed}, compute capability {capability or 'not told'}", required, observed)
+    return passes(f"{observed}, compute capability {capability or 'unknown'}", required, observed)
 
 
 def _which(expected: Any, names: str) -> Judgement:
     """Return the judgement if a variable shows one of several kinds of cards, unseen by torch."""
     return unknown(
-        f"CUDA_VISIBLE_DEVICES shows some of these GPUs, and the driver cannot tell which: {names}",
+        "CUDA_VISIBLE_DEVICES hides some of these GPUs, and the driver cannot "
+        f"identify them: {names}",
         expected,
         _NAME_IT,
     )
@@ -120,12 +125,12 @@ def _video_memory(given: JudgeInput) -> Judgement:
         given.expected.card,
     )
     if needed is None and card is None:
-        return skipped("no GPU memory declared, and the facts do not know the card", observed)
+        return skipped("no GPU memory declared, and the card is not in the facts", observed)
     split, by_torch = any(given.get("nvml.mig", [])), _by_torch(given)
     if by_torch is None and split:
         return unknown(
-            "the card is split into partitions (MIG), and the driver tells the memory of the "
-            "whole card",
+            "the card is split into partitions (MIG), and the driver reports the memory of the "
+            "whole card only",
             needed,
             _ASK_TORCH,
         )
@@ -138,7 +143,7 @@ def _video_memory(given: JudgeInput) -> Judgement:
     ):
         observed = by_torch
     if observed is None:
-        message = "no GPU could be asked for its memory"
+        message = "no GPU reported its memory"
         return skipped(message) if needed is None else unknown(message, needed, _ASK_TORCH)
     judged = _enough(given, observed, needed)
     if split and judged.status is Status.FAIL:
@@ -156,14 +161,14 @@ def _of_a_part(judged: Judgement, size: int, needed: int | None) -> Judgement:
     """Judge a part of a card by the spec's minimum: it may be smaller than the whole card."""
     if needed is not None and size >= needed * VRAM_SHARE:
         return passes(
-            f"{format_bytes(size)} in a part of a card (MIG), {format_bytes(needed)} declared",
+            f"{format_bytes(size)} in a part of a card (MIG), {format_bytes(needed)} required",
             needed,
             size,
         )
     return replace(
         judged,
         cause="a part of a card (MIG)",
-        fix="choose a larger part or a whole card, or declare requires.vram as the part has it",
+        fix="use a larger part or a whole card, or lower requires.vram to the memory of the part",
     )
 
 
@@ -175,35 +180,41 @@ def _by_torch(given: JudgeInput) -> int | None:
 
 def _enough(given: JudgeInput, size: int, needed: int | None) -> Judgement:
     card, name = given.expected.card, given.expected.gpu_type
-    if needed is not None and size < needed * VRAM_SHARE:
+    required = Threshold((needed or 0) * VRAM_SHARE, "bytes", "nine tenths of requires.vram")
+    if size < required.value:
         return fails(
-            f"the GPU has {format_bytes(size)}, {format_bytes(needed)} declared",
+            f"the GPU has only {format_bytes(size)}, {format_bytes(needed or 0)} required",
             needed,
             size,
-            "a smaller GPU, or a part of one (MIG)",
-            "choose a GPU with more memory, or lower requires.vram",
+            "it is a smaller GPU, or a part of one (MIG)",
+            "use a GPU with more memory, or lower requires.vram",
+            required,
         )
     if card is None:
         return passes(
-            f"{format_bytes(size)} of GPU memory, {format_bytes(needed or 0)} declared",
+            f"{format_bytes(size)} of GPU memory, {format_bytes(needed or 0)} required",
             needed,
             size,
+            required,
         )
     least, most = memory_range(card.memory_bytes)
+    bound = Threshold(least, "bytes", MEMORY_BAND.source)
     if least <= size <= most:
         return passes(
-            f"{format_bytes(size)} of GPU memory, as the facts say of {name}",
+            f"{format_bytes(size)} of GPU memory, as usual for {name}",
             card.memory_bytes,
             size,
+            bound,
         )
     part = "a part of a card (MIG, vGPU)"
     return fails(
-        f"the GPU has {format_bytes(size)} of memory, {name} has {format_bytes(least)} to "
+        f"the GPU has {format_bytes(size)} of memory, but {name} has {format_bytes(least)} to "
         f"{format_bytes(most)}",
         card.memory_bytes,
         size,
-        f"another card, or {part if size < least else 'a variant of the card with more memory'}",
-        "choose the machine type of the declared GPU, or declare this one",
+        f"it is another card, or {part if size < least else 'a variant of it with more memory'}",
+        _OTHER_GPU,
+        bound,
     )
 
 
@@ -222,35 +233,35 @@ def _recovery(given: JudgeInput) -> Judgement:
     required = max((action for action in actions if action is not None), default=None)
     if required:
         message, fix = _ACTIONS.get(
-            required, (f"the driver asks for recovery action {required}", "restart the machine")
+            required, (f"the driver requests recovery action {required}", "restart the machine")
         )
         return fails(
             message,
             0,
             required,
-            "an error that the card or its driver did not get over",
-            f"{fix}; take another machine when it comes back",
+            "the card or its driver could not recover from an error",
+            f"{fix}; if it persists, use another machine",
         )
     unready = sorted({state for state in fabric if state != "completed"})
     if unready:
         return warns(
-            f"the card's place in the NVLink fabric: {', '.join(unready)}",
+            f"NVLink fabric registration of the card: {', '.join(unready)}",
             "completed",
             unready,
-            "the fabric manager has not set the NVLink switches up, so CUDA may not start "
+            "the fabric manager has not initialized the NVLink switches, so CUDA may not start "
             "(error 802)",
             "start nvidia-fabricmanager, or restart the machine",
         )
     if required is None and not fabric:
-        return skipped("this driver tells of no recovery action, and this card of no fabric")
+        return skipped("neither recovery actions nor an NVLink fabric are reported for this card")
     if required is None:
         return passes(
-            "the NVLink fabric is ready, and the driver tells of no recovery action",
+            "the NVLink fabric is ready; the driver does not report recovery actions",
             "completed",
             "completed",
         )
     return passes(
-        "the driver asks for no recovery" + (", the NVLink fabric is ready" if fabric else ""),
+        "no recovery action is needed" + (", and the NVLink fabric is ready" if fabric else ""),
         0,
         required,
     )
@@ -260,7 +271,7 @@ def _kernel_log(given: JudgeInput) -> Judgement:
     observed = given["nvml.xids"]
     if observed is None:
         return unknown(
-            "the kernel's log cannot be read here (it takes root, and is not in containers)"
+            "the kernel log cannot be read (it needs root, and is not available in containers)"
         )
     fatal = [number for number in observed if number in FATAL_XIDS]
     if fatal:
@@ -272,13 +283,13 @@ def _kernel_log(given: JudgeInput) -> Judgement:
             f"the driver logged {format_list(message)}",
             [],
             fatal,
-            "the card, its memory or its link failed since the machine started",
-            "restart the machine; take another one when it comes back",
+            "the card, its memory or its link failed since the machine was started",
+            RESTART_OR_REPLACE,
         )
     others = f", other Xids: {format_list([str(xid) for xid in observed])}" if observed else ""
     return passes(
-        f"no fault of a card since the machine started{others}",
-        "no fault of a card",
+        f"no GPU fault since the machine was started{others}",
+        "no GPU fault",
         observed or "none",
     )
 
@@ -286,21 +297,21 @@ def _kernel_log(given: JudgeInput) -> Judgement:
 def _diagnosis(given: JudgeInput) -> Judgement:
     level, failed = given["dcgm.level"], given["dcgm.failed"]
     if level is None:
-        return skipped("dcgmi is not installed here")
+        return skipped("dcgmi is not installed")
     if error := given["dcgm.error"]:
-        return unknown(f"dcgmi diag -r {level} gave no result: {error}")
+        return unknown(f"dcgmi diag -r {level} returned no result: {error}")
     if failed:
         return fails(
             f"dcgmi diag -r {level}: {format_list(failed, 3)}",
             [],
             failed,
-            "NVIDIA's own diagnosis found it",
-            "do what it says; take another machine when it comes back",
+            "NVIDIA's diagnosis found a fault",
+            "follow its advice; if it persists, use another machine",
         )
     return passes(
-        f"dcgmi diag -r {level}: {given['dcgm.passed']} tests pass",
-        "every test passes",
-        f"{given['dcgm.passed']} pass",
+        f"dcgmi diag -r {level}: {given['dcgm.passed']} tests passed",
+        "all tests passed",
+        f"{given['dcgm.passed']} passed",
     )
 
 

@@ -18,10 +18,11 @@ from ..checks.device import (
     PRODUCT_WARNS,
     TESTED_SHARE,
 )
-from ..checks.driver import NO_SLOWDOWN, SLOWDOWN_REASONS
+from ..checks.driver import NO_SLOWDOWN, SLOWDOWN_REASONS, slowdown_faults
 from ..model import Judgement, Status, Threshold
 from ..observing.cards import CARD_NAMES_KEY, PER_CARD_PREFIX
 from .judgement import (
+    END_OTHER_PROGRAM,
     Judge,
     JudgeInput,
     fails,
@@ -41,45 +42,46 @@ measured yet, so they only warn.
 """
 _SLOW = (
     "another program computes on the card, its power or clocks are limited, it is too hot, or "
-    "a part of it (MIG) was given"
+    "only a part of it (MIG) is available"
 )
 _SLOW_FIX = (
-    "look at nvidia-smi -q -d CLOCK,POWER,PERFORMANCE; end other programs; take another "
-    "machine when it stays so"
+    "run `nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`; end other programs; if it persists, use "
+    "another machine"
 )
 
 
 def _no_card(given: JudgeInput, what: str) -> Judgement:
     return (
-        skipped("only measured on NVIDIA cards")
+        skipped("measured on NVIDIA cards only")
         if given.expected.gpu_type == "mps"
-        else unknown(f"no card is there, {what} (see T02)")
+        else unknown(f"torch sees no card, {what} (see T02)")
     )
 
 
-def _held(given: JudgeInput) -> Judgement:
+def _allocated(given: JudgeInput) -> Judgement:
     total = given["memory.total_bytes"]
     if total is None:
-        return _no_card(given, "so no memory could be held")
+        return _no_card(given, "so no memory could be allocated")
     free, required, filled = (given[f"memory.{name}_bytes"] for name in ("free", "wanted", "held"))
     if filled < required:
         return fails(
-            f"only {format_bytes(filled)} of {format_bytes(required)} could be held",
+            f"only {format_bytes(filled)} of {format_bytes(required)} could be allocated",
             required,
             filled,
-            "another program takes memory meanwhile, or the card has less than it says",
-            "end other programs (nvidia-smi names them)",
+            "another program is allocating memory, or the card has less than it reports",
+            END_OTHER_PROGRAM,
+            Threshold(required, "bytes", "nine tenths of the free memory, in whole GiB"),
         )
     if free < FREE_SHARE.value * total:
         return warns(
-            f"{format_bytes(free)} of {format_bytes(total)} are free",
+            f"only {format_bytes(free)} of {format_bytes(total)} is free",
             total,
             free,
-            "another program or notebook holds it",
-            "end the other kernel or program: nvidia-smi names it",
+            "another program or notebook uses it",
+            END_OTHER_PROGRAM,
             FREE_SHARE,
         )
-    return passes(f"{format_bytes(filled)} of {format_bytes(total)} can be held", required, filled)
+    return passes(f"{format_bytes(filled)} of {format_bytes(total)} can be allocated", total, free)
 
 
 def _written(given: JudgeInput) -> Judgement:
@@ -88,32 +90,33 @@ def _written(given: JudgeInput) -> Judgement:
         return _no_card(given, "so no memory could be tested")
     wrong, filled = given["memory.wrong_words"], given["memory.held_bytes"]
     if wrong:
-        message = (
-            "1 word of the card's memory does"
-            if wrong == 1
-            else f"{wrong} words of the card's memory do"
-        )
+        words = "1 word" if wrong == 1 else f"{wrong} words"
         return fails(
-            f"{message} not hold what was written",
+            f"{words} of the card's memory changed after writing",
             0,
             wrong,
             "the card's memory is faulty",
-            "delete this machine and take another one",
+            "delete this machine and use another one",
         )
     if wrong is None or filled < TESTED_SHARE.value * total:
         free = given.get("memory.free_bytes")
         why = (
-            f", {format_bytes(free)} were free: memory is held in whole GiB, and a tenth "
-            "of what is free is left"
+            f" ({format_bytes(free)} were free; the test uses whole GiB and leaves a tenth of the "
+            "free memory)"
             if free is not None
             else ""
         )
         return skipped(
-            f"only {format_bytes(filled)} of {format_bytes(total)} were tested, below "
+            f"only {format_bytes(filled)} of {format_bytes(total)} tested, less than "
             f"{TESTED_SHARE.value:.0%}{why}",
             filled,
         )
-    return passes(f"{format_bytes(filled)} hold what is written to them", 0, 0)
+    return passes(
+        f"{format_bytes(filled)} of the card's memory tested without errors",
+        total,
+        filled,
+        TESTED_SHARE,
+    )
 
 
 def _copied(given: JudgeInput) -> Judgement:
@@ -172,15 +175,15 @@ def _share(
     """
     if not is_number(speed):
         return fails(
-            f"{what}: {speed} {unit} is no speed",
+            f"{what}: {speed} {unit} is not a valid speed",
             peak,
             speed,
             "the card's clock or memory is faulty",
-            "take another machine",
+            "use another machine",
         )
     if not peak:
         return passes(
-            f"{what}: {format_number(speed)} {unit}; nothing is known to compare it with",
+            f"{what}: {format_number(speed)} {unit}; no reference to compare with",
             None,
             speed,
         )
@@ -188,8 +191,8 @@ def _share(
     message = f"{what}: {format_number(speed)} {unit}, {share:.0%} of {peak:g}"
     for bound, judged in zip(bounds, (fails, warns), strict=True):
         if share < bound.value:
-            return judged(message, peak * bound.value, speed, _SLOW, _SLOW_FIX, bound)
-    return passes(message, peak * bounds[-1].value, speed)
+            return judged(message, peak, speed, _SLOW, _SLOW_FIX, bound)
+    return passes(message, peak, speed, bounds[-1])
 
 
 def _others(given: JudgeInput) -> Judgement:
@@ -197,14 +200,14 @@ def _others(given: JudgeInput) -> Judgement:
     if speeds is None:
         return _no_card(given, "so nothing was multiplied")
     if not speeds:
-        return skipped("the card has no other format")
+        return skipped("the card supports no other format")
     if strange := [name for name, speed in sorted(speeds.items()) if not is_number(speed)]:
         return warns(
-            f"{', '.join(strange)} products: no speed came out",
+            f"{', '.join(strange)} products: no valid speed measured",
             None,
             speeds,
             "the card's clock is faulty",
-            "take another machine",
+            "use another machine",
         )
     slow = [
         name
@@ -215,7 +218,7 @@ def _others(given: JudgeInput) -> Judgement:
     if slow:
         peaks = {name: _peak(given, name) for name in slow}
         return warns(
-            f"TFLOP/s: {message}; {', '.join(slow)} is below half of the peak",
+            f"TFLOP/s: {message}; {', '.join(slow)} below half of the peak",
             peaks,
             speeds,
             _SLOW,
@@ -233,28 +236,28 @@ def _burnt(given: JudgeInput) -> Judgement:
         return _no_card(given, "so nothing was multiplied")
     if others := given["burn.other_results"]:
         return fails(
-            f"the same product came out otherwise {others} times in a minute{_heat(given)}",
+            f"the same product gave a different result {others} times in one minute{_heat(given)}",
             0,
             others,
-            "the card computes wrong when it is hot, or its memory is faulty",
-            "delete this machine and take another one",
+            "the card computes wrong results when it is hot, or its memory is faulty",
+            "delete this machine and use another one",
         )
     slowed = (reasons or 0) & sum(SLOWDOWN_REASONS)
     if slowed or last < BURN_STEADINESS.value * first:
-        why = f", and NVML gives the reasons {slowed:#x}" if slowed else ""
+        why = f" (NVML: {', '.join(slowdown_faults([slowed]))})" if slowed else ""
         return fails(
-            f"products run at {format_number(last)} TFLOP/s at the end, at "
-            f"{format_number(first)} at the beginning{why}{_heat(given)}",
-            BURN_STEADINESS.value * first,
+            f"the speed changed from {format_number(first)} to {format_number(last)} TFLOP/s in "
+            f"one minute{why}{_heat(given)}",
+            first,
             last,
-            "the card is too hot, or its power supply gives too little",
+            "the card is too hot, or its power supply is too weak",
             _SLOW_FIX,
             NO_SLOWDOWN if slowed else BURN_STEADINESS,
         )
     return passes(
         f"{format_number(first)} TFLOP/s at the beginning, {format_number(last)} at the "
         f"end{_heat(given)}",
-        BURN_STEADINESS.value * first,
+        first,
         last,
     )
 
@@ -263,10 +266,10 @@ def _heat(given: JudgeInput) -> str:
     heat, power = given["burn.temperature_c"], given["burn.power_w"]
     parts = [f"{heat} °C"] if heat is not None else []
     parts += [f"{power:.0f} W"] if power is not None else []
-    return f"; at most {' and '.join(parts)}" if parts else ""
+    return f"; maximum {' and '.join(parts)}" if parts else ""
 
 
-def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
+def _compared_with_others(key: str, unit: str, judge: Judge) -> Judge:
     """Return a judge that also warns of a card that is slower than the others of the machine."""
 
     def judged(given: JudgeInput) -> Judgement:
@@ -284,9 +287,9 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
             return observed
         return warns(
             f"{describe_cards(names, [name for _, name in slow])}: "
-            f"{format_number(slow[0][0])}, the fastest here reaches {format_number(best)} "
+            f"{format_number(slow[0][0])} {unit}, the fastest card reaches {format_number(best)} "
             f"{unit}",
-            CARD_SPREAD.value * best,
+            best,
             slow[0][0],
             _SLOW,
             _SLOW_FIX,
@@ -297,11 +300,11 @@ def _beside_others(key: str, unit: str, judge: Judge) -> Judge:
 
 
 JUDGES = {
-    "M01": judge_each_card(_held),
+    "M01": judge_each_card(_allocated),
     "M02": judge_each_card(_written),
-    "B01": _beside_others("speed.copy_gb_s", "GB/s", judge_each_card(_copied)),
+    "B01": _compared_with_others("speed.copy_gb_s", "GB/s", judge_each_card(_copied)),
     "B02": judge_each_card(_moved),
-    "F01": _beside_others("speed.product_tflops", "TFLOP/s", judge_each_card(_multiplied)),
+    "F01": _compared_with_others("speed.product_tflops", "TFLOP/s", judge_each_card(_multiplied)),
     "F02": judge_each_card(_others),
     "F03": judge_each_card(_burnt),
 }

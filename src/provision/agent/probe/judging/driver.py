@@ -8,8 +8,10 @@ from typing import Any
 
 from ...core.versions import UnreadableVersion, specifier_allows
 from ..checks.driver import CARD_USED, DRIVER_FLOOR, NO_SLOWDOWN, slowdown_faults
-from ..model import Judgement
+from ..model import Judgement, Threshold
 from .judgement import (
+    END_OTHER_PROGRAM,
+    RESTART_OR_REPLACE,
     JudgeInput,
     fails,
     format_bytes,
@@ -22,28 +24,28 @@ from .judgement import (
 
 _ERRORS: dict[int, tuple[str, str, str]] = {
     -1: (
-        "there is no NVIDIA driver: its library cannot be found",
+        "no NVIDIA driver: its library cannot be found",
         "no GPU is attached, or its driver is not installed",
-        "choose a machine or runtime with a GPU",
+        "use a machine or runtime with a GPU",
     ),
     4: (
-        "the driver may not be used by this user",
-        "the device files belong to others",
-        "run as a user who may open /dev/nvidia*",
+        "this user has no permission to use the driver",
+        "the device files belong to other users",
+        "run as a user who can open /dev/nvidia*",
     ),
-    6: ("the driver finds no GPU", "no GPU is attached", "choose a machine or runtime with a GPU"),
+    6: ("the driver finds no GPU", "no GPU is attached", "use a machine or runtime with a GPU"),
     9: (
         "the NVIDIA driver is not loaded",
-        "no GPU is attached, a CPU runtime was chosen, or the kernel was upgraded",
-        "choose a machine with a GPU, or install the driver anew",
+        "no GPU is attached, a CPU runtime was selected, or the kernel was upgraded",
+        "use a machine with a GPU, or reinstall the driver",
     ),
     15: (
-        "a GPU is lost: the driver no longer reaches it",
-        "the card failed, or its link did",
-        "restart the machine; if it is lost again, take another one",
+        "a GPU is lost: the driver can no longer reach it",
+        "the card or its link failed",
+        RESTART_OR_REPLACE,
     ),
     18: (
-        "the driver's library and its kernel module are of different versions",
+        "the driver's library and kernel module have different versions",
         "the driver was upgraded while it was in use",
         "restart the machine",
     ),
@@ -62,7 +64,7 @@ def _opens(given: JudgeInput) -> Judgement:
         message, cause, fix = _ERRORS.get(
             code,
             (
-                f"the NVIDIA driver answers with error {code}",
+                f"the NVIDIA driver returned error {code}",
                 "see nvmlReturn_t in nvml.h",
                 "restart the machine",
             ),
@@ -74,24 +76,25 @@ def _opens(given: JudgeInput) -> Judgement:
     if observed != max(given.expected.gpu_count, 1) and count > observed:
         text = (
             f"CUDA_VISIBLE_DEVICES shows {observed} of the {count} GPUs that the driver sees, "
-            f"{required} declared"
+            f"but the spec declares {required}"
         )
         return fails(
             text,
             required,
             names,
-            "the variable names another number of GPUs than the spec declares",
-            "name as many GPUs there, or unset it",
+            "the variable lists another number of GPUs than the spec declares",
+            "list the declared number of GPUs in it, or unset it",
         )
     if observed != max(given.expected.gpu_count, 1):
         return fails(
-            f"the driver sees {observed} {'GPU' if observed == 1 else 'GPUs'}, {required} declared",
+            f"the driver sees {observed} {'GPU' if observed == 1 else 'GPUs'}, "
+            f"but the spec declares {required}",
             required,
             names,
             "the machine has another number of GPUs than the spec declares",
             "change the machine type or gpu.count",
         )
-    text = f"for CUDA up to {cuda}" if cuda else "told by nvidia-smi"
+    text = f"for CUDA up to {cuda}" if cuda else "reported by nvidia-smi"
     hidden = f"; CUDA_VISIBLE_DEVICES shows {observed} of {count} GPUs" if count > observed else ""
     return passes(f"driver {version}, {text}: {names}{hidden}", required, names)
 
@@ -99,10 +102,10 @@ def _opens(given: JudgeInput) -> Judgement:
 def _version(given: JudgeInput) -> Judgement:
     observed, needs = given["driver.version"], given.expected.driver_specifiers
     if not needs:
-        return skipped("no driver version declared, and no CUDA is locked", observed)
+        return skipped("no driver version is declared, and no CUDA build is locked", observed)
     needed = ", ".join(dict.fromkeys(needs))
     if observed is None:
-        return unknown("neither NVML nor nvidia-smi told a driver version", needed)
+        return unknown("neither NVML nor nvidia-smi reported a driver version", needed)
     try:
         unfit = next(
             (specifier for specifier in needs if not specifier_allows(specifier, observed)), None
@@ -110,31 +113,31 @@ def _version(given: JudgeInput) -> Judgement:
     except UnreadableVersion as error:
         return unknown(f"driver versions could not be compared: {error}", needed)
     if unfit is None:
-        return passes(f"driver {observed} fits {needed}", needed, observed)
-    fix = "choose an image with a newer driver, or a torch build for an older CUDA"
+        return passes(f"driver {observed} satisfies {needed}", needed, observed)
+    fix = "use an image with a newer driver, or a torch build for an older CUDA"
     if unfit == given.expected.requires.driver:
         return fails(
-            f"driver {observed} does not fit {unfit}",
+            f"driver {observed} does not satisfy {unfit}",
             unfit,
             observed,
-            "the image brings another driver",
+            "the image has another driver",
             fix,
         )
     flavour = given.expected.flavour
-    message = f"driver {observed} does not fit {unfit}, which torch built for {flavour} needs"
+    message = f"driver {observed} does not satisfy {unfit}, which torch for {flavour} requires"
     if given.get("gpu.available"):
         return warns(
-            f"{message}, and torch computes all the same",
+            f"{message}, but torch computes nevertheless",
             unfit,
             observed,
-            "a compatibility package (cuda-compat) stands in for a newer driver",
+            "a compatibility package (cuda-compat) replaces a newer driver",
             fix,
         )
     return fails(
         message,
         unfit,
         observed,
-        "the image brings an older driver than CUDA of that version runs on",
+        "the image has an older driver than this CUDA version requires",
         fix,
         DRIVER_FLOOR,
     )
@@ -159,8 +162,8 @@ def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
             f"the card's memory is faulty: {fault}",
             0,
             seen["uncorrected"],
-            "the memory of the card wears out",
-            "take another machine: delete this one and make it anew",
+            "the card's memory is worn out",
+            "use another machine: delete this one and create it again",
         )
     for key, part, repaired in (
         ("remap_pending", "row", "replaced"),
@@ -168,10 +171,10 @@ def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
     ):
         if any(seen[key]):
             return fails(
-                f"a faulty {part} of the card's memory waits to be {repaired}",
+                f"a faulty {part} of the card's memory will be {repaired} at the next restart",
                 False,
                 True,
-                f"it is {repaired} at the next start",
+                f"the driver found a faulty {part} since the last restart",
                 "restart the machine",
             )
     return None
@@ -180,7 +183,7 @@ def _damaged_memory(seen: Mapping[str, list[Any]]) -> Judgement | None:
 def _memory_errors(given: JudgeInput) -> Judgement:
     seen = {key: given.get(f"nvml.{key}", []) for key in ("ecc", "uncorrected", *_ROWS, *_PAGES)}
     if all(value is None for values in seen.values() for value in values):
-        return skipped("these cards tell nothing of errors in their memory")
+        return skipped("these cards do not report memory errors")
     if damaged := _damaged_memory(seen):
         return damaged
     if False in seen["ecc"] and not _DELIVERED_WITHOUT.search(str(given.get("gpu.name"))):
@@ -188,9 +191,9 @@ def _memory_errors(given: JudgeInput) -> Judgement:
             "error correction (ECC) of the card's memory is off",
             True,
             False,
-            "someone has switched it off to gain memory or speed; errors are then neither "
-            "corrected nor counted, and no check sees them",
-            "ask who runs the machine to switch it on, or take another one",
+            "it was turned off to gain memory or speed; errors are then neither "
+            "corrected nor counted, and no check finds them",
+            "ask the machine's administrator to turn it on, or use another machine",
         )
     uncounted = sum(
         on is True and count is None
@@ -199,12 +202,12 @@ def _memory_errors(given: JudgeInput) -> Judgement:
     if uncounted:
         # D05 is required: were this unknown, no machine with a virtual GPU could ever be verified.
         return warns(
-            f"error correction (ECC) is on, and of {uncounted} of {len(seen['ecc'])} cards the "
-            "driver does not tell how many errors there were",
+            f"error correction (ECC) is on, but the driver does not report the number of errors of "
+            f"{uncounted} of {len(seen['ecc'])} cards",
             0,
             seen["uncorrected"],
-            "a virtual GPU (vGPU), whose host alone may ask, or an old driver",
-            "ask who runs the host for nvidia-smi -q -d ECC; M02 of the tier quick tests "
+            "it is a virtual GPU (vGPU), whose errors only the host can query, or an old driver",
+            "ask the host's administrator to run nvidia-smi -q -d ECC; M02 (tier quick) tests "
             "the memory itself",
         )
     return passes(f"no uncorrected errors{_of_repairs(seen)}", 0, 0)
@@ -212,10 +215,10 @@ def _memory_errors(given: JudgeInput) -> Judgement:
 
 def _of_repairs(seen: Mapping[str, Sequence[Any]]) -> str:
     text = ""
-    for keys, repair in ((_ROWS, "no rows to be remapped"), (_PAGES, "no pages to be retired")):
+    for keys, repair in ((_ROWS, "no rows to remap"), (_PAGES, "no pages to retire")):
         if any(value is not None for key in keys for value in seen[key]):
             text += f", {repair}"
-    return text or "; of faulty rows and pages the driver tells nothing"
+    return text or "; the driver does not report faulty rows and pages"
 
 
 def _clocks(given: JudgeInput) -> Judgement:
@@ -226,22 +229,24 @@ def _clocks(given: JudgeInput) -> Judgement:
     }
     masks = given["nvml.reasons"]
     if all(mask is None for mask in masks) and not busy:
-        return skipped("these cards do not tell why their clocks are low")
+        return skipped("these cards do not report why their clocks are low")
     idle = slowdown_faults(masks)
     observed = sorted({*idle, *(name for names in busy.values() for name in names)})
     if observed:
         stages = ", ".join(sorted(stage for stage, names in busy.items() if names))
-        when = "" if idle else f" while it works ({stages})"
+        when = "" if idle else f" under load ({stages})"
         return fails(
-            f"the card slows itself down{when}: {', '.join(observed)}",
+            f"the card reduces its clocks{when}: {', '.join(observed)}",
             "none",
             observed,
-            "the card is too hot, or its power supply gives too little",
-            "take another machine when it stays so",
+            "the card is too hot, or its power supply is too weak",
+            "use another machine if it persists",
             NO_SLOWDOWN,
         )
     return passes(
-        f"the card does not slow itself down{', idle or at work' if busy else ''}", "none", "none"
+        f"the card does not reduce its clocks{', idle or under load' if busy else ''}",
+        "none",
+        "none",
     )
 
 
@@ -252,23 +257,25 @@ def _others(given: JudgeInput) -> Judgement:
         if used is not None and total
     ]
     if not pairs:
-        return skipped("these cards do not tell how much of their memory is used")
+        return skipped("these cards do not report how much of their memory is used")
     used, total = max(pairs, key=lambda pair: pair[0] / pair[1])
-    if used > CARD_USED.value * total:
+    bound = Threshold(CARD_USED.value * total, "bytes", CARD_USED.source)
+    if used > bound.value:
         pids = sorted({pid for processes in given.get("nvml.holders", []) for pid in processes})
         return fails(
-            f"{format_bytes(used)} of {format_bytes(total)} of the card's memory are used",
+            f"{format_bytes(used)} of {format_bytes(total)} of the card's memory is in use",
             0,
             used,
-            "another program or notebook holds "
+            "another program or notebook uses "
             f"it{': process ' + format_list([str(pid) for pid in pids]) if pids else ''}",
-            "end the other kernel or program: nvidia-smi names it",
-            CARD_USED,
+            END_OTHER_PROGRAM,
+            bound,
         )
     return passes(
-        f"{format_bytes(total - used)} of {format_bytes(total)} of the card's memory are free",
+        f"{format_bytes(total - used)} of {format_bytes(total)} of the card's memory is free",
         0,
         used,
+        bound,
     )
 
 
@@ -278,19 +285,19 @@ def _settings(given: JudgeInput) -> Judgement:
         for key in ("mig", "compute_mode", "power_limit_mw")
         for value in given[f"nvml.{key}"]
     ):
-        return skipped("these cards do not tell how they are set up")
+        return skipped("these cards do not report their settings")
     modes = given["nvml.compute_mode"]
     wrong = [
         text
         for text, is_so in (
             ("the card is split into partitions (MIG)", any(given["nvml.mig"])),
-            ("only one program at a time may compute", _EXCLUSIVE in modes),
-            ("no program may compute", _PROHIBITED in modes),
+            ("only one program at a time can use it (compute mode)", _EXCLUSIVE in modes),
+            ("no program can use it (compute mode)", _PROHIBITED in modes),
         )
         if is_so
     ]
     wrong += [
-        f"power is limited to {limit // 1000} W of {default // 1000} W"
+        f"power is limited to {limit // 1000} W (the default is {default // 1000} W)"
         for limit, default in _lowered(given, "power_limit_mw", "power_default_mw")
     ]
     wrong += [
@@ -299,21 +306,21 @@ def _settings(given: JudgeInput) -> Judgement:
     ]
     # Idle links fall to a lower generation by themselves, so only what the slot allows counts.
     wrong += [
-        f"its slot is of PCIe {most}, the card of PCIe {own}"
+        f"the slot is PCIe {most}, the card is PCIe {own}"
         for most, own in _lowered(given, "pcie_most", "pcie_of_card")
     ]
     if wrong:
         return fails(
             "; ".join(wrong),
-            "as delivered",
+            "default settings",
             wrong,
-            "someone has set the card up for another purpose, or put it into a lesser slot",
-            "ask who runs the machine, or take another one",
+            "the card was configured for another purpose, or is in a slower slot",
+            "ask the machine's administrator, or use another machine",
         )
     return passes(
-        "no partitions, any program may compute, full power and link",
-        "as delivered",
-        "as delivered",
+        "default settings: no MIG partitions, shared compute mode, full power and PCIe link",
+        "default settings",
+        "default settings",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model import Judgement
-from ..observing.variables import HARMFUL_VARIABLES
+from ..observing.variables import HARMFUL_VARIABLES, describe_harm
 from .judgement import JudgeInput, describe_unset, fails, format_list, passes, skipped, warns
 
 
@@ -24,19 +24,17 @@ def _paths(given: JudgeInput) -> Judgement:
             if kind.startswith(_OVER_THE_NETWORK)
         ]
         message = (
-            f"; over the network: {format_list(far)} (many small files are slow there)"
-            if far
-            else ""
+            f"; network file systems, slow for many small files: {format_list(far)}" if far else ""
         )
-        return passes(f"every declared path can be written{message}", "writable", states)
+        return passes(f"every declared path is writable{message}", "writable", states)
     return fails(
         format_list(wrong),
         "writable",
         states,
-        "the folder was not made, is not mounted, belongs to another user, or lies below "
-        "one that this user may not enter",
-        "make the folder and give it to the user who runs the training, let that user "
-        "enter the folders above it (chmod +x), or correct paths: in the spec",
+        "the folder was not created, is not mounted, belongs to another user, or is inside "
+        "one that this user cannot enter",
+        "create the folder and give it to the user who runs the training, let that user "
+        "enter its parent folders (chmod +x), or correct `paths` in the spec",
     )
 
 
@@ -54,12 +52,12 @@ def _folders(given: JudgeInput) -> Judgement:
     ]
     if given.expected.training.torch_compile and seen["folder.tmp_runs_programs"] is False:
         wrong.append(
-            f"the temporary folder ({paths['tmp']}) runs no programs (noexec), and "
-            "torch.compile loads its own from there"
+            f"the temporary folder ({paths['tmp']}) is mounted noexec, and "
+            "torch.compile loads compiled code from it"
         )
     if not wrong:
         return passes(
-            "temporary folder, cache of Hugging Face and working folder can be written",
+            "the temporary folder, the Hugging Face cache and the working folder are writable",
             "writable",
             "writable",
         )
@@ -67,11 +65,11 @@ def _folders(given: JudgeInput) -> Judgement:
         format_list(wrong),
         "writable",
         wrong,
-        "a variable (HOME among them) names a folder that is not there, belongs to another "
-        "user, lies below one that this user may not enter, "
-        "or is mounted read-only; Python takes another temporary folder without a word",
-        "make the folder, or set TMPDIR, HF_HOME or the working folder to one that this "
-        "user can write",
+        "a variable (such as HOME) names a folder that does not exist, belongs to another "
+        "user, is inside one that this user cannot enter, "
+        "or is mounted read-only; Python silently uses another temporary folder",
+        "create the folder, or set TMPDIR, HF_HOME or the working folder to one that this "
+        "user can write to",
     )
 
 
@@ -82,20 +80,14 @@ def _harmful(given: JudgeInput) -> Judgement:
         if key.startswith("env.") and key.removeprefix("env.") in HARMFUL_VARIABLES
     )
     if not observed:
-        return passes("no variable that slows training down or changes its results", "none", "none")
+        return passes("no variable slows training down or changes its results", "none", "none")
     return warns(
-        format_list(
-            [
-                f"{name}{f'={shown}' if (shown := given[f'env.{name}']) != 'set' else ''}: "
-                f"{HARMFUL_VARIABLES[name]}"
-                for name in observed
-            ]
-        ),
+        format_list([describe_harm(name, given[f"env.{name}"]) for name in observed]),
         [],
         observed,
         "set by the image, the shell or the notebook server",
         f"{describe_unset({name: given[f'env.{name}'] for name in observed})}, or declare "
-        "what is wanted under env: in the spec",
+        "the intended value under `env` in the spec",
     )
 
 
@@ -108,8 +100,8 @@ def _declared(given: JudgeInput) -> Judgement:
     }
     observed = {name: given[f"declared_env.{name}"] for name in required}
     wrong = [
-        f"{name} is {'not set' if observed[name] is None else repr(observed[name])}, declared "
-        f"{required[name]!r}"
+        f"{name} is {'not set' if observed[name] is None else repr(observed[name])}, but "
+        f"{required[name]!r} is declared"
         for name in required
         if observed[name] != required[name]
     ]
@@ -120,7 +112,7 @@ def _declared(given: JudgeInput) -> Judgement:
         required,
         observed,
         "the process was started without the environment's variables, or something overrides them",
-        "start programs through `provision run`, or set the variables where the process starts",
+        "start programs with `provision run`, or set the variables before the process starts",
     )
 
 
@@ -129,7 +121,7 @@ def _secrets(given: JudgeInput) -> Judgement:
         return skipped("no secrets declared")
     observed = {name: given[f"secret.{name}"] for name in given.expected.secrets}
     unset = [
-        name if state == "unset" else f"{name} (it holds white space only)"
+        name if state == "unset" else f"{name} (it is blank)"
         for name, state in observed.items()
         if state in ("unset", "blank")
     ]
@@ -141,10 +133,10 @@ def _secrets(given: JudgeInput) -> Judgement:
         f"not set: {', '.join(unset)}",
         dict.fromkeys(observed, "set"),
         observed,
-        "the variable or store that the spec names for it holds nothing, or it was not "
-        "fetched into this process",
-        "export the variable that the spec names under secrets:, or check the reference "
-        "and the access to it",
+        "the variable or secret store that the spec names is empty, or the secret was not "
+        "passed to this process",
+        "export the variable named under `secrets` in the spec, or check the secret's "
+        "reference and access rights",
     )
 
 
@@ -157,8 +149,8 @@ def _odd(states: dict[str, str]) -> Judgement | None:
         format_list(message),
         dict.fromkeys(states, "set"),
         states,
-        "it was copied with the end of its line, or stands for one that was to be filled in",
-        "store it again without the line break (printf, not echo), and give its variable the "
+        "it was copied with a line break, or is still a placeholder",
+        "store it again without the line break (printf, not echo), and set the variable to the "
         "real value",
     )
 
@@ -166,9 +158,9 @@ def _odd(states: dict[str, str]) -> Judgement | None:
 def _files(given: JudgeInput) -> Judgement:
     observed = given["credentials.files"]
     if not observed:
-        return skipped("none of the usual files of credentials is here")
+        return skipped("none of the usual credential files exists")
     wrong = [
-        f"{kind}: {who} may read the file"
+        f"{kind}: the file can be read by {who}"
         for kind, who in observed.items()
         if who.startswith("others")
     ]
@@ -179,7 +171,7 @@ def _files(given: JudgeInput) -> Judgement:
     ]
     if not wrong:
         return passes(
-            f"only their owner may read the credentials of {', '.join(sorted(observed))}",
+            f"only the owner can read the credentials of {', '.join(sorted(observed))}",
             "its owner",
             observed,
         )
@@ -187,9 +179,9 @@ def _files(given: JudgeInput) -> Judgement:
         format_list(wrong),
         "its owner",
         observed,
-        "the file was written with an open umask, or copied; or the variable names a file of "
-        "another machine",
-        "chmod 600 the file, and correct the variable (HF_TOKEN_PATH, "
+        "the file was copied or written with a permissive umask, or the variable names a file "
+        "on another machine",
+        "run chmod 600 on the file, and correct the variable (HF_TOKEN_PATH, "
         "GOOGLE_APPLICATION_CREDENTIALS, NETRC)",
     )
 
@@ -210,12 +202,13 @@ _OVER_THE_NETWORK = (
     "fuse.drive",
 )
 _ODD = {
-    "with white space around it": "has white space or a line break at an end, which headers refuse",
+    "with white space around it": "begins or ends with white space or a line "
+    "break, which HTTP headers do not allow",
     "short": "is shorter than any token",
 }
 _FOLDERS = {
     "tmp": "the temporary folder",
-    "hf_cache": "the cache of Hugging Face",
+    "hf_cache": "the Hugging Face cache",
     "working": "the working folder",
 }
 JUDGES = {

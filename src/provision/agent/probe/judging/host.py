@@ -34,11 +34,11 @@ def _system(given: JudgeInput) -> Judgement:
             observed,
         )
     return fails(
-        f"this machine is {observed}, the lock is for {expected}",
+        f"this machine is {observed}, but the lock is for {expected}",
         expected,
         observed,
-        "the environment was made on another kind of machine than the lock's",
-        "lock for this platform too (platforms: in the spec), or use a machine of the "
+        "the environment was created on a platform that is not locked",
+        "add this platform to `platforms` in the spec and lock again, or use a machine of the "
         "locked platform",
     )
 
@@ -46,44 +46,48 @@ def _system(given: JudgeInput) -> Judgement:
 def _libc(given: JudgeInput) -> Judgement:
     needed, observed = given.expected.glibc_min, given["host.glibc"]
     if needed is None and observed is not None:
-        return passes(f"glibc {observed}; no locked wheel names an oldest one", None, observed)
+        return passes(
+            f"glibc {observed}; no locked wheel requires a minimum version", None, observed
+        )
     if needed is None:
-        return skipped("no locked wheel asks for a glibc version, and this system has none")
+        return skipped("no locked wheel requires glibc, and this system has none")
     if observed is None:
         return fails(
-            f"glibc >= {needed} is needed, none was found",
+            f"glibc >= {needed} is required, but this system has none",
             f">={needed}",
             None,
-            "this system has no glibc (musl, as in Alpine, or not Linux); manylinux wheels do "
-            "not load here",
+            "this system has no glibc (Alpine uses musl, or it is not Linux), so manylinux wheels "
+            "cannot be loaded",
             "use an image with glibc, such as Debian or Ubuntu",
         )
     if specifier_allows(f">={needed}", observed):
         return passes(f"glibc {observed} >= {needed}", f">={needed}", observed)
     return fails(
-        f"glibc {observed} < {needed}, which the locked wheels need",
+        f"glibc {observed} is older than {needed}, which the locked wheels require",
         f">={needed}",
         observed,
-        "the system image is older than the wheels allow",
-        "use a newer image, or lock versions whose wheels carry an older manylinux tag",
+        "the system image is too old for the wheels",
+        "use a newer image, or lock versions whose wheels have an older manylinux tag",
     )
 
 
 def _cpu(given: JudgeInput) -> Judgement:
     cpus, workers = given["host.cpus"], given.expected.training.dataloader_workers
+    if not workers:
+        return passes(f"{cpus:g} CPUs (no DataLoader workers declared)", None, cpus)
     if workers <= cpus:
-        return passes(f"{cpus:g} CPUs for {workers} DataLoader workers", workers or None, cpus)
+        return passes(f"{cpus:g} CPUs for {workers} DataLoader workers", workers, cpus)
     quota = given.get("host.cpu_quota")
     return fails(
-        f"{workers} DataLoader workers are declared, this process gets {cpus:g} CPUs",
+        f"{workers} DataLoader workers are declared, but this process has only {cpus:g} CPUs",
         workers,
         cpus,
-        "a control group limits the CPU share"
+        "the container limits the CPUs"
         if quota
-        else "the machine, or the CPU affinity, gives fewer CPUs",
-        "lower training.dataloader_workers or take a machine type with more CPUs",
+        else "the machine has fewer CPUs, or the CPU affinity excludes some",
+        "lower training.dataloader_workers, or use a machine type with more CPUs",
         Threshold(
-            workers, "CPUs", "PyTorch's DataLoader warns when it gets more workers than CPUs"
+            workers, "CPUs", "PyTorch's DataLoader warns if there are more workers than CPUs"
         ),
     )
 
@@ -94,22 +98,22 @@ def _memory(given: JudgeInput) -> Judgement:
     contained = limit is not None and limit < total
     available = limit if contained else total
     if needed is None:
-        return skipped(f"nothing declared; {format_bytes(available)} here", available)
+        return skipped(f"no minimum declared; {format_bytes(available)} available", available)
     if available >= needed * (1 if contained else RAM_SHARE.value):
         return passes(
-            f"{format_bytes(available)} of memory, {format_bytes(needed)} declared",
+            f"{format_bytes(available)} of RAM, {format_bytes(needed)} required",
             needed,
             available,
         )
-    holder = "the machine has"
+    holder = "the machine has only"
     cause = "the machine is smaller than declared"
-    fix = "take a machine type with more memory, or lower requires.ram"
+    fix = "use a machine type with more memory, or lower requires.ram"
     if contained:
-        holder = "the container may use"
-        cause = "a memory limit of the container: beyond it the process is killed"
+        holder = "the container may use only"
+        cause = "the container has a memory limit; a process that exceeds it is killed"
         fix = "raise the container's memory limit"
     return fails(
-        f"{format_bytes(needed)} of memory declared, {holder} {format_bytes(available)}",
+        f"{format_bytes(needed)} of RAM required, but {holder} {format_bytes(available)}",
         needed,
         available,
         cause,
@@ -136,39 +140,45 @@ def _disk(given: JudgeInput) -> Judgement:
         free.pop("environment", None)
     if full := [name for name in sorted(free) if given.get(f"disk.{name}.free_files") == 0]:
         return fails(
-            f"no further file can be made at {', '.join(full)}",
-            "some",
+            f"no more files can be created in {', '.join(full)}",
+            "free inodes",
             0,
-            "its table of files is full, although bytes may be free: 'No space left on device'",
-            "remove small files there (caches, old checkpoints): df -i tells which disk",
+            "the file system has no free inodes, even if bytes are free: 'No space left on device'",
+            "delete small files (caches, old checkpoints) on that disk; find it with `df -i`",
         )
     if needed is None:
         return _disk_undeclared(given, free)
-    blind = [name for name, value in declared.items() if value is None]
-    short = {name: value for name, value in free.items() if value is not None and value < needed}
-    message = ", ".join(f"{name} {format_bytes(value)}" for name, value in short.items())
+    known = {name: value for name, value in free.items() if value is not None}
+    unread = [name for name, value in declared.items() if value is None]
+    short = {name: value for name, value in known.items() if value < needed}
+    low = ", ".join(f"{name} ({format_bytes(value)})" for name, value in short.items())
+    message = f"{format_bytes(needed)} of free disk space required, but less is free in {low}"
+    bound = Threshold(needed, "bytes", "requires.disk in the spec")
     if any(name in declared for name in short):
         return fails(
-            f"{format_bytes(needed)} free disk declared, there is less at {message}",
+            message,
             needed,
             short,
-            "the disk is too small or full",
-            "free space, or make the disk larger",
+            "the disk is full or too small",
+            "free up space, or use a larger disk",
+            bound,
         )
-    if blind:
-        return unknown(f"free space could not be read at {', '.join(blind)}", needed)
+    if unread:
+        return unknown(f"the free space of {', '.join(unread)} could not be read", needed)
     if short:
         return warns(
-            f"{format_bytes(needed)} free disk declared, there is less at {message}",
+            message,
             needed,
             short,
-            "these folders lie on a smaller disk",
-            "point TMPDIR or HF_HOME at the larger disk",
+            "these folders are on a smaller disk",
+            "set TMPDIR or HF_HOME to a folder on the larger disk",
+            bound,
         )
     return passes(
-        f"at least {format_bytes(needed)} free at every declared place",
+        f"at least {format_bytes(needed)} free in every folder",
         needed,
-        {name: value for name, value in free.items() if value is not None},
+        known,
+        bound,
     )
 
 
@@ -180,13 +190,13 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
     checkpoint = int((model.parameters if model and model.parameters else 0) * CHECKPOINT.value)
     if given.expected.training.method == "full" and left is not None and left < checkpoint:
         return warns(
-            f"{format_bytes(left)} are free where a run writes, one checkpoint of the declared "
+            f"{format_bytes(left)} free in the output folder, but one checkpoint of the declared "
             f"model takes {format_bytes(checkpoint)}",
             checkpoint,
             left,
-            "the disk is too small for the model, or full",
-            "free space, or declare a larger disk as paths: {output: ...} and requires.disk",
-            CHECKPOINT,
+            "the disk is full, or too small for the model",
+            "free up space, or declare a larger disk with paths: {output: ...} and requires.disk",
+            Threshold(checkpoint, "bytes", f"12 bytes per parameter: {CHECKPOINT.source}"),
         )
     low = {
         name: value
@@ -195,14 +205,14 @@ def _disk_undeclared(given: JudgeInput, free: dict[str, int | None]) -> Judgemen
     }
     if low:
         return warns(
-            f"little disk is left: {', '.join(f'{name} {message[name]}' for name in low)}",
+            f"little free disk space: {', '.join(f'{name} {message[name]}' for name in low)}",
             DISK_FLOOR.value,
             low,
-            "the disk is full, or these folders lie on a small one",
-            "free space, or point TMPDIR or HF_HOME at a larger disk",
+            "the disk is full, or these folders are on a small one",
+            "free up space, or set TMPDIR or HF_HOME to a folder on a larger disk",
             DISK_FLOOR,
         )
-    return skipped("nothing declared", message)
+    return skipped("no minimum declared", message)
 
 
 def _shared_memory(given: JudgeInput) -> Judgement:
@@ -212,7 +222,8 @@ def _shared_memory(given: JudgeInput) -> Judgement:
     floor = needed if needed is not None else int(SHM_FLOOR.value)
     if needed is None and given.expected.training.dataloader_workers == 0:
         return skipped(
-            f"nothing declared and no DataLoader workers; {format_bytes(observed)} here", observed
+            f"no minimum and no DataLoader workers declared; {format_bytes(observed)} available",
+            observed,
         )
     state, left = (
         given.get("host.shm_state", "writable"),
@@ -223,34 +234,37 @@ def _shared_memory(given: JudgeInput) -> Judgement:
             f"/dev/shm is {state}",
             "writable",
             state,
-            "it is not mounted here, is mounted read-only, or its permissions are not 1777; "
-            "workers and locks of multiprocessing need it",
-            "mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm; or start the "
+            "it is not mounted, is mounted read-only, or its permissions are not 1777; "
+            "multiprocessing needs it for workers and locks",
+            "run `mount -t tmpfs -o size=2g tmpfs /dev/shm; chmod 1777 /dev/shm`, or start the "
             "container with --shm-size",
         )
     if observed >= floor and left < floor * SHM_FREE.value:
         return fails(
-            f"/dev/shm has {format_bytes(observed)}, of which {format_bytes(left)} are free; "
-            f"{format_bytes(floor)} needed",
+            f"/dev/shm has {format_bytes(observed)}, of which only {format_bytes(left)} is free; "
+            f"{format_bytes(floor)} required",
             floor,
             left,
-            "another program uses it, or files of programs that were killed are left there",
-            "look at ls -l /dev/shm, and remove what no program uses (torch_*, psm_*)",
+            "another program uses it, or killed programs left files there",
+            "list it with `ls -l /dev/shm`, and delete files that no program uses (torch_*, psm_*)",
             SHM_FREE,
         )
     if observed >= floor:
         return passes(
-            f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} needed", floor, observed
+            f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} required",
+            floor,
+            observed,
         )
     return fails(
-        f"/dev/shm has {format_bytes(observed)}, {format_bytes(floor)} "
-        f"{'declared' if needed is not None else 'advised for DataLoader workers'}",
+        f"/dev/shm has only {format_bytes(observed)}, {format_bytes(floor)} "
+        f"{'required' if needed is not None else 'recommended for DataLoader workers'}",
         floor,
         observed,
-        "containers start with 64 MiB; worker batches that do not fit die with a bus error",
-        "start the container with --shm-size, or use "
+        "containers have 64 MiB by default; a worker whose batch does not fit "
+        "dies with a bus error",
+        "start the container with --shm-size, or call "
         "torch.multiprocessing.set_sharing_strategy('file_system')",
-        None if needed is None else Threshold(needed, "bytes", "requires.shm of the spec"),
+        None if needed is None else Threshold(needed, "bytes", "requires.shm in the spec"),
     )
 
 
@@ -266,11 +280,12 @@ def _open_files(given: JudgeInput) -> Judgement:
         message = "unlimited" if limit < 0 else limit
         return passes(f"{message} open files allowed", NOFILE_FLOOR.value, message)
     return fails(
-        f"{limit} open files allowed, {NOFILE_FLOOR.value:g} advised with DataLoader workers",
+        f"only {limit} open files allowed, {NOFILE_FLOOR.value:g} recommended "
+        "for DataLoader workers",
         NOFILE_FLOOR.value,
         limit,
-        "each tensor that a worker hands over keeps a file open: 'Too many open files'",
-        "ulimit -n 65536, or the sharing strategy 'file_system'",
+        "each tensor that a worker returns keeps a file open: 'Too many open files'",
+        "run `ulimit -n 65536`, or use the sharing strategy 'file_system'",
     )
 
 
@@ -279,34 +294,34 @@ def _limits(given: JudgeInput) -> Judgement:
     started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
     if seen["host.address_space_bytes"] is not None:
         message.append(
-            f"{format_bytes(seen['host.address_space_bytes'])} of addresses (ulimit -v): "
-            "CUDA and mapped models reserve far more than they use"
+            f"{format_bytes(seen['host.address_space_bytes'])} of address space (ulimit -v): "
+            "CUDA and memory-mapped models reserve far more than they use"
         )
     if seen["host.file_size_bytes"] is not None:
         message.append(
             f"files of {format_bytes(seen['host.file_size_bytes'])} (ulimit -f): writing a "
-            "larger checkpoint ends the program (SIGXFSZ)"
+            "larger checkpoint kills the program (SIGXFSZ)"
         )
     if seen["host.cpu_time_s"] is not None:
         message.append(
-            f"{seen['host.cpu_time_s']} s of CPU (ulimit -t): the program is ended after "
-            "them (SIGXCPU)"
+            f"{seen['host.cpu_time_s']} s of CPU time (ulimit -t): the program is then killed "
+            "(SIGXCPU)"
         )
     if started and min(started) < PROCESS_FLOOR.value:
         message.append(f'{min(started)} processes and threads: "can\'t start new thread"')
     if not message:
         return passes(
-            "no limit on addresses, files or CPU time, and enough processes and threads",
+            "no limit on address space, file size or CPU time, and enough processes and threads",
             "none",
-            min(started, default="none"),
+            f"{min(started)} processes and threads" if started else "none",
         )
     return warns(
         f"programs are limited to {format_list(message)}",
         "none",
         message,
-        "the shell (ulimit), the service that starts the program, or the container "
-        "(--pids-limit) sets them",
-        "raise them: ulimit -v unlimited -f unlimited -t unlimited; --pids-limit -1",
+        "the limits are set by the shell (ulimit), by the service that starts the program, or by "
+        "the container (--pids-limit)",
+        "raise them: `ulimit -v unlimited -f unlimited -t unlimited`, or --pids-limit -1",
     )
 
 
@@ -317,24 +332,25 @@ def _person(given: JudgeInput) -> Judgement:
             f"text files are read as {encoding}",
             "utf-8",
             encoding,
-            "the locale is not UTF-8, so data sets decode differently or fail",
+            "the locale is not UTF-8, so datasets are decoded differently or fail",
             "set LANG=C.UTF-8 or PYTHONUTF8=1",
         )
     if not writable:
         caches = given.get("user.caches_in_home", ["torch", "Hugging Face"])
         if not caches:
             return passes(
-                "UTF-8; the home folder cannot be written, and variables take the caches elsewhere",
+                "UTF-8; the home folder is not writable, but variables put the caches elsewhere",
                 "utf-8",
                 encoding,
             )
         return fails(
-            "the home folder cannot be written",
+            "the home folder is not writable",
             "writable",
             "not writable",
-            f"the home folder is absent or read-only, and caches go there: {', '.join(caches)}",
-            "set HOME to a folder of this user, or name such a folder in "
-            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)}",
+            "the home folder is missing or read-only, and these caches are in "
+            f"it: {', '.join(caches)}",
+            "set HOME to a writable folder, or set "
+            f"{', '.join(_CACHE_VARIABLES[name] for name in caches)} to one",
         )
     return passes("UTF-8 and a writable home folder", "utf-8", encoding)
 

@@ -13,28 +13,27 @@ from .judgement import JudgeInput, fails, format_list, passes, skipped, unknown,
 def _kernel(given: JudgeInput) -> Judgement:
     release, kind = given["host.kernel"], given["host.kernel_kind"]
     if kind not in ("linux", "gvisor"):
-        return skipped(f"the bound is of Linux; this is {kind} {release}", release)
+        return skipped(f"the minimum applies to Linux only; this is {kind} {release}", release)
     floor = f">={KERNEL_FLOOR.value:g}"
     if kind == "gvisor":
         return warns(
             f"the kernel is gVisor ({release})",
             floor,
             release,
-            "gVisor runs programs in place of the host's kernel, and calls itself 4.4.0 on "
-            "every host",
-            "nothing, while training runs; the kernel's log and profilers of the card (ncu) do "
-            "not work here",
+            "gVisor replaces the host's kernel and reports version 4.4.0 on every host",
+            "no action needed if training works; the kernel log and GPU profilers (ncu) do not "
+            "work under gVisor",
         )
     numbers = re.match(r"(\d+)\.(\d+)", release)
     if numbers is None:
-        return unknown(f"the kernel's release is {release!r}, which tells no number")
+        return unknown(f"the kernel release {release!r} has no version number")
     if (int(numbers[1]), int(numbers[2])) >= (5, 5):
         return passes(f"Linux {release}", floor, release)
     return fails(
         f"Linux {release} is older than {KERNEL_FLOOR.value:g}",
         floor,
         release,
-        "the machine's system is older than what accelerate is tested with, and a run can hang",
+        "accelerate is not tested with kernels this old, and a run can hang",
         "use a newer image",
     )
 
@@ -44,46 +43,45 @@ def _clock(given: JudgeInput) -> Judgement:
     fix = "set the clock (timedatectl set-ntp true), or restart the machine"
     if given["clock.behind"]:
         return fails(
-            f"the clock stands before the time of {given['_clock.file']}, by {ahead:.0f} s",
+            f"the clock is {ahead:.0f} s behind the modification time of {given['_clock.file']}",
             "not in the past",
             round(ahead),
-            "the machine was started or woken with a wrong clock; certificates are then not "
-            "yet valid, and downloads fail",
+            "the machine booted or resumed with a wrong clock; certificates then appear not yet "
+            "valid, and downloads fail",
             fix,
         )
     if skew is not None and abs(skew) > CLOCK_SKEW.value:
         return fails(
-            f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the hub's",
+            f"the clock is {abs(skew)} s {'ahead of' if skew > 0 else 'behind'} the Hub's",
             0,
             skew,
-            "the clock is not kept by the network's time; certificates and signed requests are "
-            "refused",
+            "the clock is not synchronized over the network; certificates and signed requests are "
+            "rejected",
             fix,
         )
     if ahead is None and skew is None:
-        return unknown("no file of the environment tells a time to compare the clock with")
+        return unknown("no file of the environment has a time to compare the clock with")
     message = "the clock is not behind the files of the environment"
     if skew is None:
         return passes(message, "not in the past", "not in the past")
-    return passes(f"{message}, and fits the hub's", 0, skew)
+    return passes(f"{message}, and agrees with the Hub's", 0, skew)
 
 
 def _place(given: JudgeInput) -> Judgement:
     place, container, machine = (given[f"host.{key}"] for key in ("place", "container", "machine"))
     parts = (place, f"in a container ({container})" if container else "", machine)
-    message = ", ".join(filter(None, parts)) or "nothing tells of a virtual machine"
+    message = ", ".join(filter(None, parts)) or "no sign of a container or a virtual machine"
     required = given.expected.target.get("kind", "")
     wrong = (required == "colab" and place != "colab") or (
         required == "workbench" and place != "workbench" and machine != "Google Compute Engine"
     )
     if wrong and not given.expected.simulated:
         return warns(
-            f"the target is of kind {required}, and nothing here says so: {message}",
+            f"the target is of kind {required}, but this machine does not look like it: {message}",
             required,
             place,
-            "the probe was carried to another machine, or runs outside the notebook's own "
-            "environment",
-            "run it where the spec's target is",
+            "the probe was copied to another machine, or runs outside the notebook's environment",
+            "run the probe on the target",
         )
     return passes(message, None, place or message)
 
@@ -91,12 +89,12 @@ def _place(given: JudgeInput) -> Judgement:
 def _login_shell(given: JudgeInput) -> Judgement:
     differs = given["login.differs"]
     if differs is None:
-        return unknown("a login shell of this user could not be asked")
+        return unknown("a login shell of this user could not be started")
     values = given["_login.values"]
     if not differs:
-        return passes("a new login shell sets nothing against the spec", "none", "none")
+        return passes("a new login shell sets nothing that contradicts the spec", "none", "none")
     message = [
-        f"{name}={values[name]!r}, declared {given.expected.env[name]!r}"
+        f"{name}={values[name]!r} (declared: {given.expected.env[name]!r})"
         if name in values
         else f"{name}: {HARMFUL_VARIABLES[name]}"
         for name in differs
@@ -105,30 +103,31 @@ def _login_shell(given: JudgeInput) -> Judgement:
         f"a new login shell sets {format_list(message)}",
         [],
         differs,
-        "the shell's start-up files (.profile, .bashrc, /etc/profile.d) set it, so terminals "
-        "and programs started there see another environment",
-        "remove it from there, or start programs with `provision run`",
+        "the shell's startup files (.profile, .bashrc, /etc/profile.d) set it, so terminals "
+        "and programs started from them get a different environment",
+        "remove it from these files, or start programs with `provision run`",
     )
 
 
 def _offline(given: JudgeInput) -> Judgement:
     observed = given["hub.offline_by"]
     if not any(name in given.expected.packages for name in HUB_PACKAGES):
-        return skipped("nothing that asks the hub is locked")
+        return skipped("no locked package uses the Hub")
     undeclared = [name for name in observed if name not in given.expected.env]
     if undeclared:
         return warns(
-            f"{', '.join(undeclared)} keeps the hub's libraries offline",
+            f"{', '.join(undeclared)} keeps the Hugging Face libraries offline",
             [],
             observed,
-            "the image, the shell or the notebook server sets it: the libraries then say they "
-            "cannot connect, whatever the network does",
-            "unset it, or declare it under env: in the spec",
+            "the image, the shell or the notebook server sets it; the "
+            "libraries then report that they "
+            "cannot connect, even if the network works",
+            "unset it, or declare it under `env` in the spec",
         )
     return passes(
         f"offline as declared ({', '.join(observed)})"
         if observed
-        else "no variable keeps the hub's libraries offline",
+        else "no variable keeps the Hugging Face libraries offline",
         observed or "none",
         observed or "none",
     )
@@ -140,38 +139,39 @@ def _way(given: JudgeInput) -> Judgement:
         return (
             unknown(problem)
             if problem
-            else skipped("nothing that asks the hub is locked, or the spec declares it offline")
+            else skipped("no locked package uses the Hub, or the spec declares offline mode")
         )
     through = " through the proxy" if given["net.proxy"] else ""
     if problem and reached != "answer":
         return warns(
-            f"{hub or 'the hub'} is not reached{through}: {problem}",
+            f"{hub or 'the Hub'} cannot be reached{through}: {problem}",
             "answer",
             reached,
             {
-                "name": "no name service is reached, or the address is wrong",
-                "connection": "a firewall, or a network without a way out",
-                "tls": "a proxy that reads along, a wrong clock, or missing root certificates",
+                "name": "DNS does not work, or the address is wrong",
+                "connection": "a firewall blocks it, or the network has no internet access",
+                "tls": "a proxy intercepts TLS, the clock is wrong, or root certificates are "
+                "missing",
             }[reached],
-            "let the machine reach it, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 "
-            "under env: and bring the files along",
+            "allow the connection, set HTTPS_PROXY or HF_ENDPOINT, or set HF_HUB_OFFLINE=1 "
+            "under `env` in the spec and copy the files to the machine",
         )
-    return passes(f"{hub}: name, connection and certificate hold{through}", "answer", reached)
+    return passes(f"{hub}: name, connection and certificate are fine{through}", "answer", reached)
 
 
 def _answer(given: JudgeInput) -> Judgement:
     reached, status, hub = (given[f"net.{key}"] for key in ("reached", "status", "hub"))
     if reached != "answer":
-        return skipped("the hub was not asked, or not reached")
+        return skipped("the Hub was not contacted, or could not be reached")
     if status is not None and status < 400:
-        return passes(f"{hub} answers with status {status}", "<400", status)
-    message = f"status {status}" if status is not None else f"nothing ({given['net.problem']})"
+        return passes(f"{hub} returned status {status}", "<400", status)
+    message = f"status {status}" if status is not None else f"no response ({given['net.problem']})"
     return warns(
-        f"{hub} answers with {message}",
+        f"{hub} returned {message}",
         "<400",
         status,
-        "a gateway that lets connections in and nothing through, or a fault of the hub",
-        "open it in a browser from there; ask who runs the network",
+        "a gateway accepts connections but blocks requests, or the Hub has a problem",
+        "open it in a browser on that machine, or ask the network administrator",
     )
 
 

@@ -11,6 +11,8 @@ from ..model import Judgement, ObservedValues, Status, Threshold
 
 _GIB = 1024**3
 _MIB = 1024**2
+RESTART_OR_REPLACE = "restart the machine; if it persists, use another one"
+END_OTHER_PROGRAM = "end the other program or notebook kernel (nvidia-smi lists it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,11 @@ class JudgeInput:
 Judge = Callable[[JudgeInput], Judgement]
 
 
-def passes(message: str, expected: Any, observed: Any) -> Judgement:
+def passes(
+    message: str, expected: Any, observed: Any, threshold: Threshold | None = None
+) -> Judgement:
     """Return a pass; `observed` may be a word for absence ("none")."""
-    return Judgement(Status.PASS, message, expected, observed)
+    return Judgement(Status.PASS, message, expected, observed, threshold=threshold)
 
 
 def fails(
@@ -73,7 +77,9 @@ def unknown(reason: str, expected: Any = None, fix: str | None = None) -> Judgem
 
 
 def format_bytes(count: float) -> str:
-    """Bytes as a person reads them: "15.6 GiB", "64 MiB"."""
+    """Bytes as a person reads them: "1.5 TiB", "15.6 GiB", "64 MiB"."""
+    if count >= 1024 * _GIB:
+        return f"{count / 1024 / _GIB:.4g} TiB"
     return f"{count / _GIB:.4g} GiB" if count >= _GIB else f"{count / _MIB:.4g} MiB"
 
 
@@ -102,7 +108,7 @@ def describe_unset(variables: Mapping[str, str]) -> str:
         [
             *([f"unset {' '.join(whole)}"] if whole else []),
             *(
-                f"take {part} out of {name}"
+                f"remove {part} from {name}"
                 for name, part in variables.items()
                 if name not in whole
             ),
@@ -110,7 +116,7 @@ def describe_unset(variables: Mapping[str, str]) -> str:
     )
 
 
-def format_list(items: list[str], most: int = 5) -> str:
-    """The first items, and how many more there are."""
-    more = len(items) - most
+def format_list(items: list[str], most: int = 5, total: int | None = None) -> str:
+    """Return the first items and the number of further ones; `total` if `items` lacks some."""
+    more = (total or len(items)) - most
     return "; ".join(items[:most]) + (f"; and {more} more" if more > 0 else "")

@@ -51,17 +51,17 @@ def _strategy(given: JudgeInput) -> Judgement:
 def _reason(launch: Launch) -> tuple[str, str]:
     if launch.effective_launcher == "python":
         return (
-            "launcher: python starts one process",
-            "write launcher: torchrun or launcher: accelerate, or leave the launcher out",
+            "launcher: python starts only one process",
+            "set launcher: torchrun or launcher: accelerate, or remove the launcher",
         )
     return (
         (
-            "the launcher or the arguments do not turn the strategy on, or the processes do "
-            "not reach each other"
+            "the launcher or the arguments do not enable the strategy, or the processes cannot "
+            "reach each other"
         ),
         (
-            "start it as `provision export --format launch` says; lock torch, transformers and "
-            "accelerate together"
+            "start it with the command of `provision export --format launch`; lock torch, "
+            "transformers and accelerate together"
         ),
     )
 
@@ -88,14 +88,14 @@ def _wrong(given: JudgeInput, launch: Launch) -> list[str]:
     if seen["launch.ranks"] != launch.processes or seen["_launch.world"] != [launch.processes]:
         groups = " or ".join(str(size) for size in seen["_launch.world"])
         wrong.append(
-            f"processes that ran: {seen['launch.ranks']}, each in a group of {groups}, "
-            f"where {launch.processes} belong together"
+            f"{seen['launch.ranks']} processes ran, each in a group of {groups}, instead of "
+            f"{launch.processes} in one group"
         )
     backend = "nccl" if launch.gpus else "gloo"
     if backend not in seen["launch.backend"]:
-        wrong.append(f"they talk over {seen['launch.backend'] or 'nothing'}, not {backend}")
+        wrong.append(f"they communicate over {seen['launch.backend'] or 'nothing'}, not {backend}")
     if launch.gpus and len(set(seen["launch.devices"])) != launch.processes:
-        wrong.append(f"they share devices: {', '.join(seen['launch.devices'])}")
+        wrong.append(f"processes share devices: {', '.join(seen['launch.devices'])}")
     return wrong + _wrong_result(given, launch)
 
 
@@ -103,7 +103,7 @@ def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
     first, last = given["launch.loss"]
     known = optimizer_family(given.expected.training.optimizer) in LEARNING_RATES
     wrong = (
-        [f"the loss does not fall: {first} to {last}"]
+        [f"the loss does not fall: from {first} to {last}"]
         if known and not has_fallen(first, last, LOSS_RATIO.value)
         else []
     )
@@ -114,8 +114,8 @@ def _wrong_result(given: JudgeInput, launch: Launch) -> list[str]:
         wrong.append("the processes end with different weights")
     if not is_number(error) or error > _bound(given, launch).value:
         wrong.append(
-            f"their weights are {error if error is None else format(error, '.2g')} away "
-            "from those of one process with the same batches"
+            "their weights differ from those of a single process with the same batches by "
+            f"{format(error, '.2g') if is_number(error) else error or 'an unknown amount'}"
         )
     return wrong
 

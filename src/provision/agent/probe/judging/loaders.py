@@ -6,23 +6,23 @@ from ..model import Judgement
 from ..observing.loaders import EXPECTED_SUM, prefetched_bytes
 from .judgement import Judge, JudgeInput, fails, format_bytes, passes, skipped, warns
 
-_WHOLE = f"8 batches of 4 MiB whose numbers add up to {EXPECTED_SUM:,}"
+_WHOLE = f"8 batches of 4 MiB with the sum {EXPECTED_SUM:,}"
 
 
 def _loader(method: str) -> Judge:
     def judge(given: JudgeInput) -> Judgement:
         total = given[f"loaders.{method}_sum"]
         if total is None:
-            return skipped(f"{method} is not used on this system")
+            return skipped(f"{method} is not available on this system")
         if total == EXPECTED_SUM:
-            return passes(f"2 workers by {method} delivered every number", _WHOLE, _WHOLE)
+            return passes(f"2 workers started by {method} delivered all numbers", _WHOLE, _WHOLE)
         off = total - EXPECTED_SUM
         return fails(
-            f"workers by {method} delivered wrong numbers: their sum is {abs(off):,} too "
+            f"workers started by {method} delivered wrong numbers: their sum is {abs(off):,} too "
             f"{'large' if off > 0 else 'small'}",
             _WHOLE,
-            f"8 batches whose numbers add up to {total:,}",
-            "shared memory was damaged or cut short",
+            f"8 batches with the sum {total:,}",
+            "shared memory was corrupted or truncated",
             "check /dev/shm, then try another machine",
         )
 
@@ -32,7 +32,7 @@ def _loader(method: str) -> Judge:
 def _large(given: JudgeInput) -> Judgement:
     right = given["loaders.large_right"]
     if right is None:
-        return skipped("workers of this system do not share memory through /dev/shm")
+        return skipped("DataLoader workers do not use /dev/shm on this system")
     training = given.expected.training
     count = prefetched_bytes(
         training.dataloader_workers, training.batch_size, training.sequence_length
@@ -41,20 +41,20 @@ def _large(given: JudgeInput) -> Judgement:
     what = f"a batch of {format_bytes(count)}"
     if declared:
         what += (
-            f" (all that {training.dataloader_workers} workers hold ready of "
+            f" ({training.dataloader_workers} workers prefetching batches of "
             f"{training.batch_size} x {training.sequence_length} tokens)"
         )
     if right:
-        return passes(f"{what} arrives from a worker", what, what)
+        return passes(f"{what} arrived from a worker", what, what)
     error = given["_loaders.large_error"]
-    # Where no batch is declared its size is ours: smaller ones may do all the same.
+    # Without a declared batch the size is our choice: smaller batches may work.
     say = fails if declared or not error else warns
     return say(
-        f"{what} does not arrive from a worker: {error or 'it is damaged'}",
+        f"{what} did not arrive from a worker: {error or 'it is corrupted'}",
         what,
-        error or "a damaged batch",
-        "a batch passes through shared memory (/dev/shm), and there is too little of it",
-        "start the container with a larger --shm-size, write smaller batches, or set the "
+        error or "a corrupted batch",
+        "batches are passed through shared memory (/dev/shm), which is too small",
+        "start the container with a larger --shm-size, use smaller batches, or set the "
         "sharing strategy file_system (torch.multiprocessing)",
     )
 

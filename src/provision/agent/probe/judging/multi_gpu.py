@@ -5,21 +5,18 @@ from __future__ import annotations
 from ..checks.multi_gpu import BUS_GB_S, BUS_WARNS
 from ..model import Judgement
 from ..proofs.allreduce import STEPS
-from .judgement import JudgeInput, fails, passes, skipped, unknown, warns
+from .judgement import RESTART_OR_REPLACE, JudgeInput, fails, passes, skipped, unknown, warns
 from .symptoms import explain_error
 
 _HANG = (
-    "the cards do not reach each other: often peer-to-peer copies that a virtual machine "
-    "blocks, or too little shared memory"
+    "the cards cannot reach each other: usually a virtual machine blocks peer-to-peer copies, "
+    "or there is too little shared memory"
 )
-_STUCK = "a card does not answer, or the process on it does not start"
-_STUCK_FIX = (
-    "look at nvidia-smi and at the Xids of the card (dmesg); restart the machine, take another "
-    "one when it stays so"
-)
+_STUCK = "a card does not respond, or its process does not start"
+_STUCK_FIX = f"check nvidia-smi and the card's Xid errors (dmesg); {RESTART_OR_REPLACE}"
 _NAMED = 3
 _HANG_FIX = (
-    "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; look at /dev/shm; run with NCCL_DEBUG=INFO"
+    "try NCCL_P2P_DISABLE=1, then NCCL_IB_DISABLE=1; check /dev/shm; run with NCCL_DEBUG=INFO"
 )
 
 
@@ -27,7 +24,7 @@ def _no_card(given: JudgeInput) -> Judgement:
     return (
         skipped("NCCL is for NVIDIA cards")
         if given.expected.gpu_type == "mps"
-        else unknown("no card is there to add up (see T02)")
+        else unknown("torch sees no card to compute on (see T02)")
     )
 
 
@@ -36,13 +33,13 @@ def _alone(given: JudgeInput) -> Judgement:
     if wrong is None:
         return _no_card(given)
     if wrong == 0:
-        return passes("NCCL starts, and one card adds up right", 0, 0)
+        return passes("NCCL starts and computes correct sums on one card", 0, 0)
     return fails(
-        f"{wrong} sums of one card are wrong",
+        f"{wrong} sums on one card are wrong",
         0,
         wrong,
-        "a faulty NCCL or card",
-        "make the environment again, then take another machine",
+        "NCCL or the card is faulty",
+        "recreate the environment; if it persists, use another machine",
     )
 
 
@@ -59,15 +56,15 @@ def _sums(given: JudgeInput) -> Judgement:
         return _broken(given, "sums")
     if wrong:
         ranks = given["several.sums_wrong_ranks"]
-        where = "all of them" if len(ranks) == required else _called(ranks)
+        affected = "all of them" if len(ranks) == required else _called(ranks)
         return fails(
-            f"{wrong} sums over {required} cards are wrong, on {where}",
+            f"{wrong} sums over {required} cards are wrong, on {affected}",
             0,
             wrong,
-            "a faulty card, or a faulty link between two",
-            "take another machine",
+            "a card, or the link between two cards, is faulty",
+            "use another machine",
         )
-    return passes(f"{required} cards add up right", 0, 0)
+    return passes(f"sums over {required} cards are correct", 0, 0)
 
 
 def _broken(given: JudgeInput, name: str) -> Judgement:
@@ -77,12 +74,12 @@ def _broken(given: JudgeInput, name: str) -> Judgement:
         given[f"several.{name}_exit"],
     )
     how = (
-        f"{required} cards hang when they add up: {text} of them"
+        f"an all-reduce over {required} cards hangs: {text} of them"
         if code is None
         else f"{text} of {required} cards"
     )
-    end = "came to an end" if code is None else f"came to an end (exit code {code})"
-    # All wait for one that is behind the others: that one is to be looked at, and not the link.
+    end = "finished" if code is None else f"finished (exit code {code})"
+    # All wait for one that is behind the others: that card is at fault, and not the link.
     behind = _behind(given[f"several.{name}_steps"])
     printed = given.get(f"_several.{name}_tail")
     cause, fix = explain_error(printed or "")
@@ -136,21 +133,22 @@ def _bandwidth(given: JudgeInput) -> Judgement:
     )
     if known is None:
         return passes(
-            f"{observed:.3g} GB/s of bus bandwidth; nothing is known of {count} such cards to "
-            "compare it with",
+            f"{observed:.3g} GB/s of bus bandwidth; no reference for {count} such cards",
             None,
             observed,
         )
     if observed < BUS_WARNS.value * known:
         return warns(
-            f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual",
+            f"{observed:.3g} GB/s of bus bandwidth, {known:g} is typical",
             known,
             observed,
-            "a link between two cards is down or slow, or peer-to-peer copies are switched off",
-            "look at nvidia-smi topo -m, nvlink -s",
+            "a link between two cards is down or slow, or peer-to-peer copies are disabled",
+            "run `nvidia-smi topo -m` and `nvidia-smi nvlink -s`",
             BUS_WARNS,
         )
-    return passes(f"{observed:.3g} GB/s of bus bandwidth, {known:g} is usual", known, observed)
+    return passes(
+        f"{observed:.3g} GB/s of bus bandwidth, {known:g} is typical", known, observed, BUS_WARNS
+    )
 
 
 JUDGES = {

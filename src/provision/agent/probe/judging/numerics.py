@@ -30,14 +30,14 @@ _SIGNATURES = (
 2.9e-4, fp16 3.6e-4, bf16 2.9e-3, e4m3 3.75e-2, e5m2 7.4e-2, for any depth from 256 to 4096,
 against float64 of inputs that were not rounded.
 """
-_AGAIN = "run again; if it stays, reinstall torch, then try another machine"
+_AGAIN = "verify again; if it persists, reinstall torch, then try another machine"
 
 
 def identify_arithmetic(error: float) -> str:
     """Return the arithmetic that a product with this relative error was computed in."""
     return next(
         (name for bound, name in _SIGNATURES if error <= bound),
-        "none that is known: the result is wrong",
+        "no known format: the result is wrong",
     )
 
 
@@ -65,11 +65,11 @@ def _products(given: JudgeInput) -> Judgement:
             or (outside and not (tf32 and name == "fp32"))
         ):
             return fails(
-                f"{name} products{sizes[size]} are wrong: relative error {error} (at most "
+                f"{name} products{sizes[size]} are wrong: relative error {error} (limit "
                 f"{bound.value:g}), {outside} elements outside torch's tolerances",
                 expected,
                 observed,
-                "a broken BLAS, a faulty device, or a reduced-precision mode forced from outside",
+                "a broken BLAS, a faulty device, or a variable that forces reduced precision",
                 _AGAIN,
                 bound,
             )
@@ -79,15 +79,15 @@ def _products(given: JudgeInput) -> Judgement:
 def _signature(given: JudgeInput) -> Judgement:
     error = given["numerics.fp32_signature"]
     if given.expected.training.precision == "tf32":
-        return skipped("the spec asks for tf32", error)
+        return skipped("the spec declares tf32", error)
     if is_number(error) and error <= FP32_ERROR.value:
-        return passes("fp32 products carry fp32's error", FP32_ERROR.value, error)
-    message = f", which is that of {identify_arithmetic(error)}" if is_number(error) else ""
+        return passes("fp32 products have the error of fp32", FP32_ERROR.value, error)
+    message = f", typical of {identify_arithmetic(error)}" if is_number(error) else ""
     return fails(
         f"an fp32 product has a relative error of {error}{message}: it was not computed in fp32",
         FP32_ERROR.value,
         error,
-        "TF32 or another short format is forced (NVIDIA_TF32_OVERRIDE, "
+        "a variable forces TF32 or another short format (NVIDIA_TF32_OVERRIDE, "
         "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)",
         "unset those variables, or declare precision: tf32",
         FP32_ERROR,
@@ -103,10 +103,10 @@ def _convolutions(given: JudgeInput) -> Judgement:
     for errors, bound, how in bounds:
         if not _within(errors, bound):
             return fails(
-                f"convolutions{how} are wrong: {_errors(errors)} (at most {bound.value:g})",
+                f"convolutions{how} are wrong: {_errors(errors)} (limit {bound.value:g})",
                 bound.value,
                 errors,
-                "a faulty kernel in cuDNN or oneDNN, a reduced precision forced from outside, "
+                "a faulty kernel in cuDNN or oneDNN, a variable that forces reduced precision, "
                 "or a faulty card",
                 _AGAIN,
                 bound,
@@ -119,6 +119,7 @@ def _convolutions(given: JudgeInput) -> Judgement:
         message,
         {name: bound.value for name, (_, bound, _) in named},
         {name: errors[0] for name, (errors, _, _) in named},
+        bounds[0][1],
     )
 
 
@@ -130,11 +131,11 @@ def _short_products(given: JudgeInput) -> Judgement:
             f"no fp8 product can be computed: {refused}",
             None,
             None,
-            "this torch multiplies fp8 in another way, or not on this card",
-            "lock another torch where fp8 is needed",
+            "this torch has another function for fp8 products, or none for this card",
+            "lock another torch if you need fp8",
         )
     if errors is None:
-        return skipped("the card has no fp8")
+        return skipped("the card does not support fp8")
     if _within(errors, FP8_ERROR):
         return passes(
             "fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0]
@@ -168,19 +169,20 @@ def _twice(given: JudgeInput) -> Judgement:
         True,
         False,
         "a nondeterministic kernel or a faulty device",
-        "set CUBLAS_WORKSPACE_CONFIG=:4096:8 before torch starts; then try another machine",
+        "set CUBLAS_WORKSPACE_CONFIG=:4096:8 before torch starts; if it "
+        "persists, try another machine",
     )
 
 
 def _finite(given: JudgeInput) -> Judgement:
     count = given["numerics.unfinite"]
     if count == 0:
-        return passes("results and gradients hold no NaN", 0, 0)
+        return passes("results and gradients contain no NaN", 0, 0)
     return fails(
         f"{count} numbers in results or gradients are NaN or infinite",
         0,
         count,
-        "a kernel that leaves a part of its result unwritten, or a faulty device",
+        "a kernel does not write its whole result, or the device is faulty",
         _AGAIN,
     )
 
@@ -188,12 +190,12 @@ def _finite(given: JudgeInput) -> Judgement:
 def _random(given: JudgeInput) -> Judgement:
     drawn = {key: given[key] for key in ("rng.cpu_sha", "rng.cuda_sha") if key in given.seen}
     if drawn and all(drawn.values()):
-        return passes("one seed gives one sequence", None, drawn)
+        return passes("the same seed gives the same sequence", None, drawn)
     return fails(
-        "one seed gives different random numbers, or two seeds the same",
+        "the same seed gives different random numbers, or two seeds give the same",
         None,
         drawn,
-        "the generator is not seeded by what it is given, or the device is faulty",
+        "the generator ignores its seed, or the device is faulty",
         "reinstall torch, then try another machine",
     )
 
@@ -203,7 +205,7 @@ def _steps(given: JudgeInput) -> Judgement:
     if is_number(error) and error <= STEPS_ERROR.value:
         return passes("softmax, layer norm and AdamW agree with float64", STEPS_ERROR.value, error)
     return fails(
-        f"softmax, layer norm or AdamW are wrong: relative error {error}",
+        f"softmax, layer norm or AdamW is wrong: relative error {error}",
         STEPS_ERROR.value,
         error,
         "a faulty kernel or device",

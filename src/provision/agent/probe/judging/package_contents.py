@@ -21,26 +21,26 @@ def judge_import(given: JudgeInput) -> Judgement:
         given[f"_imported{part}.{given.subject}"] for part in ("", "_elsewhere", "_live")
     )
     if not modules:
-        return skipped(f"{given.subject} ships no Python module")
+        return skipped(f"{given.subject} contains no Python module")
     if elsewhere:
         return fails(
-            f"{given.subject} is imported from {format_list(elsewhere)}, which is not where "
-            "it is installed",
+            f"{given.subject} is imported from {format_list(elsewhere)} instead of the folder in "
+            "which it is installed",
             None,
             elsewhere,
-            "a file or folder of that name comes first on sys.path (PYTHONPATH, a .pth file, "
+            "a file or folder with the same name comes first on sys.path (PYTHONPATH, a .pth file, "
             "an editable install)",
-            "rename it, unset PYTHONPATH, or make the environment again from the lock",
+            "rename it, unset PYTHONPATH, or recreate the environment from the lock",
         )
     if live:
         return warns(
-            f"{given.subject} calls itself {live[0]} once it is imported, and {live[1]} in its "
+            f"{given.subject} reports version {live[0]} when it is imported, but {live[1]} in its "
             "metadata",
             live[1],
             live[0],
-            "files of another version were copied over this one's, or an installation was "
+            "its files were overwritten with those of another version, or an installation was "
             "interrupted",
-            "look at P07; make the environment again from the lock",
+            "see P07, and recreate the environment from the lock",
         )
     return passes(f"import {', '.join(modules)}", "no exception", "no exception")
 
@@ -49,7 +49,7 @@ def judge_libraries(given: JudgeInput) -> Judgement:
     """Return whether torch loads its libraries from the environment."""
     outside, openmp = given["libraries.outside"], given["libraries.openmp"]
     if outside is None:
-        return skipped("this system does not tell which libraries a process has loaded")
+        return skipped("this system does not report which libraries a process has loaded")
     if outside:
         variables = given["_libraries.variables"]
         # The lock does not cover what an image installs next to its Python.
@@ -58,30 +58,31 @@ def judge_libraries(given: JudgeInput) -> Judgement:
             f"torch uses libraries from outside the environment: {format_list(outside)}",
             [],
             outside,
-            f"{' and '.join(variables)} put them before those that the wheels bring"
+            f"{' and '.join(variables)} put them before the libraries of the wheels"
             if variables
-            else "the loader finds them before those of the wheels",
+            else "the loader finds them before the libraries of the wheels",
             describe_unset(variables)
             if variables
-            else "remove them from the loader's path (ldconfig), or make the environment again "
+            else "remove them from the loader's path (ldconfig), or recreate the environment "
             "from the lock",
         )
     if not given["_libraries.imported"]:
         return unknown(
-            "torch does not import (see T01), and what it has loaded before is from the environment"
+            "torch cannot be imported (see T01); the libraries loaded so far "
+            "are from the environment"
         )
     if len(openmp) > 1:
         return warns(
             f"more than one OpenMP runtime is loaded: {format_list(openmp)}",
             1,
             openmp,
-            "two packages bring an OpenMP runtime each: their threads compete, and some pairs "
-            "stop the program",
-            "set OMP_NUM_THREADS, or leave one of the packages out",
+            "two packages each contain an OpenMP runtime: their threads compete, and some "
+            "combinations crash",
+            "set OMP_NUM_THREADS, or remove one of the packages",
         )
     count = given["_libraries.count"]
     return passes(
-        f"{count} libraries of torch, for cards and for threads, all from the environment",
+        f"{count} torch, GPU and threading libraries, all from the environment",
         "all from the environment",
         f"{count} from the environment",
     )
@@ -96,48 +97,43 @@ def judge_files(given: JudgeInput) -> Judgement:
         if altered:
             count = given["_packages.altered_count"]
             files = "file is" if count == 1 else "files are"
-            flaws.append(f"{count} {files} not as installed: {_first(altered, count)}")
+            flaws.append(f"{count} {files} not as installed: {format_list(altered, total=count)}")
         if started:
             names = format_list(started)
-            flaws.append(f"no package lists {names}, which Python reads at each start")
+            flaws.append(
+                f"{names}, which Python runs at each start, does not belong to any package"
+            )
         return fails(
             "; ".join(flaws),
             [],
             [*altered, *started],
             "after the installation, files of the environment were edited, replaced, removed, "
             "added or made unreadable",
-            "`provision apply` puts the environment right"
+            "run `provision apply` to repair the environment"
             if given["_packages.own"]
             else "install the locked packages again",
         )
     if without:
-        return unknown(f"whether files were changed cannot be told: {format_list(without)}", [])
+        return unknown(f"cannot check whether files were changed: {format_list(without)}", [])
     return _remarks(given) or passes(
         _as_listed(given), given["packages.files"], given["packages.files"]
     )
 
 
-def _first(altered: list[str], count: int) -> str:
-    """As `listed`, where only the first of `count` are known."""
-    return "; ".join(altered[:5]) + (f"; and {count - 5} more" if count > 5 else "")
-
-
 def _as_listed(given: JudgeInput) -> str:
     files, hashed = given["packages.files"], given["_packages.hashed"]
     if hashed == files:
-        return (
-            f"{files} files of the locked packages have the size and sha256 that their RECORDs list"
-        )
+        return f"{files} files of the locked packages match the size and sha256 in their RECORDs"
     if not given.get("_packages.since_installed"):
-        return f"{files} files of the locked packages have the size that their RECORDs list"
-    beside = (
-        f" ({hashed} of them have another time, and the sha256 that their RECORDs list)"
+        return f"{files} files of the locked packages match the size in their RECORDs"
+    rehashed = (
+        f" ({hashed} of them have another time, but match the sha256 in their RECORDs)"
         if hashed
         else ""
     )
     return (
-        f"{files} files of the locked packages have the size and time of change that they were "
-        f"installed with{beside}"
+        f"{files} files of the locked packages have the size and modification time of the "
+        f"installation{rehashed}"
     )
 
 
@@ -145,24 +141,23 @@ def _remarks(given: JudgeInput) -> Judgement | None:
     seen = given.seen
     if unfit := seen["packages.never_fitted"]:
         return warns(
-            "files do not fit their RECORD, and did not when they were installed: "
+            "files do not match their RECORD, and did not when they were installed: "
             f"{format_list(unfit)}",
             [],
             unfit,
-            "the wheel itself lists other files than it holds, so a later change cannot be "
-            "told from that",
-            "tell the package's makers",
+            "the wheel's RECORD does not match its content, so a later change cannot be detected",
+            "report it to the package's maintainers",
         )
     if (
         stray := [*seen["packages.stray_pth"], *seen["packages.stray"]]
     ) and not given.expected.shared:
         return warns(
-            f"{_as_listed(given)}; no package lists {format_list(stray)}",
+            f"{_as_listed(given)}; files that belong to no package: {format_list(stray)}",
             [],
             stray,
-            "put there by hand or by a program"
+            "added manually or by a program"
             if seen["_packages.own"]
-            else "put there by hand, by a program, or brought by the image",
-            "remove what you do not know from site-packages",
+            else "added manually or by a program, or part of the image",
+            "delete files that you do not know from site-packages",
         )
     return None

@@ -11,7 +11,7 @@ from ..model import JsonObject, Judgement
 from .judgement import JudgeInput, fails, format_list, passes, unknown, warns
 from .package_contents import judge_files, judge_import, judge_libraries
 
-_INSTALL_AGAIN = "make the environment again from the lock"
+_INSTALL_AGAIN = "recreate the environment from the lock"
 
 
 def version_differences(
@@ -39,30 +39,30 @@ def _interpreter(given: JudgeInput) -> Judgement:
     )
     if minor != ".".join(required.split(".")[:2]):
         return fails(
-            f"Python {given['python.version']} runs, the lock is for {required}",
+            f"Python {given['python.version']} is running, but the lock is for {required}",
             expected,
             observed,
-            "the environment was made with another interpreter",
-            f"make the environment again with Python {required}",
+            "the environment was created with another interpreter",
+            f"recreate the environment with Python {required}",
         )
     if not given["python.prefix_matches"] and given["_python.executable"].startswith(
         given.expected.python_prefix.rstrip("/") + "/"
     ):
         return fails(
-            f"{given['_python.executable']} runs and takes its packages from "
-            f"{given['_python.prefix']}, not from its own environment",
+            f"{given['_python.executable']} uses the packages of "
+            f"{given['_python.prefix']} instead of its own environment",
             expected,
             observed,
             "the environment's pyvenv.cfg is missing or damaged, or PYTHONHOME is set",
-            "unset PYTHONHOME; else make the environment again from the lock",
+            "unset PYTHONHOME, or recreate the environment from the lock",
         )
     if not given["python.prefix_matches"]:
         return fails(
-            f"{given['_python.executable']} runs, which is not the environment's Python",
+            f"{given['_python.executable']} is running, which is not the environment's Python",
             expected,
             observed,
-            "another environment is active, or a wrong Jupyter kernel is chosen",
-            f"run {given.expected.python_prefix}/bin/python, or choose this environment's kernel",
+            "another environment is active, or the wrong Jupyter kernel is selected",
+            f"run {given.expected.python_prefix}/bin/python, or select this environment's kernel",
         )
     return _as_it_was_made(given) or passes(f"Python {observed}", expected, observed)
 
@@ -71,21 +71,21 @@ def _as_it_was_made(given: JudgeInput) -> Judgement | None:
     live, made = given["python.version"], given.get("python.made_with")
     if given.get("python.implementation", "cpython") != "cpython":
         return fails(
-            f"{given['python.implementation']} runs, the lock is for CPython",
+            f"{given['python.implementation']} is running, but the lock is for CPython",
             "cpython",
             given["python.implementation"],
-            "the environment was made with another kind of Python; wheels with code of their "
-            "own are for CPython",
+            "the environment was created with another Python implementation; wheels with compiled "
+            "code are for CPython",
             "use CPython",
         )
     if made is None or re.sub(r"[^\d.].*", "", live) == made:
         return None
     return warns(
-        f"Python {live} runs in an environment that was made with {made}",
+        f"Python {live} is running in an environment that was created with {made}",
         made,
         live,
-        "the Python beneath the environment was upgraded or replaced after the environment was "
-        "made",
+        "the base Python of the environment was upgraded or replaced after the environment was "
+        "created",
         _INSTALL_AGAIN,
     )
 
@@ -94,12 +94,12 @@ def _locked_set(given: JudgeInput) -> Judgement:
     observed, provided = given["_packages.installed"], given.get("_packages.brought", {})
     damaged, locked = given.get("_packages.damaged", {}), len(given.expected.packages)
     wrong = version_differences(given.expected.packages, observed)
-    summary, origin = f"{len(wrong)} of {locked} locked packages differ", "lock says"
+    summary, origin = f"{len(wrong)} of {locked} locked packages differ", "locked"
     matching = locked - len(wrong)
     of_conda = packages_of_conda(given.expected, provided)
     if not wrong:
         wrong = version_differences(of_conda, observed)
-        summary, origin = f"{len(wrong)} packages of conda differ", "conda's locked file brought"
+        summary, origin = f"{len(wrong)} conda packages differ", "locked conda file has"
     if wrong:
         message = [
             f"{package['name']} {package['observed'] or _absent(package['name'], damaged)}, "
@@ -114,17 +114,15 @@ def _locked_set(given: JudgeInput) -> Judgement:
         )
     note = ""
     if provided is None:
-        note = "; what conda brought besides was not noted, and is not compared"
+        note = "; further conda packages were not recorded and are not compared"
     elif of_conda:
-        note = f"; {len(of_conda)} more of conda have the version of their locked file"
-    return passes(f"all {locked} locked packages have their locked version{note}", locked, locked)
+        note = f"; {len(of_conda)} more conda packages have the version of their locked file"
+    return passes(f"all {locked} locked packages have the locked version{note}", locked, locked)
 
 
 def _absent(name: str, damaged: Mapping[str, str]) -> str:
     return (
-        f"is there without a METADATA that can be read (in {damaged[name]})"
-        if name in damaged
-        else "is not installed"
+        f"has no readable METADATA (in {damaged[name]})" if name in damaged else "is not installed"
     )
 
 
@@ -132,7 +130,7 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
     if all(package["name"] in damaged for package in wrong):
         return (
             (
-                "an installation was interrupted, or the file was removed or may not be read "
+                "an installation was interrupted, or the file was deleted or is not readable "
                 "by this user"
             ),
             _INSTALL_AGAIN,
@@ -143,12 +141,12 @@ def _why_versions_differ(wrong: list[JsonObject], damaged: Mapping[str, str]) ->
     ):
         return (
             "the same release came from another index: its build (the part after +) differs",
-            "make the environment again from the lock; do not add an extra index",
+            "recreate the environment from the lock, without an extra index",
         )
     return (
         (
-            "something was installed or removed after the environment was made, or another "
-            "environment runs"
+            "packages were installed or removed after the environment was created, or another "
+            "environment is running"
         ),
         _INSTALL_AGAIN,
     )
@@ -177,8 +175,7 @@ def _in_the_way(given: JudgeInput) -> Judgement:
     if not given.expected.shared:
         return passes("nothing outside the lock is installed or imported", "none", "none")
     return passes(
-        f"nothing is imported instead of a locked package; {given['_packages.others']} other "
-        "packages of the image stay as they are",
+        f"no locked package is shadowed; the image has {given['_packages.others']} other packages",
         "none",
         "none",
     )
@@ -189,15 +186,15 @@ def _preferred_elsewhere(given: JudgeInput) -> list[_Row]:
         (
             fails,
             given["packages.shadowed"],
-            "modules outside the environment are imported instead of its own",
+            "modules outside the environment are imported instead of the installed ones",
             "PYTHONPATH or the user's site-packages comes first on sys.path",
             "unset PYTHONPATH, set PYTHONNOUSERSITE=1, or rename the files",
         ),
         (
             fails,
             given["packages.elsewhere"],
-            "locked packages are not in the environment",
-            "they are installed for the user, in another environment, or editable",
+            "locked packages are installed outside the environment",
+            "they are user installs, editable installs, or in another environment",
             _INSTALL_AGAIN,
         ),
     ]
@@ -209,8 +206,8 @@ def _additional_in_image(given: JudgeInput) -> list[_Row]:
             warns,
             given["packages.duplicates"],
             "locked packages are installed more than once",
-            "the image brings a package in two places; the first on sys.path is used",
-            "nothing, while the first is the locked one",
+            "the image contains a package in two folders; the first on sys.path is used",
+            "no action needed as long as the first is the locked version",
         )
     ]
 
@@ -220,23 +217,23 @@ def _additional_in_environment(given: JudgeInput) -> list[_Row]:
         (
             warns,
             given.get("packages.hidden_by_working_folder"),
-            "a script in the working folder imports these from there instead of the installed ones",
-            "Python looks first in the folder of the script or notebook that it runs",
-            "rename the files or folders of these names",
+            "a script in the working folder would import its files instead of installed modules",
+            "Python first searches the folder of the script or notebook that it runs",
+            "rename these files or folders",
         ),
         (
             warns,
             given["packages.duplicates"],
             "installed more than once",
-            "an install was interrupted, or two installers wrote into one environment",
+            "an installation was interrupted, or two installers used the same environment",
             _INSTALL_AGAIN,
         ),
         (
             warns,
             given["packages.unlocked"],
             "installed but not locked",
-            "installed by hand, or brought by the image",
-            "add them to packages: and lock again, or remove them",
+            "installed manually, or part of the image",
+            "add them to `packages` in the spec and lock again, or uninstall them",
         ),
     ]
 
@@ -248,21 +245,20 @@ def _requirements(given: JudgeInput) -> Judgement:
             format_list(unmet),
             [],
             unmet,
-            "the set was changed after it was resolved, or a requirement was overridden",
-            "lock again so that one resolver chooses the whole set, then make the "
-            "environment again",
+            "packages were changed after they were resolved, or a requirement was overridden",
+            "lock again so that all packages are resolved together, then recreate the environment",
         )
     if unread:
         return unknown(f"requirements that could not be read: {format_list(unread)}", [])
     if given.expected.shared:
         others = given["packages.unmet_unlocked"]
         return passes(
-            "every locked package has what it "
-            f"requires{f'; of the image: {format_list(others, 2)}' if others else ''}",
+            "the requirements of every locked package are "
+            f"met{f'; unmet in the image: {format_list(others, 2)}' if others else ''}",
             "all met",
             "all met",
         )
-    return passes("every installed package has what it requires", "all met", "all met")
+    return passes("the requirements of every installed package are met", "all met", "all met")
 
 
 JUDGES = {

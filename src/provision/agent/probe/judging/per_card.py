@@ -43,9 +43,9 @@ def _of_several(judge: Judge, given: JudgeInput, names: list[str]) -> Judgement:
     if gravest is not Status.PASS:
         others = [other for other, _ in those if other != name]
         return replace(worst, message=f"{describe_cards(names, [name, *others])}: {worst.message}")
-    extent = f"the least of {len(names)} cards, {name}"
+    extent = f"lowest of {len(names)} cards: {name}"
     if all(judgement.message == worst.message for _, judgement in pairs):
-        extent = f"so on each of {len(names)} cards"
+        extent = f"the same on all {len(names)} cards"
     return replace(worst, message=f"{worst.message}; {extent}")
 
 

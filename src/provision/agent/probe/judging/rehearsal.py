@@ -9,11 +9,11 @@ from ..checks.rehearsal import (
     PARAMETER_DIFFERENCE,
     PEAK_OVER_ESTIMATE,
 )
-from ..model import Judgement
+from ..model import Judgement, Threshold
 from ..proofs.declared_training import STEPS
 from .judgement import JudgeInput, fails, format_bytes, passes, skipped, unknown, warns
 
-_WITHOUT = "tier: quick asks for no rehearsal"
+_WITHOUT = "use tier: quick to skip the rehearsal"
 
 
 def _steps(given: JudgeInput) -> Judgement:
@@ -35,36 +35,42 @@ def _peak(given: JudgeInput) -> Judgement:
         return early
     peak, estimate = given["rehearsal.peak_bytes"], given.expected.estimate_bytes
     if given["rehearsal.out_of_memory"] is not None:
-        return skipped("memory ran out before there was a peak")
+        return skipped("memory ran out before the peak could be measured")
     if peak is None or estimate is None:
         return unknown(
-            "there is no estimate of this training"
+            "there is no estimate for this training"
             if estimate is None
-            else "this system does not tell how much memory was taken"
+            else "this system does not report how much memory was used"
         )
     logits = given["rehearsal.logits_bytes"]
     message = (
-        f"two steps took {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, and "
-        f"{format_bytes(logits)} of logits that it leaves out"
+        f"two steps used {format_bytes(peak)}; the estimate is {format_bytes(estimate)}, plus "
+        f"{format_bytes(logits)} of logits that it does not include"
     )
-    if peak > PEAK_OVER_ESTIMATE.value * (estimate + logits) + OVERHEAD_BYTES:
+    bound = Threshold(
+        PEAK_OVER_ESTIMATE.value * (estimate + logits) + OVERHEAD_BYTES,
+        "bytes",
+        f"{PEAK_OVER_ESTIMATE.value:g} {PEAK_OVER_ESTIMATE.unit}: {PEAK_OVER_ESTIMATE.source}",
+    )
+    if peak > bound.value:
         return fails(
             message,
             estimate,
             peak,
-            "this model, or a library below it, keeps more than a transformer has to",
-            f"reckon with what was measured; {_levers(given)}",
-            PEAK_OVER_ESTIMATE,
+            "this model, or a library that it uses, keeps more data in memory than usual",
+            f"plan with the measured memory; {_levers(given)}",
+            bound,
         )
     if peak < LEAST_OF_ESTIMATE * estimate:
         return warns(
             message,
             estimate,
             peak,
-            "the estimate is too careful here",
-            "a smaller card may do: reckon with what was measured",
+            "the estimate is too high for this training",
+            "plan with the measured memory: a smaller card may be enough",
+            bound,
         )
-    return passes(message, estimate, peak)
+    return passes(message, estimate, peak, bound)
 
 
 def _fits(given: JudgeInput) -> Judgement:
@@ -72,7 +78,7 @@ def _fits(given: JudgeInput) -> Judgement:
         return early
     peak, memory = given["rehearsal.peak_bytes"], given["rehearsal.memory_bytes"]
     if memory is None or peak is None:
-        return unknown("this system does not tell how much memory there is")
+        return unknown("this system does not report how much memory it has")
     of = (
         f"of {format_bytes(memory)} "
         f"{'of the card' if given['rehearsal.device'] == 'cuda' else 'of free RAM'}"
@@ -82,32 +88,32 @@ def _fits(given: JudgeInput) -> Judgement:
             f"the training does not fit: memory ran out at {format_bytes(peak)} {of}",
             memory,
             peak,
-            "it takes more than there is",
+            "it needs more memory than is available",
             _levers(given),
         )
     if peak > MEMORY_SHARE.value * memory:
         return fails(
-            f"two steps take {format_bytes(peak)} {of}: nothing is left",
+            f"two steps use {format_bytes(peak)} {of}: too little is left",
             memory,
             peak,
-            "a longer batch, or another program, ends in out of memory",
+            "a longer batch, or another program, would cause an out-of-memory error",
             _levers(given),
         )
-    return passes(f"two steps take {format_bytes(peak)} {of}", memory, peak)
+    return passes(f"two steps use {format_bytes(peak)} {of}", memory, peak)
 
 
 def _instead(given: JudgeInput) -> str:
     match given.get("rehearsal.short_of"):
         case "memory":
-            return f"{_levers(given)}; or rehearse at a target with more memory; {_WITHOUT}"
+            return f"{_levers(given)}; or rehearse on a target with more memory; {_WITHOUT}"
         case "time":
-            return f"rehearse at a target with a card or a faster CPU; {_WITHOUT}"
+            return f"rehearse on a target with a card or a faster CPU; {_WITHOUT}"
         case _:
-            return f"complete what it lacks under training; {_WITHOUT}"
+            return f"add the missing fields under `training` in the spec; {_WITHOUT}"
 
 
 def _not_rehearsed(given: JudgeInput) -> Judgement | None:
-    return skipped("not rehearsed: S01 says why") if given["rehearsal.why"] is not None else None
+    return skipped("not rehearsed (see S01)") if given["rehearsal.why"] is not None else None
 
 
 def _ran_out(given: JudgeInput) -> Judgement:
@@ -118,7 +124,7 @@ def _ran_out(given: JudgeInput) -> Judgement:
         f"memory ran out{at}: {observed}",
         f"{STEPS} steps",
         observed,
-        "the declared training takes more memory than there is",
+        "the declared training needs more memory than is available",
         _levers(given),
     )
 
@@ -129,13 +135,12 @@ def _wrong_size(given: JudgeInput) -> Judgement | None:
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
     return fails(
-        f"the declared shape has {built / 1e6:.4g} million parameters, {declared / 1e6:.4g} "
-        "declared",
-        declared,
-        built,
-        "hidden_size and layers of training.model hold another number of parameters",
+        f"the declared shape has {built / 1e6:.4g} million parameters, but {declared / 1e6:.4g} "
+        f"million are declared (tolerance {PARAMETER_DIFFERENCE.value:.0%})",
+        f"{declared / 1e6:.4g} million",
+        f"{built / 1e6:.4g} million",
+        "hidden_size and layers of training.model result in another number of parameters",
         "correct training.model",
-        PARAMETER_DIFFERENCE,
     )
 
 
@@ -144,12 +149,12 @@ def _wrong_steps(given: JudgeInput) -> Judgement | None:
     if steps == STEPS and finite:
         return None
     return fails(
-        f"{steps} of {STEPS} steps were made" if steps != STEPS else "a loss is not a number",
-        STEPS,
-        steps,
-        "the precision overflows at this size, or a step was left out because gradients were "
+        f"only {steps} of {STEPS} steps were run" if steps != STEPS else "a loss is not a number",
+        f"{STEPS} steps",
+        f"{steps} steps",
+        "the precision overflows at this size, or a step was skipped because gradients were "
         "not finite",
-        "use bf16 instead of fp16 where the card has it; compare with precision: fp32",
+        "use bf16 instead of fp16 if the card supports it; compare with precision: fp32",
     )
 
 
@@ -157,40 +162,40 @@ def _went_through(given: JudgeInput) -> Judgement:
     built, seconds = given["rehearsal.parameters"], given["rehearsal.step_s"]
     return passes(
         f"{STEPS} steps of {built / 1e6:.4g} million parameters "
-        f"({given['rehearsal.model']}), the last in {seconds:.3g} s",
-        STEPS,
-        STEPS,
+        f"({given['rehearsal.model']}), the last one in {seconds:.3g} s",
+        f"{STEPS} steps",
+        f"{STEPS} steps",
     )
 
 
 def _pace(given: JudgeInput) -> Judgement:
     tokens = given["pace.tokens_per_s"]
     if tokens is None:
-        return skipped("torch sees no card, so nothing was trained on one")
+        return skipped("torch sees no card to train on")
     precision, count = given["pace.precision"], given["pace.parameters"]
     message = (
-        f"{tokens:,.0f} tokens a second with {count / 1e6:.3g} million random parameters in "
+        f"{tokens:,.0f} tokens per second with {count / 1e6:.3g} million random parameters in "
         f"{precision}"
     )
     if not given["pace.finite"]:
         return warns(
-            f"{message}, and a loss is not a number",
+            f"{message}, but a loss is not a number",
             None,
             tokens,
-            "the precision overflows, or the card computes wrong",
-            "look at N01, N07 and R02",
+            "the precision overflows, or the card computes wrong results",
+            "see N01, N07 and R02",
         )
     return passes(message, None, tokens)
 
 
 def _levers(given: JudgeInput) -> str:
     if not given.expected.levers:
-        return "a smaller batch_size or sequence_length, or a card with more memory"
+        return "use a smaller batch_size or sequence_length, or a card with more memory"
     first, *more = (
         f"{_change(lever.change)} saves about {format_bytes(lever.saves_bytes)}"
         for lever in given.expected.levers
     )
-    return "; or ".join([f"largest lever: {first}", *more[:1]])
+    return "; or ".join([f"largest saving: {first}", *more[:1]])
 
 
 def _change(change: dict[str, object]) -> str:

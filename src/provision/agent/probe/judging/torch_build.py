@@ -6,7 +6,7 @@ import re
 
 from ...core.versions import is_same_version, specifier_allows
 from ..model import Judgement
-from .judgement import JudgeInput, fails, format_list, passes, unknown
+from .judgement import RESTART_OR_REPLACE, JudgeInput, fails, format_list, passes, unknown
 from .symptoms import explain_error
 
 _ON_CHIPS = frozenset({(5, 3), (6, 2), (7, 2), (8, 7), (10, 1)})
@@ -15,23 +15,26 @@ version, nor these theirs.
 """
 _CUDA_CODES = {
     46: (
-        "another program holds the GPU, and only one may use it",
-        "end it (nvidia-smi names it), or take the compute mode Default",
+        "another program uses the GPU, and its compute mode allows only one",
+        "end that program (nvidia-smi lists it), or set the compute mode to Default",
     ),
     100: (
         "CUDA finds no GPU",
-        "choose a machine or runtime with a GPU; in a container, give it the GPU (--gpus all)",
+        "use a machine or runtime with a GPU; start a container with --gpus all",
     ),
-    802: ("the cards' fabric is not set up", "start nvidia-fabricmanager, or restart the machine"),
+    802: (
+        "the NVLink fabric of the cards is not initialized",
+        "start nvidia-fabricmanager, or restart the machine",
+    ),
     803: (
-        "the driver's CUDA library and its kernel module are of different versions",
-        "restart the machine; unset LD_LIBRARY_PATH where it holds another libcuda",
+        "the driver's CUDA library and kernel module have different versions",
+        "restart the machine; unset LD_LIBRARY_PATH if it contains another libcuda",
     ),
     804: (
         "a compatibility package (cuda-compat) is found first, and this card does not support it",
         "remove it from LD_LIBRARY_PATH",
     ),
-    999: ("the driver's kernel modules do not answer (nvidia_uvm)", "restart the machine"),
+    999: ("the driver's kernel module nvidia_uvm does not respond", "restart the machine"),
 }
 """By the code with which CUDA starts (cuda.h, CUresult): cause, fix."""
 
@@ -44,21 +47,21 @@ def _build(given: JudgeInput) -> Judgement:
         "+" not in locked and is_same_version(locked, version.partition("+")[0])
     ):
         return fails(
-            f"torch {version} is imported, lock says {locked}",
+            f"torch {version} is imported, but {locked} is locked",
             expected,
             observed,
-            "another torch is imported than the one that is locked",
-            "make the environment again from the lock",
+            "another torch than the locked one is imported",
+            "recreate the environment from the lock",
         )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
     if flavour is not None and built_for != flavour:
         return fails(
-            f"torch is built for {built_for}, lock says {flavour}",
+            f"torch is built for {built_for}, but {flavour} is locked",
             expected,
             observed,
-            "the wheel came from another index: PyPI and each PyTorch index carry "
-            "different builds of one version",
-            f"install torch from the index of {flavour}, as the lock says",
+            "the wheel came from another index: PyPI and the PyTorch indexes have "
+            "different builds of the same version",
+            f"install torch from the {flavour} index, as locked",
         )
     return passes(f"torch {version}, built for {built_for}", expected, observed)
 
@@ -74,7 +77,7 @@ def _device(given: JudgeInput) -> Judgement:
         return _computing(given, expected, count)
     if available:
         return fails(
-            f"torch sees {count} device(s), {required} declared",
+            f"torch sees {_devices(count)}, but the spec declares {required}",
             expected,
             count,
             "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some",
@@ -82,7 +85,7 @@ def _device(given: JudgeInput) -> Judgement:
         )
     if given.get("torch.cuda") is None and given.expected.gpu_type != "mps":
         return fails(
-            "torch sees no GPU: this torch is built for CPU",
+            "torch sees no GPU: this is a CPU build of torch",
             expected,
             0,
             "a CPU wheel was installed",
@@ -90,7 +93,7 @@ def _device(given: JudgeInput) -> Judgement:
         )
     reason = given.get("gpu.why")
     return fails(
-        f"torch sees no GPU, {expected} declared{f': {reason}' if reason else ''}",
+        f"torch sees no GPU, but the spec declares {expected}{f': {reason}' if reason else ''}",
         expected,
         count,
         *_why_none(given),
@@ -99,25 +102,25 @@ def _device(given: JudgeInput) -> Judgement:
 
 def _computing(given: JudgeInput, expected: str, count: int) -> Judgement:
     if given.expected.gpu_type == "mps":
-        return passes(f"torch sees {count} device(s)", expected, count)
+        return passes(f"torch sees {_devices(count)}", expected, count)
     errors: dict[str, str] | None = given.get("gpu.errors")
     if errors is None:
-        return unknown(
-            f"torch sees {count} device(s), and was not asked to compute on them", expected
-        )
+        return unknown(f"torch sees {_devices(count)}, but no computation was tried", expected)
     if not errors:
-        return passes(f"torch sees {count} device(s), and each computes", expected, count)
+        return passes(f"torch sees {_devices(count)}, and all of them compute", expected, count)
     cause, fix = explain_error(next(iter(errors.values())))
     return fails(
-        f"torch sees {count} device(s), and {len(errors)} do not compute: "
+        f"torch sees {_devices(count)}, but {len(errors)} cannot compute: "
         f"{format_list([f'{name}: {error}' for name, error in errors.items()])}",
         expected,
         count - len(errors),
-        cause or "the card takes no work, although the driver counts it",
-        fix
-        or "look at D05, D07, D09 and D11; restart the machine, and take another one when it "
-        "stays so",
+        cause or "the card cannot compute, although the driver lists it",
+        fix or f"see D05, D07, D09 and D11; {RESTART_OR_REPLACE}",
     )
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
 
 
 def _why_none(given: JudgeInput) -> tuple[str, str]:
@@ -130,13 +133,13 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
     )
     if shown is not None and count:
         return (
-            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {count} that the driver sees",
-            "unset CUDA_VISIBLE_DEVICES, or give it the card's number",
+            f"CUDA_VISIBLE_DEVICES={shown!r} hides the {count} GPUs that the driver sees",
+            "unset CUDA_VISIBLE_DEVICES, or set it to the card's number",
         )
     if seen.get("driver.error") is not None or count == 0:
         return (
-            "the driver does not answer, or sees no GPU (see D01)",
-            "do what D01 says; choose a machine or runtime with a GPU",
+            "the driver does not respond, or sees no GPU (see D01)",
+            "follow the fix of D01, or use a machine or runtime with a GPU",
         )
     if driver and any(
         not specifier_allows(needed, driver) for needed in given.expected.driver_specifiers
@@ -146,32 +149,32 @@ def _why_none(given: JudgeInput) -> tuple[str, str]:
             "choose an image with a newer driver, or a torch build for an older CUDA",
         )
     if count and code is None and "gpu.cuda_code" in seen:
-        return "the driver answers, and its CUDA library (libcuda.so.1) is not to be found", (
+        return "the driver responds, but its CUDA library (libcuda.so.1) cannot be found", (
             "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install "
             "the driver's CUDA library"
         )
     return _CUDA_CODES.get(code or 0) or (
         (
-            "no GPU is attached, its driver is absent or too old for this torch, or "
+            "no GPU is attached, its driver is missing or too old for this torch, or "
             "CUDA_VISIBLE_DEVICES hides it"
         ),
-        "look at nvidia-smi; choose a runtime with a GPU, or a torch build for an older CUDA",
+        "run nvidia-smi; use a runtime with a GPU, or a torch build for an older CUDA",
     )
 
 
 def _architecture(given: JudgeInput) -> Judgement:
     capability, built = given.get("gpu.compute_capability"), given["torch.arch_list"]
     if capability is None or not built:
-        return unknown("torch told no compute capability or no list of architectures")
+        return unknown("torch reported no compute capability or no list of architectures")
     if has_code_for(built, capability):
-        return passes(f"compute capability {capability} is covered", built, capability)
+        return passes(f"this torch supports compute capability {capability}", built, capability)
     return fails(
         f"this torch has no code for compute capability {capability}",
         built,
         capability,
-        "newer builds drop older GPUs, older builds do not know newer ones: 'no kernel "
+        "newer builds drop older GPUs, and older builds do not support newer ones: 'no kernel "
         "image is available'",
-        "lock the torch flavour whose architectures cover this GPU",
+        "lock a torch flavour that supports this GPU",
     )
 
 

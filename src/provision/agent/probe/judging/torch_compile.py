@@ -6,7 +6,7 @@ from ..checks.torch_compile import COMPILED_ERROR
 from ..model import Judgement
 from .judgement import JudgeInput, fails, is_number, passes
 
-_INSTALL = "add g++ and python3-dev to system_packages, or write torch_compile: false"
+_INSTALL = "add g++ and python3-dev to system_packages, or set torch_compile: false"
 
 
 def _tools(given: JudgeInput) -> Judgement:
@@ -15,9 +15,9 @@ def _tools(given: JudgeInput) -> Judgement:
         what for what, present in (("a compiler", compiler), ("Python.h", headers)) if not present
     ]
     if not missing:
-        return passes(f"{compiler} and Python.h are there", None, compiler)
+        return passes(f"{compiler} and Python.h found", None, compiler)
     return fails(
-        f"torch.compile needs {' and '.join(missing)}, which is not here",
+        f"torch.compile needs {' and '.join(missing)}, not found on this machine",
         "g++, Python.h",
         compiler,
         "torch.compile writes C++ or Triton code and compiles it on this machine",
@@ -29,14 +29,16 @@ def _compiled(given: JudgeInput) -> Judgement:
     error = given["compile.error"]
     if is_number(error) and error <= COMPILED_ERROR.value:
         return passes(
-            "the compiled function computes what the written one does", COMPILED_ERROR.value, error
+            "the compiled function returns the same result as the original",
+            COMPILED_ERROR.value,
+            error,
         )
     return fails(
-        f"the compiled function is off by {error}",
+        f"the compiled function has a relative error of {error}",
         COMPILED_ERROR.value,
         error,
-        "the compiler, Triton and this torch do not fit each other",
-        "lock the triton of this torch, or write torch_compile: false",
+        "the compiler, Triton and this torch are not compatible",
+        "lock the triton version of this torch, or set torch_compile: false",
         COMPILED_ERROR,
     )
 

@@ -22,6 +22,10 @@ from .judgement import (
 )
 
 _RECIPE = Recipe()
+_UNPATCHED = (
+    "lock transformers and accelerate together; remove code that changes them on import "
+    "(sitecustomize, .pth files)"
+)
 _DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 _BANDS = {
     "fp32": (0.0, 5e-6),
@@ -43,12 +47,12 @@ def _of_the_kind(error: Any, declared: str) -> bool:
 def _arithmetic(error: Any) -> str:
     return next(
         (f"{name} is" for name, (low, high) in _BANDS.items() if low <= error < high),
-        "none of the known kinds is",
+        "no known format is",
     )
 
 
 _USE_CPU = (
-    "give use_cpu=True in your program, as this run did, and write use_cpu: true under "
+    "pass use_cpu=True in your program, as this run did, and set use_cpu: true under "
     "training.arguments"
 )
 
@@ -61,16 +65,16 @@ def _arguments(given: JudgeInput) -> Judgement:
     declared = sorted(given.expected.training.arguments)
     if strange:
         return fails(
-            "training.arguments that the installed transformers does not know: "
+            "the installed transformers does not have these training.arguments: "
             f"{', '.join(strange)}",
             declared,
             strange,
-            "TrainingArguments has lost or renamed these names since, or they are misspelt",
-            "remove or rename them for the locked transformers, or lock the version they belong to",
+            "TrainingArguments has removed or renamed them, or they are misspelled",
+            "remove or rename them for the locked transformers, or lock a version that has them",
         )
     if refused:
         return fails(
-            f"transformers refuses the declared arguments: {refused}",
+            f"transformers rejects the declared arguments: {refused}",
             declared,
             refused,
             "a value is invalid, or two arguments contradict each other",
@@ -79,14 +83,14 @@ def _arguments(given: JudgeInput) -> Judgement:
     # Reports of earlier versions have no such reading; a declared GPU that is missing fails T02.
     if given.expected.gpu_type is None and (refused := given.get("train.refused_without_use_cpu")):
         return warns(
-            f"TrainingArguments of this precision want use_cpu here: {refused}",
+            f"on this machine TrainingArguments needs use_cpu for this precision: {refused}",
             declared,
             refused,
-            "no GPU is there, and Trainer trains on a CPU in this precision only when told to",
+            "there is no GPU, and Trainer uses the CPU in this precision only with use_cpu",
             _USE_CPU,
         )
     return passes(
-        f"a {given.expected.proof.value} run builds", declared or "none", declared or "none"
+        f"a {given.expected.proof.value} run can be set up", declared or "none", declared or "none"
     )
 
 
@@ -94,44 +98,48 @@ def _learns(given: JudgeInput) -> Judgement:
     first, last, steps, still = (
         given[f"train.{name}"] for name in ("loss_first", "loss_last", "steps", "still")
     )
-    observed = {"first": first, "last": last, "steps": steps, "still": still}
+    observed = {"ratio": None, "first": first, "last": last, "steps": steps}
+    if still:
+        observed["still"] = still
     numbers = is_number(first) and is_number(last)
+    if numbers and first:
+        observed["ratio"] = last / first
+    required = {"ratio": LOSS_RATIO.value, "steps": _RECIPE.steps}
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
         if still:
             return fails(
-                f"the loss falls, but weights stay as they were: {format_list(still, 3)}",
-                "every weight moves",
+                f"the loss falls, but some weights do not change: {format_list(still, 3)}",
+                "every weight changes",
                 observed,
-                "they are frozen, or the optimizer was not given them, by a version or a patch "
-                "that changes the model or the Trainer",
-                "lock transformers and accelerate together; take out what changes them at their "
-                "import (sitecustomize, .pth files)",
+                "they are frozen or not passed to the optimizer, because a version or a patch "
+                "changes the model or the Trainer",
+                _UNPATCHED,
             )
         return passes(
             f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps",
-            f"< {LOSS_RATIO.value} of the first",
+            required,
             observed,
         )
     if numbers and optimizer_family(given.expected.training.optimizer) not in LEARNING_RATES:
         return unknown(
-            f"the loss went from {first:.3g} to {last:.3g}, but this run has no known "
-            f"learning rate for {given.expected.training.optimizer}"
+            f"the loss changed from {first:.3g} to {last:.3g}, but no suitable learning rate is "
+            f"known for {given.expected.training.optimizer}"
         )
     return fails(
-        f"the run does not learn: loss {first} to {last} after {steps} steps",
-        f"< {LOSS_RATIO.value} of the first loss after {_RECIPE.steps} steps",
+        f"the model does not learn: loss from {first} to {last} after {steps} steps",
+        required,
         observed,
         "gradients or optimizer steps are lost or wrong in this combination of torch, "
         "transformers and accelerate",
         "lock versions that are known to work together; compare with the report of a "
-        "machine where it learns",
+        "machine on which it learns",
     )
 
 
 def _precision(given: JudgeInput) -> Judgement:
     declared, observed = given.expected.training.precision, given["train.dtype"]
     if declared == "fp8":
-        return unknown("the training run does not exercise fp8", declared)
+        return unknown("the training run does not test fp8", declared)
     required = _DTYPES[declared]
     if declared == "tf32" and given.get("train.device") != "cuda":
         return fails(
@@ -144,30 +152,31 @@ def _precision(given: JudgeInput) -> Judgement:
     error = given.get("train.product_error")
     if observed == required and not _of_the_kind(error, declared):
         return fails(
-            f"{declared} is not in effect: products of {observed} are off by {error:.2g}, as "
-            f"{_arithmetic(error)}",
+            f"{declared} is not in effect: products in {observed} have a relative error of "
+            f"{error:.2g}, as {_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
-            "a flag or an environment variable chooses another arithmetic, as "
-            "NVIDIA_TF32_OVERRIDE does",
-            "unset what E01 names; declare the precision that the run is meant to have",
+            "a flag or an environment variable selects another arithmetic, such as "
+            "NVIDIA_TF32_OVERRIDE",
+            "unset the variables listed by E01, or declare the precision that you want",
         )
     if observed == required:
         return passes(
-            f"linear layers compute in {observed}" + (f", off by {error:.2g}" if error else ""),
+            f"linear layers compute in {observed}"
+            + (f", relative error {error:.2g}" if error else ""),
             required,
             observed,
         )
     cause, fix = (
-        "the flag was accepted and ignored, as fp16 is without a GPU",
-        "declare bf16 or fp32 for this target, or use a GPU that has the declared precision",
+        "the flag was accepted but ignored, like fp16 without a GPU",
+        "declare bf16 or fp32 for this target, or use a GPU that supports the declared precision",
     )
     if observed in ("bfloat16", "float16"):
         cause = (
-            "something else chooses the precision, as the variable ACCELERATE_MIXED_PRECISION does"
+            "another setting selects the precision, such as the variable ACCELERATE_MIXED_PRECISION"
         )
-        fix = "unset it, or declare the precision that the run is meant to have"
-    types = observed or "nothing that was seen"
+        fix = "unset it, or declare the precision that you want"
+    types = observed or "no observed type"
     return fails(
         f"{declared} is not in effect: linear layers compute in {types}",
         required,
@@ -189,13 +198,13 @@ def _options(given: JudgeInput) -> Judgement:
     declared = {name: pair[0] for name, pair in options}
     observed = {name: pair[1] for name, pair in options}
     if not lost:
-        return passes("declared options are in effect", declared, observed)
+        return passes("all declared options are in effect", declared, observed)
     return fails(
         format_list(lost),
         declared,
         observed,
-        "the installed version ignores or rewrites the option",
-        "use the name and value that the locked version knows",
+        "the installed version ignores or changes the option",
+        "use a name and value that the locked version supports",
     )
 
 
@@ -220,11 +229,11 @@ def _repeats(given: JudgeInput) -> Judgement:
     if first == second:
         return passes("a second run gives the same weights", first, second)
     return fails(
-        "a second run with the same seed gives other weights",
+        "a second run with the same seed gives different weights",
         first,
         second,
-        "something in the stack is nondeterministic, or the seed does not reach it",
-        "set full_determinism, and compare versions with a machine where it repeats",
+        "a library is nondeterministic, or ignores the seed",
+        "set full_determinism, and compare versions with a machine on which it repeats",
     )
 
 
@@ -234,14 +243,14 @@ def _data(given: JudgeInput) -> Judgement:
     if not observed:
         return skipped("neither tokenizers nor datasets is locked")
     if all(observed.values()):
-        return passes("texts and rows come back as they went in", None, observed)
+        return passes("texts and rows are unchanged after the round trip", None, observed)
     changed = " and ".join(name for name, same in observed.items() if not same)
     return fails(
-        f"{changed} do not come back as they went in",
+        f"{changed} changed in the round trip",
         dict.fromkeys(observed, True),
         observed,
-        "versions that do not fit each other",
-        "lock tokenizers, datasets, pyarrow and numpy together, as one resolution gives them",
+        "the versions are not compatible",
+        "lock tokenizers, datasets, pyarrow and numpy together, in one resolution",
     )
 
 
@@ -254,29 +263,29 @@ def _placement(given: JudgeInput) -> Judgement:
     observed = {"device": device, "n_gpu": gpus, "parallel_mode": mode, "wrapper": wrapper}
     if device != required:
         return fails(
-            f"the run is on {device}, declared {required}",
+            f"the run is on {device}, but {required} is declared",
             required,
             observed,
-            "the run does not see the declared device, or was told not to use it",
-            "see T02; take use_cpu, no_cuda and ACCELERATE_USE_CPU out"
+            "the run does not see the declared device, or an option disables it",
+            "see T02; remove use_cpu, no_cuda and ACCELERATE_USE_CPU"
             if required == "cuda"
             else "hide the GPU, or declare it",
         )
     if gpus > 1 or mode == "not_distributed" or "DataParallel" in wrapper.split(", "):
         return fails(
-            f"one process spreads each batch over {gpus} GPUs by DataParallel",
-            "one GPU a process",
+            f"one process splits each batch over {gpus} GPUs with DataParallel",
+            "one GPU per process",
             observed,
-            "one process sees several GPUs, and the Trainer then uses DataParallel without a word",
+            "one process sees several GPUs, and the Trainer then silently uses DataParallel",
             "declare strategy: ddp",
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
-            f"shown on one of {expected.gpu_count} GPUs: a program started with python "
-            "would spread its batches over all by DataParallel",
-            "one GPU a process",
+            f"tested on one of {expected.gpu_count} GPUs: a program started with python "
+            "would split its batches over all of them with DataParallel",
+            "one GPU per process",
             observed,
-            "strategy: none starts one process, and the Trainer takes every GPU that it sees",
+            "strategy: none starts one process, and the Trainer uses every GPU that it sees",
             "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
             "before its command",
         )
@@ -286,29 +295,32 @@ def _placement(given: JudgeInput) -> Judgement:
 def _adapter(given: JudgeInput) -> Judgement:
     method = given.expected.training.method
     if "train.adapter_loss" not in given.seen:
-        return skipped(f"{method} needs a GPU: bitsandbytes keeps the base in 4 bit there")
+        return skipped(
+            f"{method} needs a GPU, on which bitsandbytes keeps the base model in 4 bits"
+        )
     names = ("loss", "parameters", "base_kept", "reloads")
     observed = {name: given[f"train.adapter_{name}"] for name in names}
     first, last = observed["loss"]
     wrong = (
         []
         if has_fallen(first, last, ADAPTER_LOSS_RATIO.value)
-        else [f"does not learn (loss {first} to {last})"]
+        else [f"does not learn (loss from {first} to {last})"]
     )
-    wrong += [] if observed["base_kept"] else ["changes the base's weights"]
-    wrong += [] if observed["reloads"] else ["answers otherwise after it was saved and read back"]
+    wrong += [] if observed["base_kept"] else ["changes the weights of the base model"]
+    wrong += [] if observed["reloads"] else ["gives other results after it was saved and reloaded"]
     if not wrong:
         return passes(
-            f"a {method} adapter of {observed['parameters']} numbers learns, keeps the "
-            "base and reloads",
+            f"a {method} adapter of {observed['parameters']} parameters learns, "
+            "leaves the base model "
+            "unchanged and reloads",
             f"< {ADAPTER_LOSS_RATIO.value} of the first loss",
             observed,
         )
     return fails(
         f"the adapter {format_list(wrong)}",
-        f"< {ADAPTER_LOSS_RATIO.value} of the first loss, the base kept",
+        f"< {ADAPTER_LOSS_RATIO.value} of the first loss, base model unchanged",
         observed,
-        "this peft and this transformers do not fit each other",
+        "the versions of peft and transformers are not compatible",
         "lock peft and transformers together",
     )
 
@@ -319,14 +331,16 @@ def _checkpoint(given: JudgeInput) -> Judgement:
         given["train.checkpoint_broken"],
     )
     if not missing and not broken:
-        return passes("the checkpoint has all its files and they load", "complete", "complete")
+        return passes(
+            "the checkpoint has all its files, and they can be loaded", "complete", "complete"
+        )
     message = [f"{name} is missing" for name in missing] + broken
     return fails(
-        f"the checkpoint is not complete: {format_list(message)}",
+        f"the checkpoint is incomplete: {format_list(message)}",
         [],
         message,
-        "the disk filled up, or a version no longer writes the file",
-        "free disk space; lock transformers, accelerate and safetensors together",
+        "the disk is full, or this version no longer writes the file",
+        "free up disk space; lock transformers, accelerate and safetensors together",
     )
 
 
@@ -339,21 +353,21 @@ def _resume(given: JudgeInput) -> Judgement:
     made, left = given["resume.made"], _RECIPE.steps - _RECIPE.save_at
     if resumed == straight and steps == _RECIPE.steps and made == left:
         return passes(
-            f"{given.expected.proof.value}: from the checkpoint at step {_RECIPE.save_at} a "
-            "fresh process reaches the same weights",
+            f"{given.expected.proof.value}: resumed from the checkpoint at step "
+            f"{_RECIPE.save_at}, a "
+            "new process reaches the same weights",
             straight,
             resumed,
         )
     if made != left:
         return fails(
-            f"the resumed run made {made} steps of its own: from the checkpoint at step "
-            f"{_RECIPE.save_at} there were {left} to make",
+            f"the resumed run made {made} steps instead of the {left} after the checkpoint at step "
+            f"{_RECIPE.save_at}",
             left,
             made,
-            "the checkpoint was not used, or its trainer_state.json was not: the run would "
-            "begin again without an error",
-            "lock transformers and accelerate together; take out what changes them at "
-            "their import (sitecustomize, .pth files)",
+            "the checkpoint, or its trainer_state.json, was not used: a training would "
+            "start over without an error",
+            _UNPATCHED,
         )
     files = (
         "model.safetensors, optimizer.pt, scheduler.pt or rng_state.pth"
@@ -361,12 +375,12 @@ def _resume(given: JudgeInput) -> Judgement:
         else "model.pt, optimizer.pt or rng_state.pt"
     )
     return fails(
-        f"a resumed run ends at other weights than the straight one (step {steps})",
+        f"the resumed run ends with other weights than the uninterrupted one (step {steps})",
         straight,
         resumed,
-        f"a part of the state was not saved or not restored ({files}); the run would go on "
-        "without an error",
-        "check that the whole checkpoint folder is kept, and lock transformers and "
+        f"a part of the state was not saved or not restored ({files}); a training would "
+        "continue without an error",
+        "check that the whole checkpoint folder is saved, and lock transformers and "
         "accelerate together",
     )
 

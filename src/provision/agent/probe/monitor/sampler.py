@@ -66,7 +66,7 @@ class _JsonLines:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._selector.register(0, selectors.EVENT_READ)
-        self._held = b""
+        self._buffer = b""
 
     def wait(self) -> JsonObject | None:
         """The next object; None at the end."""
@@ -76,17 +76,17 @@ class _JsonLines:
 
     def poll(self, limit_s: float | None) -> Any:
         """The next object, None at the end, _NOTHING when none came in time."""
-        if b"\n" not in self._held:
+        if b"\n" not in self._buffer:
             if not self._selector.select(limit_s):
                 return _NOTHING
             part = os.read(0, 65536)
             if not part:
                 return None
-            self._held += part
-        line, separator, rest = self._held.partition(b"\n")
+            self._buffer += part
+        line, separator, rest = self._buffer.partition(b"\n")
         if not separator:
             return _NOTHING
-        self._held = rest
+        self._buffer = rest
         return json.loads(line)
 
 

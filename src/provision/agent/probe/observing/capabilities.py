@@ -89,7 +89,7 @@ def native_formats(capability: tuple[int, int], bf16: bool) -> list[str]:
     return [name for name in formats if name != "bf16" or bf16]
 
 
-def _flags(_bench: ObserverContext) -> Readings:
+def _flags(_context: ObserverContext) -> Readings:
     return {"torch.flags": dict(changed_flags())}
 
 
@@ -106,18 +106,13 @@ def changed_flags() -> Iterator[tuple[str, Any]]:
 
 
 def _attention(context: ObserverContext) -> Readings:
-    return {"attention.errors": _attended(context)}
-
-
-def _attended(context: ObserverContext) -> dict[str, list[float]]:
-    """Run each backend once for all checks."""
+    """Run each backend once for both checks."""
     if "attention" not in context.memo:
         device = device_of(context)
         context.memo["attention"] = attention_errors(
             dtype_of(context.expected.training.precision, device), device
         )
-    errors: dict[str, list[float]] = context.memo["attention"]
-    return errors
+    return {"attention.errors": context.memo["attention"]}
 
 
 def attention_errors(kind: Any, device: str) -> dict[str, list[float]]:

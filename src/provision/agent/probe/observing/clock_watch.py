@@ -29,7 +29,7 @@ class ClockWatch:
             environ
         )  # as it is now: a training run hides all cards but one from itself
         self._faults: set[str] = set()
-        self._asked = 0
+        self._read_count = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True, name="clocks")
 
@@ -52,7 +52,7 @@ class ClockWatch:
 
     def readings(self, stage: str) -> dict[str, list[str]]:
         """Return what slowed a card down in the meantime; {} if NVML gave no reading."""
-        return {f"nvml.slowed_during.{stage}": sorted(self._faults)} if self._asked else {}
+        return {f"nvml.slowed_during.{stage}": sorted(self._faults)} if self._read_count else {}
 
     def _look(self) -> None:
         try:
@@ -65,7 +65,7 @@ class ClockWatch:
                         if shown is None or index in shown
                     ]
                     if any(mask is not None for mask in masks):
-                        self._asked += 1
+                        self._read_count += 1
                     self._faults.update(slowdown_faults(masks))
                     if self._over.wait(_PAUSE_S):
                         return

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ..context import ObserverContext
 from ..model import Readings
+from .folders import hf_home
 
 _SHORTEST = 8
 """Own choice: no service gives out tokens as short as that; `xxx` and `todo` stand for one that is
@@ -37,12 +38,9 @@ def _files(context: ObserverContext) -> Readings:
 def _places(context: ObserverContext) -> Iterator[tuple[str, str, bool]]:
     """Each kind of credentials with its file, and whether a variable names that file."""
     environ, home = context.environ, context.environ.get("HOME") or os.path.expanduser("~")
-    hf_home = environ.get("HF_HOME") or os.path.join(
-        environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"), "huggingface"
-    )
     yield (
         "Hugging Face",
-        environ.get("HF_TOKEN_PATH") or os.path.join(hf_home, "token"),
+        environ.get("HF_TOKEN_PATH") or os.path.join(hf_home(environ), "token"),
         "HF_TOKEN_PATH" in environ,
     )
     named = environ.get("GOOGLE_APPLICATION_CREDENTIALS")

@@ -39,10 +39,10 @@ def _diagnosis(context: ObserverContext) -> Readings:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {**none, "dcgm.error": type(error).__name__}
-    return {**none, **_told(answer.stdout, answer.stderr)}
+    return {**none, **_parse_output(answer.stdout, answer.stderr)}
 
 
-def _told(output: str, errors: str) -> Readings:
+def _parse_output(output: str, errors: str) -> Readings:
     """Return the results in DCGM's answer, layouts 3 and 4: every `status`, by its test."""
     try:
         document = json.loads(output[output.index("{") :])
@@ -51,7 +51,7 @@ def _told(output: str, errors: str) -> Readings:
         return {"dcgm.error": (text[0] if text else "no output")[:_LONGEST]}
     results = list(_results(document, ""))
     if not results:
-        return {"dcgm.error": "no test in its answer"}
+        return {"dcgm.error": "no test results in its output"}
     wrong = {
         f"{name}: {status}{' (' + why + ')' if why else ''}"[:_LONGEST]
         for name, status, why in results

@@ -8,18 +8,22 @@ import tempfile
 from pathlib import Path
 
 from ..context import ObserverContext
-from ..model import Readings
+from ..model import Environ, Readings
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 """The variables of the temporary folder, in the order of Python's tempfile."""
 
 
+def hf_home(environ: Environ) -> str:
+    """Return the folder of the Hugging Face libraries, with their token and cache."""
+    home = environ.get("HOME") or os.path.expanduser("~")
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return environ.get("HF_HOME") or os.path.join(cache, "huggingface")
+
+
 def hf_cache(context: ObserverContext) -> str:
-    """The folder in which the libraries of Hugging Face keep what they downloaded."""
-    reported = context.environ.get("HF_HOME") or os.path.join(
-        context.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "huggingface"
-    )
-    return os.path.expanduser(context.environ.get("HF_HUB_CACHE") or reported)
+    """Return the folder in which the Hugging Face libraries keep downloaded files."""
+    return os.path.expanduser(context.environ.get("HF_HUB_CACHE") or hf_home(context.environ))
 
 
 def working_folder() -> str | None:

@@ -62,7 +62,7 @@ def _os_release(root: Path) -> dict[str, str]:
     return {key: value.strip("\"'") for key, _, value in fields}
 
 
-def _libc(_bench: ObserverContext) -> Readings:
+def _libc(_context: ObserverContext) -> Readings:
     try:
         text = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (AttributeError, ValueError, OSError):
@@ -142,7 +142,7 @@ def _shared_memory(context: ObserverContext) -> Readings:
     }
 
 
-def _open_files(_bench: ObserverContext) -> Readings:
+def _open_files(_context: ObserverContext) -> Readings:
     try:
         import resource
     except ImportError:

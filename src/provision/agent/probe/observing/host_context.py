@@ -46,7 +46,7 @@ _ASK = "import json, os, sys; json.dump(dict(os.environ), sys.stdout)"
 _MARK = "provision-login-shell:"
 
 
-def _kernel(_bench: ObserverContext) -> Readings:
+def _kernel(_context: ObserverContext) -> Readings:
     release = platform.release()
     return {
         "host.kernel": release,

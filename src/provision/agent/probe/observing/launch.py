@@ -160,7 +160,7 @@ def _last_error(log: Path) -> str:
         for line in lines
         if "Error" in line and not line.startswith("torch.distributed.elastic")
     ]
-    return (errors or lines or ["it said nothing"])[-1][:500]
+    return (errors or lines or ["no output"])[-1][:500]
 
 
 OBSERVERS = {"R13": _strategy}

@@ -35,12 +35,12 @@ class BlockDataset:
         return torch.full((_LENGTH,), index, dtype=torch.int32)
 
 
-def _by_fork(_bench: ObserverContext) -> Readings:
+def _by_fork(_context: ObserverContext) -> Readings:
     # macOS offers fork, but its system libraries do not survive it.
     return _loaded("fork") if sys.platform.startswith("linux") else {"loaders.fork_sum": None}
 
 
-def _by_forkserver(_bench: ObserverContext) -> Readings:
+def _by_forkserver(_context: ObserverContext) -> Readings:
     if "forkserver" in multiprocessing.get_all_start_methods():
         return _loaded("forkserver")
     return {"loaders.forkserver_sum": None}

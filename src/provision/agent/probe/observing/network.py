@@ -23,10 +23,10 @@ from .variables import HUB_PACKAGES, OFFLINE_VARIABLES
 PATIENCE_S = 3.0
 _T = TypeVar("_T")
 _STEPS = {
-    "name": "its name is not found",
+    "name": "the name cannot be resolved",
     "connection": "no connection",
-    "tls": "its certificate is not accepted",
-    "answer": "no answer",
+    "tls": "the certificate is not accepted",
+    "answer": "no response",
 }
 
 
@@ -48,12 +48,12 @@ def observe_hub(context: ObserverContext) -> Readings:
     if endpoint is None:
         return {
             **quiet,
-            "net.problem": "huggingface_hub is not installed, so its address is not known",
+            "net.problem": "huggingface_hub is not installed, so the Hub's address is unknown",
         }
     address = _address(endpoint)
     if address is None:
-        return {**quiet, "net.problem": "HF_ENDPOINT is no http(s) address", "net.reached": "name"}
-    return {**quiet, **_asked(address, _proxy(address, context))}
+        return {**quiet, "net.problem": "HF_ENDPOINT is not an http(s) URL", "net.reached": "name"}
+    return {**quiet, **_request(address, _proxy(address, context))}
 
 
 def _address(text: str) -> SplitResult | None:
@@ -82,7 +82,7 @@ def _default_endpoint() -> str | None:
 
 
 def _proxy(address: SplitResult, context: ObserverContext) -> SplitResult | None:
-    told_here = {
+    from_environ = {
         name: context.environ.get(f"{name}_proxy")
         or context.environ.get(f"{name.upper()}_PROXY")
         or ""
@@ -90,7 +90,7 @@ def _proxy(address: SplitResult, context: ObserverContext) -> SplitResult | None
     }
     proxies = {
         **getproxies_environment(),
-        **{name: value for name, value in told_here.items() if value},
+        **{name: value for name, value in from_environ.items() if value},
     }
     reported = proxies.get(address.scheme) or proxies.get("all")
     if not reported or proxy_bypass(address.hostname or "", proxies):
@@ -98,7 +98,7 @@ def _proxy(address: SplitResult, context: ObserverContext) -> SplitResult | None
     return _address(reported if "://" in reported else f"http://{reported}")
 
 
-def _asked(address: SplitResult, proxy: SplitResult | None) -> Readings:
+def _request(address: SplitResult, proxy: SplitResult | None) -> Readings:
     host, port = address.hostname or "", address.port or (443 if address.scheme == "https" else 80)
     first = (proxy.hostname or "", proxy.port or 3128) if proxy else (host, port)
     reported: Readings = {"net.hub": host, "net.proxy": proxy is not None}
@@ -123,7 +123,7 @@ def _asked(address: SplitResult, proxy: SplitResult | None) -> Readings:
             "net.reached": step,
         }
     except (OSError, http.client.HTTPException, ValueError) as error:
-        # Words of the system's own: they hold no address of this machine.
+        # The system's messages contain no address of this machine.
         return {**reported, "net.reached": step, "net.problem": f"{_STEPS[step]}: {_words(error)}"}
 
 
@@ -140,12 +140,12 @@ def _answer(
         target,
         headers={"User-Agent": "provision-probe", "Host": address.netloc.rpartition("@")[2]},
     )
-    asked_at = time.time()
+    sent_at = time.time()
     response = connection.getresponse()
     connection.close()
     return {
         "net.status": response.status,
-        "net.skew_s": _skew(response.headers.get("Date"), asked_at),
+        "net.skew_s": _skew(response.headers.get("Date"), sent_at),
     }
 
 
@@ -161,23 +161,23 @@ def _words(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     return (
-        "nothing came within 3 s"
+        "no response within 3 s"
         if isinstance(error, TimeoutError)
         else (getattr(error, "strerror", None) or str(error) or type(error).__name__)[:120]
     )
 
 
-def _within(seconds: float, ask: Callable[[], _T]) -> _T:
-    """Return what `ask` returns, or raise TimeoutError.
+def _within(seconds: float, call: Callable[[], _T]) -> _T:
+    """Return what `call` returns, or raise TimeoutError.
 
-    The system's look-up of names has no limit, so it is left in a thread that may hang.
+    The system's name resolution has no time limit, so it runs in a thread that may hang.
     """
     results: list[_T] = []
     raised: list[BaseException] = []
 
     def look() -> None:
         try:
-            results.append(ask())
+            results.append(call())
         except BaseException as error:  # noqa: BLE001
             raised.append(error)
 

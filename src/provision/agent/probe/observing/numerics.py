@@ -245,15 +245,15 @@ def scaled_product(left: Any, right: Any, scale: Any) -> Any:
 
 def _twice(context: ObserverContext) -> Readings:
     cards = torch_cards(context)
-    here = is_repeatable(CPU.device)
+    on_cpu = is_repeatable(CPU.device)
     if not cards:
-        return {"numerics.repeats": here}
+        return {"numerics.repeats": on_cpu}
     measured = measure_each_card(
         cards,
-        lambda card: {"numerics.repeats": here and is_repeatable(card.device)},
+        lambda card: {"numerics.repeats": on_cpu and is_repeatable(card.device)},
         context.report_progress,
     )
-    return readings_of_worst(cards, measured, lambda one: float(one["numerics.repeats"]))
+    return readings_of_worst(cards, measured, lambda readings: float(readings["numerics.repeats"]))
 
 
 def is_repeatable(device: str) -> bool:

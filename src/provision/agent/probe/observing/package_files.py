@@ -41,12 +41,12 @@ def observe_files(context: ObserverContext) -> Readings:
         read_install_result(context.expected.provenance_file),
         read_conda_packages(context) or {},
     )
-    told_of = [
+    unlocked = [
         name
         for name in brought.keys() - context.expected.packages.keys()
         if name in winners and not records[winners[name].metadata].flaw
     ]
-    locked = sorted({*(winners.keys() & context.expected.packages.keys()), *told_of})
+    locked = sorted({*(winners.keys() & context.expected.packages.keys()), *unlocked})
     noted = {name: InstallNote.from_install_result(note, name) for name in locked}
     compared = {
         name: compare_files(records[winners[name].metadata], noted[name], hashed=hashed)

@@ -41,12 +41,12 @@ def observe_requirements(context: ObserverContext) -> Readings:
             continue
         try:
             if not specifier_allows(requirement.specifier, installed.version):
-                add(dist, f"{needs}, installed is {installed.version}", is_unmet=True)
+                add(dist, f"{needs}, but {installed.version} is installed", is_unmet=True)
         except UnreadableVersion as error:
             add(dist, f"{dist.name}: {error}", is_unmet=False)
     python = platform.python_version()
     for dist in winners.values():
-        needs = f"{dist.name} {dist.version} needs Python {dist.python}, this is {python}"
+        needs = f"{dist.name} {dist.version} needs Python {dist.python}, but this is {python}"
         try:
             if dist.python and not specifier_allows(dist.python, python):
                 add(dist, needs, is_unmet=True)

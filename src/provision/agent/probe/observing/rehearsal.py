@@ -49,11 +49,11 @@ def make_rehearsal_plan(expected: Expectations) -> RehearsalPlan | str:
     training = expected.training
     model = training.model
     if model is None or model.parameters is None:
-        return "training.model gives no number of parameters"
+        return "training.model does not declare the number of parameters"
     if training.batch_size is None or training.sequence_length is None:
-        return "batch_size and sequence_length of the training are not both given"
+        return "training.batch_size and training.sequence_length are not both declared"
     if training.precision == "fp8":
-        return "fp8 is not rehearsed"
+        return "fp8 training is not rehearsed"
     return reason_not_rehearsable(
         training.method, expected.proof is Proof.HF_TRAINER
     ) or RehearsalPlan(
@@ -75,10 +75,10 @@ def reason_sharded(expected: Expectations) -> str:
         return ""
     estimate = f" ({expected.estimate_bytes / 2**30:.4g} GiB)" if expected.estimate_bytes else ""
     return (
-        f"{training.strategy} gives each of {cards} GPUs a part, and a rehearsal is made "
-        "on one: that the strategy works R13 shows, "
-        f"what a GPU takes the estimate of `provision lint` says{estimate}, and the first "
-        "steps under `provision run` measure it"
+        f"{training.strategy} shards the model over {cards} GPUs, but a rehearsal uses only one. "
+        "R13 tests the strategy, "
+        f"`provision lint` estimates the memory per GPU{estimate}, and `provision run` "
+        "measures it"
     )
 
 
@@ -98,8 +98,8 @@ def reason_too_large(plan: RehearsalPlan, estimate: int | None, available: int |
     needed = minimum_bytes(plan, estimate)
     if available is not None and needed > _SHARE_OF_FREE * available:
         return (
-            f"it takes about {needed / 2**30:.1f} GiB, and {available / 2**30:.1f} GiB of RAM "
-            "are free here"
+            f"it needs about {needed / 2**30:.1f} GiB, but only {available / 2**30:.1f} GiB of RAM "
+            "is free"
         )
     return ""
 
@@ -110,8 +110,8 @@ def reason_too_long(plan: RehearsalPlan, rate: float) -> str:
     # section 2.1).
     seconds = STEPS * 6 * plan.shape.parameters * plan.tokens / (rate * _UTILISATION)
     return (
-        f"it would take about {seconds / 60:.1f} minutes on this CPU, and "
-        f"{_MOST_S / 60:.0f} is the most"
+        f"it would take about {seconds / 60:.1f} minutes on this CPU, and the limit is "
+        f"{_MOST_S / 60:.0f}"
         if seconds > _MOST_S
         else ""
     )

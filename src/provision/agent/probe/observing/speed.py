@@ -36,7 +36,7 @@ def measure_times(action: Callable[[], Any], device: str, warm: int, rounds: int
         action()
         mark.record()
     torch.cuda.synchronize()
-    return [one.elapsed_time(other) / 1000 for one, other in pairwise(marks)]
+    return [begin.elapsed_time(end) / 1000 for begin, end in pairwise(marks)]
 
 
 def _by_our_clock(action: Callable[[], Any]) -> float:
@@ -124,8 +124,8 @@ def make_product(name: str, device: str, size: int) -> Product:
 
     left, right = random_operands(name, device, size)
     if name == "fp8":
-        one, across = torch.tensor(1.0, device=device), right.t()
-        return lambda: scaled_product(left, across, one)
+        scale, across = torch.tensor(1.0, device=device), right.t()
+        return lambda: scaled_product(left, across, scale)
     if name == "tf32":
         return lambda: _in_tf32(left, right)
     out = torch.empty(size, size, dtype=left.dtype, device=device)

@@ -1,4 +1,4 @@
-"""Looks at the torch build and its device."""
+"""Observes the torch build and its device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 300
 _TWO = 2.0
 
 
-def _build(_bench: ObserverContext) -> Readings:
+def _build(_context: ObserverContext) -> Readings:
     import torch
 
     torch.set_num_threads(1)
@@ -37,8 +37,8 @@ def _device(context: ObserverContext) -> Readings:
     import torch
 
     if context.expected.gpu_type == "mps":
-        there = bool(torch.backends.mps.is_available())
-        return {"gpu.available": there, "gpu.count": int(there)}
+        available = bool(torch.backends.mps.is_available())
+        return {"gpu.available": available, "gpu.count": int(available)}
     available, count = torch.cuda.is_available(), torch.cuda.device_count()
     shown = context.environ.get("CUDA_VISIBLE_DEVICES")
     set_here = {} if shown is None else {"env.CUDA_VISIBLE_DEVICES": shown}
@@ -53,7 +53,7 @@ def _device(context: ObserverContext) -> Readings:
 def _errors(context: ObserverContext) -> dict[str, str]:
     """Return error texts of cards that cannot add two numbers.
 
-    Empty where no card is declared: then none is woken.
+    Empty if no card is declared, so that no card is initialized.
     """
     errors = {}
     for card in torch_cards(context):
@@ -101,7 +101,7 @@ def init_code() -> int | None:
         return None
 
 
-def _architecture(_bench: ObserverContext) -> Readings:
+def _architecture(_context: ObserverContext) -> Readings:
     import torch
 
     flags = getattr(torch._C, "_cuda_getArchFlags", None)

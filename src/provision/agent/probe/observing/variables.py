@@ -15,10 +15,10 @@ HARMFUL_VARIABLES: dict[str, str] = {
     "CUDA_AUTO_BOOST": "changes the GPU's clocks for this process",
     "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "writes GPU core dumps",
     "CUDA_COREDUMP_FILE": "writes GPU core dumps",
-    "CUDA_DEVICE_WAITS_ON_EXCEPTION": "a GPU error halts the program and waits for a debugger",
-    "CUDA_PROFILE": "turns CUDA profiling on",
-    "COMPUTE_PROFILE": "turns CUDA profiling on",
-    "OPENCL_PROFILE": "turns OpenCL profiling on",
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION": "on a GPU error, the program stops and waits for a debugger",
+    "CUDA_PROFILE": "turns on CUDA profiling",
+    "COMPUTE_PROFILE": "turns on CUDA profiling",
+    "OPENCL_PROFILE": "turns on OpenCL profiling",
     "CUDA_LAUNCH_BLOCKING": (
         "waits after every GPU kernel; training becomes much slower (CUDA programming guide, "
         "environment variables)"
@@ -35,38 +35,40 @@ HARMFUL_VARIABLES: dict[str, str] = {
         " variables)"
     ),
     "CUDA_CACHE_DISABLE": (
-        "code for the GPU is compiled anew at each start (CUDA programming guide, environment "
-        "variables)"
+        "GPU code is recompiled at each start (CUDA programming guide, environment variables)"
     ),
     "CUDA_FORCE_PTX_JIT": (
-        "the GPU code of the wheels is left aside and compiled anew (CUDA programming guide, "
+        "the GPU code of the wheels is ignored and recompiled (CUDA programming guide, "
         "environment variables)"
     ),
     "TORCHDYNAMO_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo)",
     "TORCH_COMPILE_DISABLE": "torch.compile does nothing (PyTorch, torch._dynamo.config)",
-    "ACCELERATE_USE_CPU": "Trainer and Accelerate leave the GPU aside (accelerate, state.py)",
+    "ACCELERATE_USE_CPU": "Trainer and Accelerate do not use the GPU (accelerate, state.py)",
     "ACCELERATE_MIXED_PRECISION": (
-        "changes the precision of what Accelerate starts (accelerate, state.py)"
+        "changes the precision that Accelerate uses (accelerate, state.py)"
     ),
-    "RANK": "the program takes itself for one of several and waits for the others (torchrun, "
+    "RANK": "the program acts as one of several processes and waits for the others (torchrun, "
     "environment variables)",
-    "WORLD_SIZE": "the program takes itself for one of several and waits for the others (torchrun, "
+    "WORLD_SIZE": "the program acts as one of several processes and waits for "
+    "the others (torchrun, "
     "environment variables)",
-    "LOCAL_RANK": "the program takes itself for one of several and waits for the others (torchrun, "
+    "LOCAL_RANK": "the program acts as one of several processes and waits for "
+    "the others (torchrun, "
     "environment variables)",
     "NCCL_P2P_DISABLE": (
-        "GPUs talk through host memory instead of NVLink or PCIe (NCCL, environment variables)"
+        "GPUs communicate through host memory instead of NVLink or PCIe (NCCL, "
+        "environment variables)"
     ),
-    "LD_PRELOAD": "loads a library into every program before its own",
-    "LD_LIBRARY_PATH": "libraries of the host can replace those that the wheels bring",
+    "LD_PRELOAD": "loads a library into every program before its own libraries",
+    "LD_LIBRARY_PATH": "libraries of the host can replace those of the wheels",
     "MKL_CBWR": "fixes MKL's instruction set, so results change",
     "ATEN_CPU_CAPABILITY": "fixes PyTorch's CPU instruction set, so results change",
-    "PYTHONPATH": "modules outside the environment come first",
-    "PYTHONHOME": "Python takes its standard library from elsewhere",
+    "PYTHONPATH": "modules outside the environment are imported first",
+    "PYTHONHOME": "Python uses the standard library of another folder",
     "PYTHONOPTIMIZE": "assert statements are removed",
-    "PYTHONDEVMODE": "Python checks itself while it runs, and is slower",
-    "PYTHONMALLOC": "Python takes another allocator; those for debugging are slower",
-    "PYTHONTRACEMALLOC": "Python notes where all memory was taken, and is slower",
+    "PYTHONDEVMODE": "Python runs additional checks and is slower",
+    "PYTHONMALLOC": "Python uses another allocator; debug allocators are slower",
+    "PYTHONTRACEMALLOC": "Python records every memory allocation and is slower",
 }
 
 SWITCHES = frozenset(

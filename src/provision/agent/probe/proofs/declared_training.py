@@ -114,13 +114,13 @@ def reason_not_rehearsable(method: str, proof_is_trainer: bool) -> str:
     """Why a method cannot be rehearsed here; "" when it can."""
     if method == "qlora":
         return (
-            "4-bit weights are not rehearsed: random ones would first be quantized, and that "
-            "is not what a run does"
+            "4-bit weights are not rehearsed: random weights would have to be quantized first, "
+            "which a training does not do"
         )
     if method in ("lora", "inference") and not proof_is_trainer:
-        return f"method {method} is rehearsed with transformers, which is not locked"
+        return f"rehearsing method {method} needs transformers, which is not locked"
     if method == "lora" and importlib.util.find_spec("peft") is None:
-        return "method lora is rehearsed with peft, which is not installed"
+        return "rehearsing method lora needs peft, which is not installed"
     return ""
 
 

@@ -66,10 +66,10 @@ class Launch:
 def reason_not_testable(launch: Launch) -> str:
     """Why the check cannot show this strategy; "" when it can."""
     if launch.strategy != "ddp" and not launch.gpus:
-        return f"{launch.strategy} needs a GPU: without one accelerate trains by plain ddp"
+        return f"{launch.strategy} needs a GPU: without one, accelerate uses ddp"
     if launch.strategy != "ddp" and not launch.trainer:
-        return f"the plain torch loop shows ddp, not {launch.strategy}"
-    return "one process has nobody to share its gradients with" if launch.processes == 1 else ""
+        return f"the plain torch loop can test ddp, but not {launch.strategy}"
+    return "a single process has no gradients to exchange" if launch.processes == 1 else ""
 
 
 def launch_command(

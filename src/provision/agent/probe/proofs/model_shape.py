@@ -37,7 +37,7 @@ class ModelShape:
     def parameters(self) -> int:
         """Number of parameters: attention, feed-forward, norms, embedding."""
         return (
-            self.layers * (4 * self.hidden**2 + 3 * self.hidden * self.inner + 2 * self.hidden)
+            self.layers * _layer(self.hidden, self.inner)
             + self.vocabulary * self.hidden
             + self.hidden
         )

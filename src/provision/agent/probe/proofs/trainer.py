@@ -250,7 +250,7 @@ def own_arguments(recipe: Recipe, folder: Path) -> JsonObject:
 def _in_effect(value: Any, is_number: bool) -> Any:
     # YAML 1.1 reads 1e-4 as a text; transformers keeps it and fails much later, in the optimizer.
     return (
-        f"the text {value!r}, not a number"
+        f"the string {value!r}, not a number"
         if is_number and isinstance(value, str)
         else _plain(value)
     )

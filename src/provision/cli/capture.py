@@ -1,0 +1,69 @@
+"""`provision capture`: writes down this environment, to compare it with another."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from provision.cli.app import FILE, examples, output_format_option
+
+
+@click.command(
+    epilog=examples(
+        "provision capture -o laptop.json",
+        "provision capture --python .venv/bin/python > laptop.json",
+        "provision capture --print-cell",
+    )
+)
+@click.option(
+    "--python",
+    type=FILE,
+    metavar="PATH",
+    help="Use this interpreter; default: the first python3 on the PATH.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Write the capture to a file; default: standard output.",
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option(
+    "--print-cell",
+    is_flag=True,
+    help="Print a notebook cell that captures its runtime without installing anything.",
+)
+@output_format_option("text", "json", text="With json, print the capture without hints.")
+def capture(
+    *, python: Path | None, out: Path | None, force: bool, print_cell: bool, output_format: str
+) -> int:
+    """Write down the GPU, the driver, Python, all packages and the names of variables.
+
+    Needs no spec, changes nothing, and records no value of a variable.
+    """
+    from provision.adapters import RealSystem
+    from provision.adapters.zipapp_runner import run_zipapp
+    from provision.cli import console
+    from provision.commands import capture as command
+
+    system = RealSystem()
+    if out is not None:
+        command.check_output_path(out, system, force=force)
+    if print_cell:
+        text = command.cell_text()
+    else:
+        own = Path(sys.executable)
+        text, remark = command.capture(python, os.environ, own, run_zipapp)
+        if remark:
+            console.print_note(f"note: {remark}")
+    if out is None:
+        console.print_result(text)
+    else:
+        console.write_output_file(out, text, system)
+    if not print_cell and output_format == "text":
+        console.print_note("next: compare two captures with `provision diff A.json B.json`")
+    return 0

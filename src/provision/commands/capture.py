@@ -1,0 +1,109 @@
+"""Capture an environment: `agent/capture.py` runs in the Python of the user's programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import provision
+from provision.effects.system import Reader
+from provision.errors import ExternalError, ProvisionError, Refused
+from provision.verification.diff.snapshot import CAPTURE_SCHEMA
+
+if TYPE_CHECKING:
+    from provision.agent.core.process import ProcessResult
+
+_TIMEOUT_S = 60.0
+_MAIN = 'if __name__ == "__main__":'
+_CELL_END = """_capture = json.dumps(capture_environment(), indent=1)
+with open("capture.json", "w", encoding="utf-8") as _file:
+    _file.write(_capture + "\\n")
+print(_capture)
+"""
+
+
+def capture(
+    python: Path | None,
+    environment: Mapping[str, str],
+    own: Path,
+    run_program: Callable[..., ProcessResult],
+) -> tuple[str, str]:
+    """Return a capture as JSON text, and a remark on the Python that made it.
+
+    Args:
+        python: The interpreter; None for the first on the PATH, or `own` if that fails.
+        environment: The environment variables.
+        own: provision's own interpreter.
+        run_program: Runs a program, as `adapters.zipapp_runner.run_zipapp` does.
+
+    Raises:
+        ExternalError: the named interpreter cannot run the program.
+    """
+
+    def read(interpreter: Path) -> str:
+        return _read_capture(interpreter, environment, run_program)
+
+    path = environment.get("PATH")
+    if python is not None:
+        # A path, a name on the PATH, or the folder of an environment.
+        if python.is_dir():
+            return read(python.absolute() / "bin" / "python"), ""
+        return read(Path(shutil.which(str(python), path=path) or python).absolute()), ""
+    first = shutil.which("python3", path=path) or shutil.which("python", path=path)
+    if first is None:
+        return read(own), "there is no Python on PATH; using the one that runs provision"
+    try:
+        return read(Path(first)), ""
+    except ProvisionError as error:
+        remark = f"using the Python that runs provision, not the one on PATH: {error.what}"
+        return read(own), remark
+
+
+def cell_text() -> str:
+    """Return a notebook cell that prints a capture and writes it to capture.json."""
+    return _program_text().partition(_MAIN)[0] + _CELL_END
+
+
+def check_output_path(out: Path, reader: Reader, *, force: bool) -> None:
+    """Check that a capture can be written to a path.
+
+    Raises:
+        Refused: the file exists, and `force` is not set.
+        ExternalError: there is no such folder.
+    """
+    if not reader.exists(out.parent):
+        raise ExternalError(
+            f"cannot write {out}",
+            why=f"there is no folder {out.parent}",
+            hint="create the folder, or choose another path",
+        )
+    if reader.exists(out) and not force:
+        raise Refused(
+            f"{out} already exists", hint="choose another file, or replace it with --force"
+        )
+
+
+def _program_text() -> str:
+    path = Path(provision.__file__).parent / "agent" / "capture.py"
+    return path.read_text(encoding="utf-8")
+
+
+def _read_capture(
+    python: Path, environment: Mapping[str, str], run_program: Callable[..., ProcessResult]
+) -> str:
+    content = _program_text().encode()
+    result = run_program(python, content, (), environment, timeout_s=_TIMEOUT_S)
+    try:
+        document = json.loads(result.stdout)
+    except (ValueError, RecursionError):
+        document = None
+    if result.code or not isinstance(document, dict) or document.get("schema") != CAPTURE_SCHEMA:
+        why = f"ended by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"
+        if lines := (result.stderr or result.stdout).strip().splitlines():
+            why += f": {lines[-1][:300]}"
+        hint = "use Python 3.10 or newer; select one with --python"
+        raise ExternalError(f"{python} cannot make a capture", why=why, hint=hint)
+    return json.dumps(document, indent=1) + "\n"

@@ -1,0 +1,135 @@
+"""Turns files of other tools into a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from provision.commands.shared.load import CheckedDocument
+from provision.commands.shared.spec_text_check import check_spec_text
+from provision.diagnostics import Diagnostic, RelatedLocation, Route, RouteLocation, Severity
+from provision.effects.local import WriteFile
+from provision.effects.system import ProgressCallback, Reader, System
+from provision.errors import Refused, UsageError
+from provision.facts import load_facts
+from provision.imports.merge import merge_files
+from provision.imports.model import ImportedFile, ImportedProject
+from provision.imports.read import read_files
+from provision.imports.spec_text import WrittenSpec, write_spec
+from provision.source.nodes import to_text_file
+
+DEFAULT_NAME = Path("provision.yaml")
+"""Name of a spec that is printed, in findings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """The files by name, their merged content, the spec, and the findings about it."""
+
+    files: tuple[tuple[Path, ImportedFile], ...]
+    project: ImportedProject
+    spec: WrittenSpec
+    checked: CheckedDocument
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the rules find errors or the files contradict one another, else 0."""
+        has_error = any(finding.severity is Severity.ERROR for finding in self.checked.diagnostics)
+        return int(has_error or bool(self.project.conflicts))
+
+
+def import_files(
+    paths: Sequence[Path],
+    reader: Reader,
+    *,
+    out: Path | None,
+    groups: Collection[str] = (),
+    first_line: str = "",
+) -> ImportResult:
+    """Return the spec that follows from files; nothing is written, executed or downloaded.
+
+    Args:
+        paths: The files.
+        reader: Reads them, and the files that they include.
+        out: The file that the spec is for; None if it is printed.
+        groups: Groups and extras to import too.
+        first_line: A comment at the start of the spec.
+
+    Raises:
+        SourceError: a file cannot be read, or its format is not known.
+        UsageError: no file has a group that is named.
+    """
+    paths = tuple(dict.fromkeys(paths))
+    files = read_files(paths, reader)
+    _check_groups(files, groups)
+    project = merge_files(files, groups=groups)
+    spec = write_spec(project)
+    spec = spec._replace(text=first_line + spec.text)
+    checked = check_spec_text(out or DEFAULT_NAME, spec.text, load_facts())
+    return ImportResult(
+        tuple(zip(paths, files, strict=True)), project, spec, _with_origins(checked, project, spec)
+    )
+
+
+def check_output_path(path: Path, reader: Reader, *, force: bool) -> None:
+    """Check that a spec can be written to a path.
+
+    Raises:
+        UsageError: the name is not that of a spec.
+        Refused: a file exists and `force` is not given.
+    """
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(
+            f"{path} is not a valid name for a spec",
+            why="the name of a spec ends in .yaml or .yml",
+            hint=f"use a name such as {DEFAULT_NAME}",
+        )
+    if reader.exists(path) and not force:
+        raise Refused(
+            f"{path} already exists", hint="choose another file, or replace it with --force"
+        )
+
+
+def write_imported_spec(
+    result: ImportResult, path: Path, system: System, progress: ProgressCallback
+) -> None:
+    """Write the spec to a file."""
+    system.perform(WriteFile(path, result.spec.text), progress)
+
+
+def _check_groups(files: Sequence[ImportedFile], groups: Collection[str]) -> None:
+    existing = {package.environment for file in files for package in file.packages} - {""}
+    for group in groups:
+        if group not in existing:
+            named = f"the files have {', '.join(sorted(existing))}" if existing else ""
+            raise UsageError(
+                f"no file has the group {group}",
+                why=named or "the files have no groups or extras",
+                hint="leave out --group, or name a group of the files",
+            )
+
+
+def _with_origins(
+    checked: CheckedDocument, project: ImportedProject, spec: WrittenSpec
+) -> CheckedDocument:
+    """Return findings that also show the original text of the value that each is about."""
+    texts = {name: to_text_file(name, text.content) for name, text in project.texts.items()}
+    own = checked.source
+    source = replace(own, texts={**texts, **own.texts})
+    return checked._replace(
+        source=source,
+        diagnostics=tuple(_with_origin(finding, spec) for finding in checked.diagnostics),
+    )
+
+
+def _with_origin(finding: Diagnostic, spec: WrittenSpec) -> Diagnostic:
+    if not isinstance(finding.where, RouteLocation):
+        return finding
+    route: Route = finding.where.route
+    while route and route not in spec.spans:
+        route = route[:-1]
+    if not route:
+        return finding
+    origin = RelatedLocation(spec.spans[route], "imported from here")
+    return finding._replace(related=(*finding.related, origin))

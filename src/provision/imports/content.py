@@ -1,0 +1,234 @@
+"""Collects the content of a file while a reader goes through it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from packaging.markers import Marker
+
+from provision.diagnostics import Route, Span
+from provision.facts import Facts, cuda_of, load_facts
+from provision.imports.model import (
+    ImportedFile,
+    ImportedPackage,
+    Leftover,
+    Setting,
+    SourceText,
+)
+from provision.sanitize import escape_line, redact
+
+MAX_MESSAGE_LENGTH = 300
+"""Code points of a foreign text in a message (our choice)."""
+DEFAULT_INDEX_HOSTS = frozenset(("pypi.org", "pypi.python.org", "files.pythonhosted.org"))
+VARIABLE = re.compile(r"\$\{[^}\s]*\}|\$[A-Za-z_]\w*|%\w+%")
+_BUILD_TAG = re.compile(r"cpu|cu\d{2,3}|rocm[\d.]*|xpu|nightly")
+_CUDA_TAG = re.compile(r"cu\d{2,3}")
+_NOT_IN_IDENTIFIER = re.compile(r"[^a-z0-9]+")
+_LINUX = {
+    "implementation_name": "cpython",
+    "os_name": "posix",
+    "platform_machine": "x86_64",
+    "platform_python_implementation": "CPython",
+    "platform_system": "Linux",
+    "sys_platform": "linux",
+    "extra": "",
+}
+
+
+def quote_text(text: str) -> str:
+    """Return foreign text for a message: one line, without secrets, of limited length."""
+    line = escape_line(redact(text))
+    return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[:MAX_MESSAGE_LENGTH]}..."
+
+
+def is_for_linux(marker: str, python: str = "3.11") -> bool:
+    """Return whether a marker can be true on Linux x86_64, where builds for CUDA run."""
+    if not marker:
+        return True
+    try:
+        return Marker(marker).evaluate(
+            {**_LINUX, "python_version": python, "python_full_version": f"{python}.0"}
+        )
+    except (ValueError, RecursionError):
+        return True
+
+
+class Content:
+    """The packages, settings, leftovers and indexes that a reader has found so far."""
+
+    def __init__(self) -> None:
+        self.packages: list[ImportedPackage] = []
+        self.settings: list[Setting] = []
+        self.leftovers: list[Leftover] = []
+        self.indexes: dict[str, str] = {}
+        self.hashed: list[Span] = []
+        self.main_indexes: list[tuple[str | None, Span]] = []
+        self.has_extra_index = False
+        self._facts: Facts | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The fact tables, loaded when a file needs them."""
+        if self._facts is None:
+            self._facts = load_facts()
+        return self._facts
+
+    def set(self, route: Route, value: Any, span: Span) -> None:
+        """Add a setting; one that repeats an earlier value is left out."""
+        if not any(known.route == route and known.value == value for known in self.settings):
+            self.settings.append(Setting(route, value, span))
+
+    def leave(self, span: Span, message: str, why: str = "", help: str = "") -> None:  # noqa: A002
+        """Add something that a spec cannot contain. Foreign text in it passes `quote_text`."""
+        self.leftovers.append(Leftover(span, message, why, help))
+
+    def add_build(self, tag: str, span: Span, marker: str = "") -> None:
+        """Add what the tag of a build of torch, such as "cu118" or "cpu", means for a spec."""
+        if not is_for_linux(marker):
+            self.leave(
+                span,
+                f"the build {tag} is for another system",
+                f"its marker is false on Linux: {quote_text(marker)}",
+            )
+        elif _CUDA_TAG.fullmatch(tag):
+            self.set(("cuda",), cuda_of(tag), span)
+        elif tag == "cpu":
+            self.set(("cuda",), "none", span)
+            self.set(("gpu",), "none", span)
+        else:
+            self.leave(
+                span,
+                f"the build {quote_text(tag)} is not supported",
+                "a spec selects builds for NVIDIA cards and for CPU",
+                "set `gpu` and `cuda` of the spec",
+            )
+
+    def add_index(self, url: str, span: Span, name: str = "") -> str | None:
+        """Add a package index, and return its name in the spec.
+
+        Args:
+            url: The address as it was written, perhaps with credentials.
+            span: The place in the file.
+            name: Its name in the file, if it has one.
+
+        Returns:
+            None if a spec does not name this index: the default one, those of PyTorch, whose builds
+            `cuda` selects, and those that cannot be imported, which become leftovers.
+        """
+        address, problem = _split_address(url)
+        if problem:
+            self.leave(span, f"the package index is not imported: {problem}", help=_INDEX_HELP)
+            return None
+        host = urlsplit(address).hostname or ""
+        has_credentials = "@" in url.split("://", 1)[-1].split("/", 1)[0]
+        if host in self.facts.torch_hosts:
+            self._add_pytorch_index(address, span)
+            return None
+        if host in DEFAULT_INDEX_HOSTS and not has_credentials:
+            return None
+        index = self._name_index(address, name or host)
+        variable = index.upper().replace("-", "_")
+        if has_credentials:
+            self.leave(
+                span,
+                f"the credentials of the index {index} are not imported",
+                "a spec and its lock contain no secrets",
+                f"set UV_INDEX_{variable}_USERNAME and UV_INDEX_{variable}_PASSWORD",
+            )
+        if urlsplit(url).query:
+            self.leave(span, f"the query of the index {index} is removed: it may hold a secret")
+        return index
+
+    def _add_pytorch_index(self, address: str, span: Span) -> None:
+        parts = [part for part in urlsplit(address).path.split("/") if part]
+        tags = [part for part in parts if _BUILD_TAG.fullmatch(part)]
+        if "nightly" in tags or "test" in parts:
+            self.leave(
+                span,
+                "the index of PyTorch's preliminary builds is not imported",
+                "`cuda` selects builds of releases only",
+                "use a release of torch",
+            )
+        for tag in tags:
+            if tag != "nightly":
+                self.add_build(tag, span)
+
+    def _name_index(self, address: str, wish: str) -> str:
+        base = _NOT_IN_IDENTIFIER.sub("-", wish.lower()).strip("-")[:56].strip("-") or "index"
+        name, number = base, 1
+        while self.indexes.get(name, address) != address or name == "pypi":
+            number += 1
+            name = f"{base}-{number}"
+        self.indexes[name] = address
+        return name
+
+    def bind_main_index(self) -> None:
+        """Bind the packages to the main index if no other index is named, as pip does."""
+        if not self.main_indexes:
+            return
+        index, span = self.main_indexes[-1]
+        if index is None:
+            return
+        if self.has_extra_index:
+            message = f"no package is bound to the main index {index}"
+            why = "pip searches every index; in a spec a package names its index"
+            hint = f"add `index: {index}` to the packages that only it has"
+        else:
+            self.packages = [
+                package._replace(index=package.index or index) for package in self.packages
+            ]
+            message = f"every package comes from the index {index}"
+            why = "no other index is named"
+            hint = (
+                "if it mirrors the public index, set it in the configuration of uv, and remove "
+                "`index` and `indexes` from the spec"
+            )
+        self.leave(span, message, why, hint)
+
+    def report_hashes(self) -> None:
+        """Add one leftover for all hashes of requirements."""
+        if self.hashed:
+            self.leave(
+                self.hashed[0],
+                "the hashes of requirements are not imported",
+                "`provision lock` records the hash of every file",
+            )
+
+    def to_file(
+        self, format_name: str, texts: Mapping[str, SourceText], *, is_resolved: bool = False
+    ) -> ImportedFile:
+        """Return the content as a value."""
+        self.bind_main_index()
+        self.report_hashes()
+        return ImportedFile(
+            format_name,
+            texts,
+            tuple(self.packages),
+            tuple(self.settings),
+            tuple(self.leftovers),
+            dict(self.indexes),
+            is_resolved,
+        )
+
+
+_INDEX_HELP = "add it to `indexes` of the spec by its address without secrets"
+
+
+def _split_address(url: str) -> tuple[str, str]:
+    """Return the address of an index without credentials and query, and a problem or ""."""
+    bare = re.sub(r"^([a-z+]+://)[^/]*@", r"\1", url)
+    if VARIABLE.search(bare):
+        return "", "its address contains a variable, whose value is not read"
+    try:
+        parts = urlsplit(bare)
+        host = parts.hostname
+    except ValueError:
+        return "", "its address is not a URL"
+    if parts.scheme not in ("http", "https") or not host:
+        return "", "its address is not http or https"
+    if re.search(r"[\s<>\"\\]", bare) or not bare.isprintable():
+        return "", "its address contains characters that a URL does not have"
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), ""

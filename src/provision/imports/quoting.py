@@ -1,0 +1,13 @@
+"""Quotes foreign text in messages."""
+
+from __future__ import annotations
+
+from provision.sanitize import escape_line, redact
+
+_LONGEST_QUOTE = 60
+
+
+def quote_text(text: str, limit: int = _LONGEST_QUOTE) -> str:
+    """Return foreign text for a message: redacted, in one line, and not too long."""
+    text = escape_line(" ".join(redact(text).split()))
+    return text if len(text) <= limit else f"{text[:limit]}..."

@@ -1,0 +1,371 @@
+"""Reads one requirement, and the arguments of `pip install`, into the content of a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import (
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_wheel_filename,
+)
+
+from provision.diagnostics import Span
+from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content, quote_text
+from provision.imports.model import ImportedPackage
+from provision.imports.pip_options import OPTIONS, OptionMeaning, PipOption
+
+MAX_REQUIREMENT_LENGTH = 2000
+"""Code points; packaging compares some of its patterns in quadratic time (our choice)."""
+
+_HEAD = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
+_CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,;()]+)")
+_SCHEME = re.compile(r"(?:[a-z]+\+)?[a-z]{2,}:/{1,3}", re.IGNORECASE)
+_VCS = re.compile(r"(?:git|hg|svn|bzr)\+", re.IGNORECASE)
+_ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
+_PATH = re.compile(r"(?:\.{1,2}(?:[/\\\[]|$)|[/~\\]|[A-Za-z]:[\\/])")
+_EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
+_SINGLE_EQUALS = re.compile(r"^\s*([A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?)\s*=\s*(\d[\w.*+!-]*)\s*$")
+_MISSING_COMMA = re.compile(r"[<>=!~]=?\s*[\w.]+\s*[<>=!~]")
+_BLANK_FOR_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s+v?(\d[\w.*+!-]*)\s*$")
+_CONDA_BUILD_FOLDERS = re.compile(r"/(?:croot|feedstock_root|conda-bld|build/\w+)/|_h_env")
+"""Folders in which conda builds packages; pip freeze prints them for packages from conda."""
+
+
+class FileReference(NamedTuple):
+    """A file that a line includes with -r or -c."""
+
+    name: str
+    span: Span
+    is_constraint: bool
+
+
+class RequirementOrigin(NamedTuple):
+    """Properties of the packages of a line that follow from its file (see `ImportedPackage`)."""
+
+    is_constraint: bool = False
+    is_exact: bool = False
+    environment: str = ""
+    index_name: str | None = None
+
+
+MAIN = RequirementOrigin()
+
+
+def read_requirement(
+    content: Content, text: str, span: Span, origin: RequirementOrigin = MAIN
+) -> ImportedPackage | None:
+    """Add a requirement as pip and PEP 508 write it, and return its package.
+
+    Args:
+        content: Where packages, settings and leftovers are added.
+        text: The requirement without comment and options, such as "torch==2.0.1+cu118".
+        span: The requirement in its file.
+        origin: Properties that follow from the file.
+
+    Returns:
+        None if a spec cannot contain it, or if it is not valid; that is added as a leftover.
+    """
+    text = text.strip()
+    if not text:
+        return None
+    if VARIABLE.search(text):
+        content.leave(
+            span,
+            f"{quote_text(text)} is not imported",
+            "its text depends on a variable, whose value is not read",
+            "write the value",
+        )
+        return None
+    if " @ " not in text and _is_location(text):
+        return _read_location(content, text, "", span, origin)
+    requirement = parse_requirement(text)
+    if requirement is None:
+        content.leave(span, f"{quote_text(text)} is not a requirement", help=_suggest(text))
+        return None
+    if requirement.url:
+        return _read_location(content, requirement.url, requirement.name, span, origin)
+    marker = str(requirement.marker or "")
+    if re.search(r"\bextra\b", marker):
+        content.leave(
+            span,
+            f"{quote_text(text)} is not imported",
+            "its marker depends on an extra, which a spec does not have",
+        )
+        return None
+    return add_package(content, requirement, text, span, origin)
+
+
+def parse_requirement(text: str) -> Requirement | None:
+    """Return a requirement of PEP 508, None if the text is not one."""
+    if len(text) > MAX_REQUIREMENT_LENGTH:
+        return None
+    try:
+        return Requirement(text)
+    except (InvalidRequirement, RecursionError):
+        return None
+
+
+def add_package(
+    content: Content, requirement: Requirement, text: str, span: Span, origin: RequirementOrigin
+) -> ImportedPackage:
+    """Add a package of an index; the local version of a build becomes a setting."""
+    name, marker = canonicalize_name(requirement.name), str(requirement.marker or "")
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    clauses = []
+    # The parsed set has no order; the text has that of its author.
+    for operator, version in _CLAUSE.findall(_version_part(text)):
+        base, plus, local = version.partition("+")
+        if plus and operator not in ("==", "==="):
+            content.leave(
+                span, f"{name}{quote_text(operator + version)} is not imported", _BUILDS_WHY
+            )
+            continue
+        if plus:
+            _read_local_version(content, name, base, local.lower(), span, marker)
+        clauses.append(("==" if plus else operator) + base)
+    specifier = ",".join(clauses)
+    suffix = f" ; {marker}" if marker else ""
+    package = ImportedPackage(
+        name,
+        f"{name}{extras}{specifier}{suffix}",
+        span,
+        index=origin.index_name,
+        is_constraint=origin.is_constraint,
+        is_exact=origin.is_exact,
+        environment=origin.environment,
+    )
+    content.packages.append(package)
+    return package
+
+
+_BUILDS_WHY = "a spec names versions; `cuda` selects the build"
+
+
+def _version_part(text: str) -> str:
+    head = _HEAD.match(text)
+    return text[head.end() if head else 0 :].partition(";")[0]
+
+
+def _read_local_version(
+    content: Content, name: str, base: str, local: str, span: Span, marker: str
+) -> None:
+    is_flavoured = name in content.facts.flavoured
+    if is_flavoured or re.fullmatch(r"cu\d{2,3}", local):
+        content.add_build(local, span, marker)
+    if not is_flavoured:
+        content.leave(
+            span,
+            f"the build +{quote_text(local)} of {name} is not imported",
+            f"{name} {quote_text(base)} is taken from its index without a build tag",
+            f"if {name} needs that build, add the index that has it to `indexes`",
+        )
+
+
+def _is_location(text: str) -> bool:
+    if _SCHEME.match(text) or _PATH.match(text):
+        return True
+    return _ARCHIVE.search(text.partition("#")[0]) is not None
+
+
+def _read_location(
+    content: Content, url: str, name: str, span: Span, origin: RequirementOrigin
+) -> ImportedPackage | None:
+    """Add a package that is named by a URL or a path, if its file is one of a known index."""
+    version = ""
+    path = unquote(urlsplit_path(url))
+    try:
+        wheel_name, wheel_version, _, _ = parse_wheel_filename(path.rpartition("/")[2])
+    except (InvalidWheelFilename, ValueError):
+        pass
+    else:
+        name, version = name or wheel_name, str(wheel_version)
+    name = name or (egg[1] if (egg := _EGG.search(url)) else "")
+    host = url_host(url)
+    pinned = parse_requirement(f"{name}=={version}") if name and version else None
+    is_from_index = host in content.facts.torch_hosts or host in DEFAULT_INDEX_HOSTS
+    if pinned and is_from_index:
+        return add_package(content, pinned, str(pinned), span, origin)
+    if url.startswith("file:") and name and _CONDA_BUILD_FOLDERS.search(path):
+        return _read_conda_build(content, canonicalize_name(name), pinned, span, origin)
+    _leave_location(content, url, canonicalize_name(name) if name else "", version, span)
+    return None
+
+
+def _read_conda_build(
+    content: Content,
+    name: str,
+    pinned: Requirement | None,
+    span: Span,
+    origin: RequirementOrigin,
+) -> ImportedPackage:
+    content.leave(
+        span,
+        f"the version of {name} is that of its file name"
+        if pinned
+        else f"the version of {name} is not known",
+        "conda installed it, and the line names a folder of the machine that built it",
+        "" if pinned else f"add the version that `conda list {name}` shows",
+    )
+    requirement = pinned or Requirement(name)
+    return add_package(content, requirement, str(requirement), span, origin)
+
+
+def _leave_location(content: Content, url: str, name: str, version: str, span: Span) -> None:
+    subject = name or f"`{quote_text(url)}`"
+    if _VCS.match(url) or url.startswith("git@"):
+        origin = "a repository"
+    elif _SCHEME.match(url) and not url.startswith("file:"):
+        origin = "a URL"
+    else:
+        origin = "a path of this machine"
+    known = f"{name}=={version.partition('+')[0]}" if version else f"{name or 'NAME'}==VERSION"
+    content.leave(
+        span,
+        f"{subject} is not imported: it comes from {origin}",
+        "a spec and its lock contain packages of indexes only",
+        f"if a package index has it, add it as {quote_text(known)}",
+    )
+
+
+def urlsplit_path(url: str) -> str:
+    """Return the path of a URL, or a path itself, without query and fragment."""
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""
+
+
+def url_host(url: str) -> str:
+    """Return the host of a URL, "" if it has none."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _suggest(text: str) -> str:
+    """Return the edit that makes a requirement of a text, if it is known."""
+    if match := _SINGLE_EQUALS.match(text) or _BLANK_FOR_OPERATOR.match(text):
+        return f"write {match[1]}=={match[2]}"
+    if _MISSING_COMMA.search(text):
+        return "separate the conditions with a comma, as in torch>=2.10,<2.12"
+    return "write NAME==VERSION, as in torch==2.11.0"
+
+
+def read_pip_arguments(
+    content: Content,
+    arguments: Iterable[tuple[str, Span]],
+    origin: RequirementOrigin = MAIN,
+    *,
+    takes_packages: bool = True,
+) -> tuple[FileReference, ...]:
+    """Add what the arguments of `pip install` or `uv pip install` mean, without `install` itself.
+
+    Args:
+        content: Where packages, settings, indexes and leftovers are added.
+        arguments: The words without quotes, each with its span.
+        origin: Properties that follow from the file.
+        takes_packages: False for the options of a line of a requirements file.
+
+    Returns:
+        The files that the arguments name with -r and -c, for the caller to read.
+    """
+    references: list[FileReference] = []
+    words = iter(arguments)
+    for text, span in words:
+        if not text.startswith("-") or text == "-":
+            if takes_packages:
+                read_requirement(content, text, span, origin)
+            else:
+                content.leave(span, f"{quote_text(text)} is not an option", help=_OWN_LINE)
+            continue
+        for name, value in _split_option(text):
+            option = OPTIONS.get(name)
+            if option is None:
+                content.leave(span, f"the option {quote_text(name)} is not known", help=_CHECK_IT)
+                continue
+            end = span
+            if option.takes_value and value is None:
+                value, end = next(words, (None, span))  # noqa: PLW2901
+            whole = Span(span.file, span.start, end.end)
+            if option.takes_value and value is None:
+                content.leave(whole, f"the option {name} has no value")
+                continue
+            reference = _read_option(content, name, option, value or "", whole, origin)
+            references.extend(reference)
+    return tuple(references)
+
+
+_OWN_LINE = "write each package on its own line, before its options"
+_CHECK_IT = "check whether packages depend on it"
+
+
+def _split_option(text: str) -> list[tuple[str, str | None]]:
+    """Return the options in a word and the value in it: --name=value, -rvalue, -qU."""
+    if text.startswith("--"):
+        name, equals, value = text.partition("=")
+        return [(name.lower(), value if equals else None)]
+    options: list[tuple[str, str | None]] = []
+    for position in range(1, len(text)):
+        name = f"-{text[position]}"
+        option, rest = OPTIONS.get(name), text[position + 1 :]
+        if option is not None and option.takes_value:
+            return [*options, (name, rest.removeprefix("=") or None)]
+        options.append((name, None))
+        if option is None:
+            return [(text, None)]
+    return options
+
+
+def _read_option(
+    content: Content,
+    name: str,
+    option: PipOption,
+    value: str,
+    span: Span,
+    origin: RequirementOrigin,
+) -> list[FileReference]:
+    match option.meaning:
+        case OptionMeaning.NONE:
+            pass
+        case OptionMeaning.REQUIREMENTS | OptionMeaning.CONSTRAINTS:
+            is_constraint = origin.is_constraint or option.meaning is OptionMeaning.CONSTRAINTS
+            return [FileReference(value, span, is_constraint)]
+        case OptionMeaning.EDITABLE:
+            _read_location(content, value, "", span, origin)
+        case OptionMeaning.INDEX | OptionMeaning.EXTRA_INDEX:
+            _read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
+        case OptionMeaning.FIND_LINKS:
+            if url_host(value) in content.facts.torch_hosts:
+                content.add_index(value, span)
+            else:
+                content.leave(span, f"{name} {quote_text(value)} is not imported", *option.text)
+        case OptionMeaning.TORCH_BACKEND:
+            if value != "auto":
+                content.add_build(value, span)
+        case OptionMeaning.HASH:
+            content.hashed.append(span)
+        case OptionMeaning.LEFT:
+            shown = f"{name} {quote_text(value)}".rstrip()
+            content.leave(span, f"{shown} is not imported", *option.text)
+    return []
+
+
+def _read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None:
+    index = content.add_index(url, span)
+    if is_main:
+        content.main_indexes.append((index, span))
+        return
+    content.has_extra_index = True
+    if index is not None:
+        content.leave(
+            span,
+            f"no package is bound to the index {index}",
+            "pip searches every index; in a spec a package names its index",
+            f"add `index: {index}` to the packages that come from it",
+        )

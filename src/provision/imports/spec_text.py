@@ -1,0 +1,248 @@
+"""Writes the content of imported files as a spec that a person can read and change."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from provision.diagnostics import Route, Span
+from provision.facts import Facts, load_facts
+from provision.facts.versions import admitted_versions
+from provision.imports.model import ImportedProject, Setting
+from provision.imports.spec_check import package_data, set_value
+from provision.kinds import registry_in_use
+from provision.kinds.base import TargetModel
+from provision.sanitize import escape_line
+from provision.source.nodes import resolve_scalar
+from provision.source.yaml_scalars import format_scalar, quote_scalar
+from provision.spec import API_VERSION
+
+STARTER_PYTHON = "3.11"
+"""The Python of templates/spec.yaml."""
+_ORDER = (
+    *("apiVersion", "name", "gpu", "cuda", "python", "packages", "conda_packages", "indexes"),
+    *("system_packages", "env", "paths", "requires", "training", "targets"),
+)
+_QUOTED = ("cuda", "python", "runtime")
+_PLAIN_LINE = re.compile(r"[A-Za-z](?:[A-Za-z0-9._<>=!~+*,\[\]/:-]*[A-Za-z0-9._<>=!~+*,\]/-])?")
+"""Text that is a plain scalar outside of flow collections: without blanks, #, quotes and braces."""
+
+
+class Assumption(NamedTuple):
+    """The value of a field, and why it was chosen; the reason is "" if a file names the value."""
+
+    value: str
+    reason: str = ""
+
+
+class WrittenSpec(NamedTuple):
+    """A spec and where its values come from.
+
+    Args:
+        text: The YAML.
+        spans: The original text of each value, by its route in the spec.
+        assumptions: Values that no file names, by their field.
+    """
+
+    text: str
+    spans: Mapping[Route, Span]
+    assumptions: Mapping[str, Assumption] = {}
+
+
+def write_spec(
+    project: ImportedProject,
+    targets: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    gpu: str | None = None,
+) -> WrittenSpec:
+    """Return a spec with the content of files.
+
+    Args:
+        project: The merged content.
+        targets: The targets of the spec by name, instead of those in the files.
+        gpu: The GPU, instead of that in the files.
+    """
+    facts = load_facts()
+    is_replaced = {"targets": targets is not None, "gpu": gpu is not None}
+    settings = [one for one in project.settings if not is_replaced.get(str(one.route[0]))]
+    chosen: dict[Route, Setting] = {setting.route: setting for setting in settings}
+    document: dict[str, Any] = {"apiVersion": API_VERSION}
+    spans = {setting.route: setting.span for setting in settings}
+    for setting in settings:
+        set_value(document, setting)
+    if targets is not None:
+        document["targets"] = {name: dict(target) for name, target in targets.items()}
+    if project.conda_packages and "targets" not in document:
+        document["targets"] = {"local": {"kind": "local", "manager": "conda"}}
+    card = _choose_gpu(project, chosen, document.get("targets", {}), gpu, facts)
+    python = _choose_python(project, chosen, document.get("targets", {}), card.value, facts)
+    document["gpu"], document["python"] = card.value, python.value
+    document["packages"] = [package_data(package) for package in project.packages]
+    for number, package in enumerate(project.packages):
+        spans["packages", number] = package.span
+        if package.index is not None:
+            spans.setdefault(("indexes", package.index), package.span)
+    if project.conda_packages and targets is None:
+        document["conda_packages"] = [package.requirement for package in project.conda_packages]
+        for number, package in enumerate(project.conda_packages):
+            spans["conda_packages", number] = package.span
+    if project.indexes:
+        document["indexes"] = {name: {"url": url} for name, url in project.indexes.items()}
+    choices = {"gpu": card, "python": python}
+    assumptions = {field: choice for field, choice in choices.items() if choice.reason}
+    for field in assumptions:
+        spans.pop((field,), None)
+    return WrittenSpec("".join(_lines(document, assumptions, project)), spans, assumptions)
+
+
+def _choose_gpu(
+    project: ImportedProject,
+    settings: Mapping[Route, Setting],
+    targets: Mapping[str, Mapping[str, Any]],
+    gpu: str | None,
+    facts: Facts,
+) -> Assumption:
+    """Return the GPU that is named; else the first target's, or one for a CUDA build, or none."""
+    if gpu is not None:
+        return Assumption(gpu)
+    if ("gpu",) in settings:
+        return Assumption(str(settings["gpu",].value))
+    own = [target["gpu"] for target in targets.values() if "gpu" in target]
+    if targets and len(own) == len(targets):
+        return Assumption(str(own[0]))
+    cuda = settings.get(("cuda",))
+    if project.needs_cuda or (cuda is not None and cuda.value != "none"):
+        free = facts.conditions["free GPU"].value
+        return Assumption(free, "no file names the GPU for this CUDA build: replace it with yours")
+    return Assumption("none", "no file names a GPU: replace it with yours, such as L4")
+
+
+def _choose_python(
+    project: ImportedProject,
+    settings: Mapping[Route, Setting],
+    targets: Mapping[str, Mapping[str, Any]],
+    gpu: str,
+    facts: Facts,
+) -> Assumption:
+    """Return the Python that is named; else the nearest one to the starter spec's that fits."""
+    named = settings.get(("python",))
+    if named is not None and str(named.value)[:1].isdigit():
+        return Assumption(str(named.value))
+    candidates = [row.version for row in facts.pythons]
+    reason = "no file names a Python"
+    if named is not None:
+        candidates = _admitted(candidates, str(named.value)) or candidates
+        reason = f"the files admit {named.value}"
+    fitting = [python for python in candidates if python in _pythons_of_torch(project, facts)]
+    provided = _provided_python(targets, gpu, facts)
+    if provided in (fitting or candidates):
+        return Assumption(provided, f"{reason}; the targets bring this one")
+    older = [python for python in fitting or candidates if _minor(python) <= _minor(STARTER_PYTHON)]
+    chosen = older[-1] if older else (fitting or candidates)[0]
+    if fitting and chosen != STARTER_PYTHON and named is None:
+        reason += "; torch has wheels for this one"
+    return Assumption(chosen, reason)
+
+
+def _minor(python: str) -> int:
+    return int(python.partition(".")[2])
+
+
+def _admitted(pythons: list[str], specifiers: str) -> list[str]:
+    admitted = SpecifierSet(specifiers)
+    return [
+        python
+        for python in pythons
+        if any(admitted.contains(f"{python}.{patch}") for patch in range(30))
+    ]
+
+
+def _pythons_of_torch(project: ImportedProject, facts: Facts) -> tuple[str, ...]:
+    """Return the Pythons for which the admitted torch releases have wheels."""
+    pythons: list[str] = []
+    for package in project.packages:
+        if package.name == "torch":
+            specifier = Requirement(package.requirement).specifier
+            admitted = admitted_versions(specifier, [row.release for row in facts.torch])
+            for row in facts.torch:
+                if row.release in admitted:
+                    pythons += row.pythons
+    return tuple(pythons)
+
+
+def _provided_python(targets: Mapping[str, Mapping[str, Any]], gpu: str, facts: Facts) -> str:
+    """Return the one Python that the machines of the targets bring, "" if they bring others."""
+    provided = set()
+    registry = registry_in_use.get()
+    for name, fields in targets.items():
+        kind = registry.find(fields.get("kind"))
+        if kind is None:
+            continue
+        target: TargetModel = kind.model.model_validate(dict(fields))
+        has_card = str(fields.get("gpu", gpu)) not in ("none", "mps")
+        python = kind.provides(target, ("targets", name), facts, gpu=has_card).python
+        if python is not None:
+            provided.add(python.value)
+    return provided.pop() if len(provided) == 1 else ""
+
+
+def _lines(
+    document: Mapping[str, Any],
+    assumptions: Mapping[str, Assumption],
+    project: ImportedProject,
+) -> Iterator[str]:
+    """Yield the lines of the YAML."""
+    files = dict.fromkeys(text.file for text in project.texts.values())
+    if files:
+        yield f"# Imported from {escape_line(', '.join(files))}\n"
+    for key in (*_ORDER, *(key for key in document if key not in _ORDER)):
+        if key not in document:
+            continue
+        value = document[key]
+        if isinstance(value, dict | list):
+            yield "\n"
+        lines = list(_format_entry(key, value, ""))
+        if key in assumptions:
+            lines[0] = f"{lines[0].rstrip()} # {escape_line(assumptions[key].reason)}\n"
+        yield from lines
+
+
+def _format_entry(key: str, value: Any, margin: str) -> Iterator[str]:
+    """Yield the lines of a key with its value."""
+    head = f"{margin}{format_scalar(key)}:"
+    if isinstance(value, list) and key in ("packages", "conda_packages") and value:
+        yield f"{head}\n"
+        for item in value:
+            text = _format_line(item) if isinstance(item, str) else format_flow(item)
+            yield f"{margin}  - {text}\n"
+    elif isinstance(value, dict) and value:
+        yield f"{head}\n"
+        for name, item in value.items():
+            yield from _format_entry(str(name), item, margin + "  ")
+    elif key in _QUOTED and isinstance(value, str) and value[:1].isdigit():
+        yield f"{head} {quote_scalar(value)}\n"
+    elif isinstance(value, str):
+        yield f"{head} {_format_line(value)}\n"
+    else:
+        yield f"{head} {format_flow(value)}\n"
+
+
+def _format_line(text: str) -> str:
+    """Return text as a scalar in a block list or after a key, quoted only if necessary."""
+    is_plain = _PLAIN_LINE.fullmatch(text) and isinstance(resolve_scalar(text)[0], str)
+    return text if is_plain else format_scalar(text)
+
+
+def format_flow(value: Any) -> str:
+    """Return data as YAML on one line."""
+    if isinstance(value, dict):
+        entries = (f"{format_scalar(str(key))}: {format_flow(item)}" for key, item in value.items())
+        return "{" + ", ".join(entries) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(format_flow, value)) + "]"
+    return format_scalar(value) if isinstance(value, str) else json.dumps(value)

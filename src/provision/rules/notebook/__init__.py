@@ -1,0 +1,1 @@
+"""Rules about notebooks: what their cells install, import, call and contain."""

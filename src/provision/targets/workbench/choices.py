@@ -1,0 +1,148 @@
+"""Choices for an instance: machine type with its price, and image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from provision.facts import Card, Facts
+from provision.facts.machines import (
+    MachineOffer,
+    cheapest_offer,
+    find_cpu_machines,
+    find_machines,
+    list_offers,
+    region_of,
+)
+from provision.facts.schema_platforms import MachineType, split_image_name
+from provision.field_types import parse_size
+from provision.kinds import WorkbenchTarget
+from provision.spec import Spec
+
+_LEAST_RAM_GB = 8.0
+"""Memory of a machine without a card if the spec requires none: for Jupyter, torch and a small
+model. Our choice.
+"""
+
+
+class MachineChoice(NamedTuple):
+    """A machine type with its price in the first zone's region; or a problem."""
+
+    machine_type: str
+    offer: MachineOffer | None = None
+    problem: str = ""
+
+    @property
+    def price(self) -> str:
+        """The price as text, with its date."""
+        return "price unknown" if self.offer is None else format_price(self.offer)
+
+
+def format_price(offer: MachineOffer) -> str:
+    """Return the hourly price of a machine, with its date."""
+    read = offer.evidence.as_of
+    return f"${offer.dollars:.2f} an hour in {offer.region} ({read}), without disks and traffic"
+
+
+def choose_machine(
+    spec: Spec, target: WorkbenchTarget, facts: Facts, card: Card | None
+) -> MachineChoice:
+    """Return the named machine type, else the cheapest with the GPUs and the memory."""
+    cards, region = (spec.gpu.count if card else 0), region_of(target.zones[0])
+    if target.machine_type != "auto":
+        named = facts.machines.get(target.machine_type)
+        offers = list_offers((named,), card, cards) if named else ()
+        return MachineChoice(
+            target.machine_type, cheapest_offer(offers, region) if offers else None
+        )
+    if card:
+        able = find_machines(facts, card, cards, reserved=target.reservation is not None)
+        least = 0.0
+    else:
+        able = find_cpu_machines(facts)
+        least = float(_LEAST_RAM_GB)
+    if spec.requires.ram:
+        least = parse_size(spec.requires.ram) / 2**30
+    fit = tuple(machine for machine in able if machine.ram_gb >= least)
+    if not fit:
+        return MachineChoice("", problem=_no_machine_reason(spec, able, least))
+    best = cheapest_offer(list_offers(fit, card, cards), region)
+    return MachineChoice(best.machine.name, best) if best else MachineChoice(fit[0].name)
+
+
+def _no_machine_reason(spec: Spec, able: tuple[MachineType, ...], least: float) -> str:
+    if not able:
+        return f"Workbench has no machine type with {spec.gpu}"
+    most = max(machine.ram_gb for machine in able)
+    gpu = "" if spec.gpu.is_none else f" with {spec.gpu}"
+    return f"no machine type{gpu} has {least:g} GiB of memory; the largest has {most:g} GiB"
+
+
+_PROJECT = "cloud-notebooks-managed"
+"""The project of Workbench's own images (Workbench documentation, Image versioning)."""
+_DATED = re.compile(r"-(\d{8})-(\d{4})-rc(\d+)$")
+
+
+class ImageChoice(NamedTuple):
+    """An image by project and exact name, with the family it was resolved from; or a problem."""
+
+    project: str
+    name: str
+    family: str = ""
+    problem: str = ""
+
+
+def find_newest_family(facts: Facts) -> str:
+    """Return the newest family of Workbench's images."""
+    return max(
+        (
+            image
+            for image in facts.images.values()
+            if image.kind == "workbench" and not image.legacy
+        ),
+        key=lambda image: image.released,
+    ).family
+
+
+def is_image_unpinned(image: str | None) -> bool:
+    """Return whether the spec names no image, or only a family."""
+    return image is None or not split_image_name(image)[1]
+
+
+def choose_image(
+    declared: str | None,
+    facts: Facts,
+    config: Mapping[str, Any] | None,
+    recorded: Mapping[str, Any] | None,
+) -> ImageChoice:
+    """Return the image of an instance.
+
+    `config` is the answer of getConfig in the first zone; None if it was not requested or failed.
+    The image of an existing instance (`recorded`: project, name, family) stays as long as the spec
+    names the same family: a weekly image is not a reason for a new machine.
+    """
+    family = split_image_name(declared)[0] if declared else find_newest_family(facts)
+    row = facts.images.get(family)
+    project = row.project if row else _PROJECT
+    if declared is not None and not is_image_unpinned(declared):
+        return ImageChoice(project, declared)
+    if recorded is not None and recorded.get("family") == family:
+        return ImageChoice(str(recorded["project"]), str(recorded["name"]), family)
+    if config is None:
+        return ImageChoice(
+            project, "", family, f"the images of the family {family} could not be listed"
+        )
+    offered = [
+        str(image.get("imageName", ""))
+        for image in config.get("availableImages", ())
+        if image.get("imageFamily") == family
+    ]
+    if not offered:
+        return ImageChoice(project, "", family, f"Workbench offers no image of the family {family}")
+    return ImageChoice(project, max(offered, key=_age), family)
+
+
+def _age(name: str) -> tuple[str, str, int, str]:
+    match = _DATED.search(name)
+    return (match[1], match[2], int(match[3]), name) if match else ("", "", 0, name)

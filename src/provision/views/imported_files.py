@@ -1,0 +1,105 @@
+"""Imported files for people and programs: what was taken, what was not, and contradictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from provision.diagnostics import Span
+from provision.imports.model import ImportedFile, ImportedProject, Leftover
+from provision.imports.spec_text import WrittenSpec
+from provision.sanitize import redact
+from provision.views.diagnostics.source_location import format_location, redact_line
+from provision.views.formatting import pluralize
+
+
+def render_summary(
+    files: Sequence[tuple[Path, ImportedFile]], project: ImportedProject, spec: WrittenSpec
+) -> str:
+    """Return what was taken from each file, what was left out, conflicts and assumptions."""
+    parts = ["\n".join(_summarize(path, file) for path, file in files)]
+    if project.leftovers:
+        parts.append("\n".join(["Left out or changed:", *_render_leftovers(project.leftovers)]))
+    if project.conflicts:
+        lines = ["Conflicts (the first value is in the spec):"]
+        for conflict in project.conflicts:
+            where = f"{format_location(conflict.where)}, {format_location(conflict.other)}"
+            lines.append(f"  {where}: {redact_line(conflict.message)}")
+        parts.append("\n".join(lines))
+    if spec.assumptions:
+        lines = [
+            f"  {field}: {redact_line(assumed.value)} ({redact_line(assumed.reason)})"
+            for field, assumed in spec.assumptions.items()
+        ]
+        parts.append("\n".join(["Assumed:", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def to_json(
+    files: Sequence[tuple[Path, ImportedFile]], project: ImportedProject, spec: WrittenSpec
+) -> dict[str, Any]:
+    """Return the same as data, with the text of the spec."""
+    return {
+        "spec": spec.text,
+        "files": [
+            {
+                "file": str(path),
+                "format": file.format,
+                "packages": _count(file),
+                "settings": [list(setting.route) for setting in file.settings],
+            }
+            for path, file in files
+        ],
+        "packages": [
+            {"requirement": package.requirement, "index": package.index, **_at(package.span)}
+            for package in project.packages
+        ],
+        "settings": [
+            {"route": list(setting.route), "value": setting.value, **_at(setting.span)}
+            for setting in project.settings
+        ],
+        "leftovers": [
+            {
+                "message": redact(part.message),
+                "why": redact(part.why),
+                "help": redact(part.help),
+                **_at(part.span),
+            }
+            for part in project.leftovers
+        ],
+        "conflicts": [
+            {
+                "message": redact(conflict.message),
+                **_at(conflict.where),
+                "other": _at(conflict.other),
+            }
+            for conflict in project.conflicts
+        ],
+        "assumptions": {field: one._asdict() for field, one in spec.assumptions.items()},
+    }
+
+
+def _summarize(path: Path, file: ImportedFile) -> str:
+    taken = [pluralize(_count(file), "package")]
+    taken += dict.fromkeys(str(setting.route[0]) for setting in file.settings)
+    return f"{redact_line(str(path))} ({file.format}): {', '.join(taken)}"
+
+
+def _count(file: ImportedFile) -> int:
+    return len({package.name for package in file.packages if not package.is_constraint})
+
+
+def _render_leftovers(leftovers: Iterable[Leftover]) -> list[str]:
+    lines = []
+    for part in leftovers:
+        lines.append(f"  {format_location(part.span)}: {redact_line(part.message)}")
+        if part.why:
+            lines.append(f"    why: {redact_line(part.why)}")
+        if part.help:
+            lines.append(f"    help: {redact_line(part.help)}")
+    return lines
+
+
+def _at(span: Span) -> dict[str, Any]:
+    return {"file": span.file, "line": span.start.line, "column": span.start.column}

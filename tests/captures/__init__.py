@@ -1,0 +1,1 @@
+"""Pairs of captured environments, each with one cause among harmless differences."""
