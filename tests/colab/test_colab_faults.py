@@ -132,7 +132,7 @@ def test_memory_of_the_card_that_another_notebook_holds_is_told(
 ) -> None:
     machine.put(smi.Card(smi.T4.name, smi.T4.memory, "7.5", used=9000, users={"4242": 8900}))
     ran = stopped(light.otherwise(tmp_path / "gpu", asks_for("T4", smi.T4.name)), "compare")
-    assert "9000 MiB of the GPU's memory are already in use" in ran.text
+    assert "8.8 GiB of GPU memory is already in use" in ran.text
     assert "4242" in ran.text
 
 

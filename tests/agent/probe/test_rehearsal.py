@@ -342,7 +342,7 @@ def test_a_small_declared_model_is_really_trained(rehearse: Asked, changes: dict
 def test_a_shape_that_is_another_model_is_told(rehearse: Asked) -> None:
     told = checks(rehearse(training__model={**MODEL, "parameters": 1_000_000}))["S01"]
     assert told["status"] == "fail"
-    assert "1 declared" in told["message"]
+    assert "1 million are declared" in told["message"]
 
 
 @pytest.mark.long
