@@ -401,7 +401,10 @@ def _opened(number: int, like: Any) -> io.TextIOWrapper:
 
 
 def _readable(status: socket.socket, timeout: float | None) -> bool:
-    return bool(select.select([status], [], [], timeout)[0])
+    # Not select, which refuses the descriptors of a process that has a thousand of them.
+    poll = select.poll()
+    poll.register(status, select.POLLIN)
+    return bool(poll.poll(None if timeout is None else timeout * 1000))
 
 
 def _at_startup(environment: Mapping[str, str]) -> dict[str, str]:

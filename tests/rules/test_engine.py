@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError, field_serializer
 
 from provision.diagnostics import Diagnostic, Route, RouteLocation, Severity
 from provision.facts import Facts, load_facts
@@ -65,6 +65,21 @@ def test_findings_before_a_failure_in_the_same_rule_are_not_half_shown(ask: Ask)
     assert [
         finding.id for finding in run_rules(ask(PLAIN).case, (RULES[0]._replace(check=halfway),))
     ] == ["BUG000"]
+
+
+def test_a_signal_that_a_library_turns_into_an_error_is_no_finding(ask: Ask) -> None:
+    class Settings(BaseModel):
+        value: int = 1
+
+        @field_serializer("value")
+        def _interrupted(self, value: int) -> int:
+            raise KeyboardInterrupt
+
+    def dumps(case: LintContext) -> Iterator[Diagnostic]:
+        yield from Settings().model_dump()
+
+    with pytest.raises(KeyboardInterrupt):
+        run_rules(ask(PLAIN).case, (RULES[0]._replace(check=dumps),))
 
 
 def test_findings_stand_in_the_order_of_their_routes(ask: Ask) -> None:

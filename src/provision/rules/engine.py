@@ -83,6 +83,8 @@ def _run_rule(rule: Rule[Subject], context: Subject, subject: str) -> tuple[Diag
     except ProvisionError:  # the facts cannot be read, which is not a fault of the rule
         raise
     except Exception as error:  # noqa: BLE001
+        if error.__cause__ is not None and not isinstance(error.__cause__, Exception):
+            raise error.__cause__ from None  # a signal, which pydantic turns into an error
         # The text of the exception may contain values of the text: only its type is shown.
         return (
             Diagnostic(
