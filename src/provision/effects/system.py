@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, LocalEffect, MachineResources, MonitorRequest
+    from provision.kinds.places import Machine
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -201,6 +202,9 @@ class Reader(Protocol):
 
     def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
         """Return the resources of this machine, with the free disk at `folder`."""
+
+    def machine(self, folder: Path) -> Machine:
+        """Return the Python of `folder`, the GPUs and the system of this machine."""
 
     def cloud(self) -> CloudReader:
         """Return the reader of Google Cloud.

@@ -144,6 +144,11 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "extends-unusable",
         "The file that `extends` names cannot be used: it has several documents, or errors.",
     ),
+    FindingKind(
+        "IMP001",
+        "files-contradict",
+        "Two lines of the checked files contradict each other; only one of them can hold.",
+    ),
 )
 
 

@@ -1,0 +1,245 @@
+"""Checks files of other tools for places, without a spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from provision import source
+from provision.commands.import_files import check_groups
+from provision.commands.shared.places import find_places, list_places
+from provision.commands.shared.spec_text_check import read_text_as_file
+from provision.diagnostics import Diagnostic, RelatedLocation, Severity
+from provision.effects.system import Reader
+from provision.errors import ProvisionError, SourceError
+from provision.facts import Facts, load_facts
+from provision.imports.checked_places import (
+    CheckedPlace,
+    PlaceFinding,
+    merge_findings,
+    name_places,
+)
+from provision.imports.imported_source import ImportedSource, OriginLookup
+from provision.imports.merge import merge_files
+from provision.imports.model import Conflict, ImportedFile, ImportedProject
+from provision.imports.notebook import NOTEBOOK_FORMAT, NotebookFile, read_notebook
+from provision.imports.notebook_source import NotebookSource
+from provision.imports.read import read_file, read_text
+from provision.imports.spec_text import write_spec
+from provision.kinds import Registry, registry_in_use
+from provision.kinds.places import Place
+from provision.rules import LintContext, run_rules, run_rules_on_notebook
+from provision.rules.notebook.context import NotebookContext
+from provision.source.findings import make_finding
+
+_SPEC_NAME = Path("provision.yaml")
+_TARGET = re.compile(r"^target [A-Za-z0-9_-]+: ")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The files by name, their content, the findings, the places, and the unread files."""
+
+    files: tuple[tuple[Path, ImportedFile], ...]
+    project: ImportedProject
+    source: ImportedSource
+    findings: tuple[PlaceFinding, ...]
+    places: tuple[CheckedPlace, ...]
+    failed_files: tuple[tuple[Path, ProvisionError], ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """2 if a file could not be read, 1 if a finding is an error, else 0."""
+        if self.failed_files:
+            return 2
+        return int(any(one.finding.severity is Severity.ERROR for one in self.findings))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The findings, each with its places in the message."""
+        return tuple(name_places(one, len(self.places)) for one in self.findings)
+
+
+def check_files(
+    paths: Sequence[Path], reader: Reader, place_names: Sequence[str], groups: Collection[str] = ()
+) -> CheckResult:
+    """Check files for places; nothing is written, executed or downloaded.
+
+    Args:
+        paths: The files, which are checked together as one environment.
+        reader: Reads them, the files that they include, and the properties of this machine.
+        place_names: Names of places; () for the one that a notebook was saved on, else for the
+            defaults.
+        groups: Groups and extras to check too.
+
+    Raises:
+        UsageError: there is no place or group with a name.
+    """
+    facts = load_facts()
+    known = list_places(facts)
+    chosen = find_places(place_names, known)
+    files, failed = _read_files(paths, reader)
+    contents = [file for _, file in files]
+    if groups and contents:
+        check_groups(contents, groups)
+    project = merge_files(contents, groups=groups)
+    notebooks = [
+        read_notebook(path, read_text(path, reader))
+        for path, file in files
+        if file.format == NOTEBOOK_FORMAT
+    ]
+    chosen, registry = _measure(chosen or _default_places(project, known, facts), facts, reader)
+    checker = _PlaceChecker(facts, registry, _for_any_python(project, notebooks), notebooks)
+    places = tuple(map(checker.check, chosen)) if files else ()
+    return CheckResult(
+        files,
+        project,
+        ImportedSource(project, map(NotebookSource, notebooks)),
+        merge_findings(places),
+        places,
+        failed,
+    )
+
+
+class _PlaceChecker(NamedTuple):
+    """Asks the rules about the same content for one place after the other."""
+
+    facts: Facts
+    registry: Registry
+    project: ImportedProject
+    notebooks: Sequence[NotebookFile]
+
+    def check(self, place: Place) -> CheckedPlace:
+        """Return the findings about the files at a place, at their original text."""
+        project, name = _for_gpu(self.project, place.gpu), place.base
+        written = write_spec(
+            project,
+            {name: place.target},
+            gpu=place.gpu,
+            python=place.python,
+            platform=place.platform,
+        )
+        (document,) = source.read_spec_file(_SPEC_NAME, read_text_as_file(written.text))
+        spec, problems = source.validate_source(document, self.registry)
+        findings = [*document.diagnostics, *problems]
+        if spec is not None:
+            findings += run_rules(LintContext(spec, document, self.facts))
+        origins = OriginLookup(project, written)
+        original = [one for one in map(origins.to_original, findings) if one is not None]
+        if spec is None and not original:
+            raise ProvisionError(
+                f"the content of the files cannot be checked for {place.name}",
+                why="; ".join(finding.message for finding in findings),
+                hint="import the files, and lint the spec: provision import --help",
+            )
+        original += map(_conflict_finding, project.conflicts)
+        for notebook in self.notebooks:
+            context = NotebookContext(notebook, self.facts, spec)
+            original += run_rules_on_notebook(context)
+        python = spec.python if spec is not None else place.python
+        return CheckedPlace(place, python, tuple(map(_without_target, original)))
+
+
+def _read_files(
+    paths: Sequence[Path], reader: Reader
+) -> tuple[
+    tuple[tuple[Path, ImportedFile], ...],
+    tuple[tuple[Path, ProvisionError], ...],
+]:
+    """Return the files that can be read, and the errors of the others."""
+    files: list[tuple[Path, ImportedFile]] = []
+    failed: list[tuple[Path, ProvisionError]] = []
+    for path in dict.fromkeys(paths):
+        try:
+            files.append((path, read_file(path, reader)))
+        except SourceError as error:
+            failed.append((path, error))
+    return tuple(files), tuple(failed)
+
+
+def _measure(
+    places: Sequence[Place], facts: Facts, reader: Reader
+) -> tuple[tuple[Place, ...], Registry]:
+    """Return the places with the properties of this machine, if it is one of them."""
+    registry = registry_in_use.get()
+    if any(place.is_this_machine for place in places):
+        registry = registry.measured(reader.machine(Path.cwd()))
+        measured = {place.name: place for place in registry.places(facts) if place.is_this_machine}
+        places = [measured.get(place.name, place) for place in places]
+    return tuple(places), registry
+
+
+def _default_places(
+    project: ImportedProject, places: Sequence[Place], facts: Facts
+) -> tuple[Place, ...]:
+    """Return the place that a notebook was saved on, and those with its card; else the defaults.
+
+    This machine is the last.
+    """
+    targets: dict[str, dict[str, Any]] = {}
+    gpu = "none"
+    for setting in project.settings:
+        if setting.route[0] == "targets":
+            name, field = map(str, setting.route[1:3])
+            targets.setdefault(name, {})[field] = setting.value
+        elif setting.route == ("gpu",):
+            gpu = str(setting.value)
+    card = facts.card(gpu)
+    gpu = card.name if card is not None else gpu
+    with_card = [place for place in places if place.gpu == gpu and not place.is_this_machine]
+    chosen = [
+        next((place for place in with_card if target.items() <= place.target.items()), None)
+        for target in targets.values()
+    ]
+    saved = [place for place in chosen if place is not None]
+    if saved:
+        kinds = {place.target["kind"] for place in saved}
+        for place in with_card:
+            if place.target["kind"] not in kinds:
+                kinds.add(place.target["kind"])
+                saved.append(place)
+    else:
+        saved = [place for place in places if place.is_default]
+    return (*saved, *(place for place in places if place.is_this_machine))
+
+
+def _for_any_python(
+    project: ImportedProject, notebooks: Iterable[NotebookFile]
+) -> ImportedProject:
+    """Return the content without the Python that a notebook was saved with, which it may not need.
+    """
+    names = {notebook.name for notebook in notebooks}
+    return project._replace(
+        settings=tuple(
+            setting
+            for setting in project.settings
+            if setting.route != ("python",) or setting.span.file not in names
+        )
+    )
+
+
+def _for_gpu(project: ImportedProject, gpu: str) -> ImportedProject:
+    """Return the content for a place without a CUDA card, on which a CUDA build also runs."""
+    if gpu not in ("none", "mps"):
+        return project
+    settings = tuple(setting for setting in project.settings if setting.route != ("cuda",))
+    return project._replace(settings=settings)
+
+
+def _conflict_finding(conflict: Conflict) -> Diagnostic:
+    return make_finding(
+        "files-contradict",
+        conflict.message,
+        conflict.other,
+        why="The first of them was checked.",
+        hint="correct one of them",
+        related=(RelatedLocation(conflict.where, "first named here"),),
+    )
+
+
+def _without_target(finding: Diagnostic) -> Diagnostic:
+    """Return a finding whose message does not begin with its target, a name of the place."""
+    return finding._replace(message=_TARGET.sub("", finding.message))
