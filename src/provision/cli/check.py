@@ -71,7 +71,7 @@ def _print_json(result: CheckResult) -> None:
     from provision.views import checked_places
 
     document = checked_places.to_json(
-        result.findings, result.source, result.places, result.project.leftovers
+        result.findings, result.source, result.places, result.leftovers
     )
     if result.failed_files:
         document["errors"] = [console.error_to_json(error) for _, error in result.failed_files]
@@ -93,8 +93,8 @@ def _print_text(result: CheckResult, groups: tuple[str, ...]) -> None:
                 result.diagnostics, result.source, color, console.width(), with_footer=False
             )
         )
-    if result.project.leftovers:
-        parts.append(checked_places.render_leftover_lines(result.project.leftovers) + "\n")
+    if result.leftovers:
+        parts.append(checked_places.render_leftover_lines(result.leftovers) + "\n")
     parts.append(checked_places.render_places(result.places, color) + "\n")
     command = checked_places.save_command([path for path, _ in result.files], groups)
     parts.append(f"To save a spec: {command}")

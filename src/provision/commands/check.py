@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provision import source
 from provision.commands.import_files import check_groups
@@ -24,18 +24,22 @@ from provision.imports.checked_places import (
 )
 from provision.imports.imported_source import ImportedSource, OriginLookup
 from provision.imports.merge import merge_files
-from provision.imports.model import Conflict, ImportedFile, ImportedProject
-from provision.imports.notebook import NOTEBOOK_FORMAT, NotebookFile, read_notebook
-from provision.imports.notebook_source import NotebookSource
+from provision.imports.model import ImportedFile, ImportedProject, Leftover
 from provision.imports.read import read_file, read_text
 from provision.imports.spec_text import write_spec
 from provision.kinds import Registry, registry_in_use
 from provision.kinds.places import Place
 from provision.rules import LintContext, run_rules, run_rules_on_notebook
-from provision.rules.notebook.context import NotebookContext
 from provision.source.findings import make_finding
 
+if TYPE_CHECKING:
+    from provision.imports.notebook import NotebookFile
+    from provision.imports.notebook_source import NotebookSource
+    from provision.spec import Spec
+
 _SPEC_NAME = Path("provision.yaml")
+_REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
+"""Rules about the cells of a notebook, and the rules about specs that report the same."""
 _TARGET = re.compile(r"^target [A-Za-z0-9_-]+: ")
 
 
@@ -62,6 +66,11 @@ class CheckResult:
         """The findings, each with its places in the message."""
         return tuple(name_places(one, len(self.places)) for one in self.findings)
 
+    @property
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """The parts of the files that were not checked, and that no finding is about."""
+        return tuple(part for part in self.project.leftovers if part.kind == "no-field")
+
 
 def check_files(
     paths: Sequence[Path], reader: Reader, place_names: Sequence[str], groups: Collection[str] = ()
@@ -86,18 +95,14 @@ def check_files(
     if groups and contents:
         check_groups(contents, groups)
     project = merge_files(contents, groups=groups)
-    notebooks = [
-        read_notebook(path, read_text(path, reader))
-        for path, file in files
-        if file.format == NOTEBOOK_FORMAT
-    ]
+    notebooks = _read_notebooks([path for path, _ in files], reader)
     chosen, registry = _measure(chosen or _default_places(project, known, facts), facts, reader)
     checker = _PlaceChecker(facts, registry, _for_any_python(project, notebooks), notebooks)
     places = tuple(map(checker.check, chosen)) if files else ()
     return CheckResult(
         files,
         project,
-        ImportedSource(project, map(NotebookSource, notebooks)),
+        ImportedSource(project, notebooks),
         merge_findings(places),
         places,
         failed,
@@ -110,7 +115,7 @@ class _PlaceChecker(NamedTuple):
     facts: Facts
     registry: Registry
     project: ImportedProject
-    notebooks: Sequence[NotebookFile]
+    notebooks: Sequence[NotebookSource]
 
     def check(self, place: Place) -> CheckedPlace:
         """Return the findings about the files at a place, at their original text."""
@@ -121,6 +126,7 @@ class _PlaceChecker(NamedTuple):
             gpu=place.gpu,
             python=place.python,
             platform=place.platform,
+            built=self.facts.source_only,  # pip builds them too
         )
         (document,) = source.read_spec_file(_SPEC_NAME, read_text_as_file(written.text))
         spec, problems = source.validate_source(document, self.registry)
@@ -135,10 +141,14 @@ class _PlaceChecker(NamedTuple):
                 why="; ".join(finding.message for finding in findings),
                 hint="import the files, and lint the spec: provision import --help",
             )
-        original += map(_conflict_finding, project.conflicts)
-        for notebook in self.notebooks:
-            context = NotebookContext(notebook, self.facts, spec)
-            original += run_rules_on_notebook(context)
+        original += _find_mistakes(project)
+        in_cells = [
+            finding
+            for notebook in self.notebooks
+            for finding in _check_notebook(notebook.notebook, self.facts, spec)
+        ]
+        repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
+        original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
         python = spec.python if spec is not None else place.python
         return CheckedPlace(place, python, tuple(map(_without_target, original)))
 
@@ -158,6 +168,25 @@ def _read_files(
         except SourceError as error:
             failed.append((path, error))
     return tuple(files), tuple(failed)
+
+
+def _read_notebooks(paths: Iterable[Path], reader: Reader) -> list[NotebookSource]:
+    paths = [path for path in paths if path.suffix.lower() == ".ipynb"]
+    if not paths:
+        return []
+    # Most files are no notebooks, and these modules take a tenth of the time of a short command.
+    from provision.imports.notebook import read_notebook
+    from provision.imports.notebook_source import NotebookSource
+
+    return [NotebookSource(read_notebook(path, read_text(path, reader))) for path in paths]
+
+
+def _check_notebook(
+    notebook: NotebookFile, facts: Facts, spec: Spec | None
+) -> tuple[Diagnostic, ...]:
+    from provision.rules.notebook.context import NotebookContext
+
+    return run_rules_on_notebook(NotebookContext(notebook, facts, spec))
 
 
 def _measure(
@@ -207,11 +236,11 @@ def _default_places(
 
 
 def _for_any_python(
-    project: ImportedProject, notebooks: Iterable[NotebookFile]
+    project: ImportedProject, notebooks: Iterable[NotebookSource]
 ) -> ImportedProject:
     """Return the content without the Python that a notebook was saved with, which it may not need.
     """
-    names = {notebook.name for notebook in notebooks}
+    names = {notebook.notebook.name for notebook in notebooks}
     return project._replace(
         settings=tuple(
             setting
@@ -229,15 +258,24 @@ def _for_gpu(project: ImportedProject, gpu: str) -> ImportedProject:
     return project._replace(settings=settings)
 
 
-def _conflict_finding(conflict: Conflict) -> Diagnostic:
-    return make_finding(
-        "files-contradict",
-        conflict.message,
-        conflict.other,
-        why="The first of them was checked.",
-        hint="correct one of them",
-        related=(RelatedLocation(conflict.where, "first named here"),),
-    )
+def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
+    """Yield the findings of reading the files: they hold at every place."""
+    for conflict in project.conflicts:
+        yield make_finding(
+            "files-contradict",
+            conflict.message,
+            conflict.other,
+            why="Only the first of them was checked.",
+            hint="correct one of them",
+            related=(RelatedLocation(conflict.where, "first named here"),),
+        )
+    for part in project.leftovers:
+        if part.kind == "refused":
+            why = part.why or "pip refuses the file because of this line."
+            yield make_finding("line-refused", part.message, part.span, why=why, hint=part.help)
+        elif part.kind == "unread":
+            why = part.why or "Its packages are not checked."
+            yield make_finding("include-not-read", part.message, part.span, why=why, hint=part.help)
 
 
 def _without_target(finding: Diagnostic) -> Diagnostic:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from provision.diagnostics import Diagnostic, Location, Severity
 from provision.kinds.places import Place
 
+_ABOUT_FILES = "IMP"
+
 
 class PlaceFinding(NamedTuple):
     """A finding in an original file, and the names of the places that it concerns."""
@@ -37,7 +39,12 @@ def merge_findings(places: Iterable[CheckedPlace]) -> tuple[PlaceFinding, ...]:
 
 
 def name_places(found: PlaceFinding, total: int) -> Diagnostic:
-    """Return a finding whose message names its places, `total` of which were checked."""
+    """Return a finding whose message names its places, `total` of which were checked.
+
+    A finding about the files alone names none.
+    """
+    if found.finding.id.startswith(_ABOUT_FILES):
+        return found.finding
     places = ", ".join(found.places)
     if 1 < len(found.places) == total:
         places = f"all {total} places"

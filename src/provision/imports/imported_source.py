@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provision.diagnostics import (
     Diagnostic,
@@ -15,11 +16,21 @@ from provision.diagnostics import (
     Span,
 )
 from provision.imports.model import ImportedProject
-from provision.imports.notebook_source import NotebookSource
 from provision.imports.spec_text import WrittenSpec
 from provision.source.nodes import to_text_file
 
+if TYPE_CHECKING:  # most files are no notebooks
+    from provision.imports.notebook_source import NotebookSource
+
 _LISTS = ("packages", "conda_packages")
+_BUILT = "pip would have to build it from source."
+_SPEC_WORDS = (
+    (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
+    (re.compile(r'\bset python: "(3\.\d+)"'), r"use Python \1"),
+    (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
+    (re.compile(r"Only wheels are locked; nothing is built from source\."), _BUILT),
+)
+"""Words of rules about a spec, and words that are true of files without one."""
 
 
 class ImportedSource:
@@ -132,4 +143,18 @@ class OriginLookup:
         if not text and finding.fix is not None:
             text = finding.fix.title
         others = tuple(other for other in related if other.where != where)
-        return finding._replace(where=where, related=others, help=text, fix=None)
+        return finding._replace(
+            message=_without_spec(finding.message, where.file),
+            where=where,
+            why=_without_spec(finding.why, where.file),
+            help=_without_spec(text, where.file),
+            related=others,
+            fix=None,
+        )
+
+
+def _without_spec(text: str, file: str) -> str:
+    """Return the text of a rule in words that fit a file that is not a spec."""
+    for pattern, words in _SPEC_WORDS:
+        text = pattern.sub(words, text)
+    return text.replace("{file}", file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
@@ -61,6 +61,7 @@ def write_spec(
     gpu: str | None = None,
     python: str = "",
     platform: str = "",
+    built: Container[str] = (),
 ) -> WrittenSpec:
     """Return a spec with the content of files.
 
@@ -70,6 +71,7 @@ def write_spec(
         gpu: The GPU, instead of that in the files.
         python: The Python, unless the files name another one or a range without it; "" for none.
         platform: The only platform; "" for the default.
+        built: Canonical names of the packages that may be built from source.
     """
     facts = load_facts()
     is_replaced = {"targets": targets is not None, "gpu": gpu is not None}
@@ -90,7 +92,9 @@ def write_spec(
     document["gpu"], document["python"] = card.value, chosen_python.value
     if platform:
         document["platforms"] = [platform]
-    document["packages"] = [package_data(package) for package in project.packages]
+    document["packages"] = [
+        package_data(package, is_built=package.name in built) for package in project.packages
+    ]
     for number, package in enumerate(project.packages):
         spans["packages", number] = package.span
         if package.index is not None:

@@ -74,7 +74,7 @@ class Local(Kind):
         target = {"kind": self.name}
         machine = self._machine
         if machine is None:
-            yield Place("this", "this machine", target, "none", "", is_this_machine=True)
+            yield Place("this", "this machine, which is measured", target, "none", "", is_this_machine=True)
             return
         gpu = _declare_gpu(machine, facts)
         words = "without an NVIDIA GPU" if gpu in ("none", "mps") else f"with {gpu}"

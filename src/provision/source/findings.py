@@ -147,7 +147,18 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
     FindingKind(
         "IMP001",
         "files-contradict",
-        "Two lines of the checked files contradict each other; only one of them can hold.",
+        "Two lines of the files that `provision check` reads contradict each other.",
+    ),
+    FindingKind(
+        "IMP002",
+        "line-refused",
+        "A line of a requirements file is not valid: pip refuses the whole file.",
+    ),
+    FindingKind(
+        "IMP003",
+        "include-not-read",
+        "A file that a checked file includes was not read, so its content is not checked.",
+        Severity.WARNING,
     ),
 )
 

@@ -29,8 +29,8 @@ def save_command(paths: Sequence[Path], groups: Sequence[str]) -> str:
 
 
 def render_leftover_lines(leftovers: Sequence[Leftover]) -> str:
-    """Return what was not checked, "" if everything was."""
-    return "\n".join(["Not checked:", *render_leftovers(leftovers)]) if leftovers else ""
+    """Return what a spec cannot contain, and what was therefore not checked."""
+    return "\n".join(["Left out or changed:", *render_leftovers(leftovers)])
 
 
 def render_places(places: Sequence[CheckedPlace], color: bool) -> str:
@@ -74,7 +74,7 @@ def render_place_list(places: Sequence[Place], color: bool) -> str:
     ]
     versions = _versions_by_kind(places)
     for name, words in versions.items():
-        lines += ["", f"With another runtime or image, as in {name}@{words[-1]}:"]
+        lines += ["", f"With another runtime or image, as in {name}@{words[0]}:"]
         lines += [f"  {word}" for word in words]
     return "\n".join(lines)
 

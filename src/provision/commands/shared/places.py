@@ -36,7 +36,7 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
     versions = [place.version for place in places if place.base == base and place.version]
     if version and versions:
         near = nearest_words(version, versions, 1)
-        known = near or versions[-3:]
+        known = near or versions[:3]
         listed = " or ".join(f"{base}@{word}" for word in known)
         return UsageError(
             f"{escape_line(name)}: {base} has no runtime or image {escape_line(version)}",
