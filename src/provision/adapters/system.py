@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, MachineResources, MonitorRequest
-    from provision.kinds.places import Machine
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.system import Effect, ProgressCallback
+    from provision.kinds.places import Machine
 
 _PLATFORMS = {
     ("Linux", "x86_64"): "linux-x86_64",

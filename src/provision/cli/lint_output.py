@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,7 +82,7 @@ def _print_frames(documents: list[_Findings]) -> None:
 
 
 def print_sarif(
-    documents: list[_Findings],
+    documents: Sequence[_Findings],
     unread: list[tuple[str, ProvisionError]],
     environment: Mapping[str, str],
     exit_code: int,
@@ -97,7 +97,7 @@ def print_sarif(
 
 
 def print_annotations(
-    documents: list[_Findings],
+    documents: Sequence[_Findings],
     unread: list[tuple[str, ProvisionError]],
     environment: Mapping[str, str],
 ) -> None:

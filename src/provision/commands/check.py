@@ -238,8 +238,7 @@ def _default_places(
 def _for_any_python(
     project: ImportedProject, notebooks: Iterable[NotebookSource]
 ) -> ImportedProject:
-    """Return the content without the Python that a notebook was saved with, which it may not need.
-    """
+    """Return the content without the Python that a notebook was saved with: any may do."""
     names = {notebook.notebook.name for notebook in notebooks}
     return project._replace(
         settings=tuple(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, LocalEffect, MachineResources, MonitorRequest
-    from provision.kinds.places import Machine
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.service import ServiceEffect
+    from provision.kinds.places import Machine
 
 ProgressCallback = Callable[[str], None]
 """Receives one line: a step that begins, a Notice, or during downloads a DownloadProgress."""

@@ -88,6 +88,7 @@ class Content:
         message: str,
         why: str = "",
         help: str = "",  # noqa: A002
+        *,
         kind: LeftoverKind = "no-field",
     ) -> None:
         """Add something that a spec cannot contain. Foreign text in it passes `quote_text`."""

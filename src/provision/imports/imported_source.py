@@ -129,26 +129,22 @@ class OriginLookup:
         Returns:
             None if no location of the finding is in a file.
         """
-        related = [
-            RelatedLocation(span, other.text)
-            for other in finding.related
-            if (span := self.find(other.where)) is not None
-        ]
+        located = [(self.find(other.where), other.text) for other in finding.related]
+        related = [RelatedLocation(span, text) for span, text in located if span is not None]
         where = self.find(finding.where)
+        if where is None and not related:
+            return None
         if where is None:
-            if not related:
-                return None
-            where = related.pop(0).where  # type: ignore[assignment]
-        text = finding.help
-        if not text and finding.fix is not None:
-            text = finding.fix.title
-        others = tuple(other for other in related if other.where != where)
+            where = next(span for span, _ in located if span is not None)
+        help_text = finding.help
+        if not help_text and finding.fix is not None:
+            help_text = finding.fix.title
         return finding._replace(
             message=_without_spec(finding.message, where.file),
             where=where,
             why=_without_spec(finding.why, where.file),
-            help=_without_spec(text, where.file),
-            related=others,
+            help=_without_spec(help_text, where.file),
+            related=tuple(other for other in related if other.where != where),
             fix=None,
         )
 

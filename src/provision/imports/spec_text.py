@@ -142,7 +142,10 @@ def _choose_python(
     facts: Facts,
     preferred: str,
 ) -> Assumption:
-    """Return the Python that is named; else `preferred`, or the nearest one to the starter spec's that fits."""
+    """Return the Python that is named; else `preferred`, or one that fits.
+
+    Of several that fit, it is the one nearest to the starter spec's.
+    """
     named = settings.get(("python",))
     if named is not None and str(named.value)[:1].isdigit():
         return Assumption(str(named.value))

@@ -118,7 +118,7 @@ class Colab(Kind):
 
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Colab offers, with the newest runtime and the others."""
-        runtimes = reversed(facts.runtimes.values())
+        runtimes = reversed(list(facts.runtimes.values()))
         pinnable = [row for row in runtimes if row.runtime != "latest"]
         for card in dict.fromkeys(row.card for row in facts.shapes):
             name = f"colab-{place_word(None if card == 'none' else facts.card(card))}"

@@ -54,7 +54,12 @@ class Local(Kind):
         return isinstance(target, LocalTarget) and target.manager == "conda"
 
     def provides(
-        self, target: LocalTarget, route: Route, facts: Facts, *, gpu: bool
+        self,
+        target: LocalTarget,  # noqa: ARG002
+        route: Route,
+        facts: Facts,  # noqa: ARG002
+        *,
+        gpu: bool,
     ) -> ProvidedSoftware:
         """Return the driver and the C library of this machine if they were measured."""
         machine = self._machine
@@ -74,7 +79,9 @@ class Local(Kind):
         target = {"kind": self.name}
         machine = self._machine
         if machine is None:
-            yield Place("this", "this machine, which is measured", target, "none", "", is_this_machine=True)
+            yield Place(
+                "this", "this machine, which is measured", target, "none", "", is_this_machine=True
+            )
             return
         gpu = _declare_gpu(machine, facts)
         words = "without an NVIDIA GPU" if gpu in ("none", "mps") else f"with {gpu}"

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from provision.facts import Card
 
+
 class Machine(NamedTuple):
     """What was measured of this machine.
 

@@ -33,7 +33,6 @@ from provision.kinds.base import (
 )
 from provision.kinds.places import Place, place_word
 
-
 _ANY_INSTANCE = {"project": "my-project", "zones": ["us-central1-a"], "nat": True}
 """Fields of a place that say nothing about what its machine can run."""
 _DEFAULT_CARD = "L4"
