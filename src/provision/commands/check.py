@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from provision import source
 from provision.commands.import_files import check_groups
-from provision.commands.shared.places import find_places, list_places
+from provision.commands.shared.places import find_places, list_places, measure_places
 from provision.commands.shared.spec_text_check import read_text_as_file
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
 from provision.effects.system import Reader
@@ -27,7 +27,7 @@ from provision.imports.merge import merge_files
 from provision.imports.model import ImportedFile, ImportedProject, Leftover
 from provision.imports.read import read_file, read_text
 from provision.imports.spec_text import write_spec
-from provision.kinds import Registry, registry_in_use
+from provision.kinds import Registry
 from provision.kinds.places import Place
 from provision.rules import LintContext, run_rules, run_rules_on_notebook
 from provision.source.findings import make_finding
@@ -96,7 +96,8 @@ def check_files(
         check_groups(contents, groups)
     project = merge_files(contents, groups=groups)
     notebooks = _read_notebooks([path for path, _ in files], reader)
-    chosen, registry = _measure(chosen or _default_places(project, known, facts), facts, reader)
+    chosen = chosen or _default_places(project, known, facts)
+    chosen, registry = measure_places(chosen, facts, reader)
     checker = _PlaceChecker(facts, registry, _for_any_python(project, notebooks), notebooks)
     places = tuple(map(checker.check, chosen)) if files else ()
     return CheckResult(
@@ -187,18 +188,6 @@ def _check_notebook(
     from provision.rules.notebook.context import NotebookContext
 
     return run_rules_on_notebook(NotebookContext(notebook, facts, spec))
-
-
-def _measure(
-    places: Sequence[Place], facts: Facts, reader: Reader
-) -> tuple[tuple[Place, ...], Registry]:
-    """Return the places with the properties of this machine, if it is one of them."""
-    registry = registry_in_use.get()
-    if any(place.is_this_machine for place in places):
-        registry = registry.measured(reader.machine(Path.cwd()))
-        measured = {place.name: place for place in registry.places(facts) if place.is_this_machine}
-        places = [measured.get(place.name, place) for place in places]
-    return tuple(places), registry
 
 
 def _default_places(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from provision.effects.system import Reader
 from provision.errors import UsageError
 from provision.facts import Facts
-from provision.kinds import registry_in_use
+from provision.kinds import Registry, registry_in_use
 from provision.kinds.places import Place
 from provision.sanitize import escape_line
 from provision.spelling import did_you_mean, nearest_words
@@ -29,6 +31,18 @@ def find_places(names: Sequence[str], places: Sequence[Place]) -> tuple[Place, .
         if name not in by_name:
             raise _unknown_place(name, places)
     return tuple(by_name[name] for name in dict.fromkeys(names))
+
+
+def measure_places(
+    places: Sequence[Place], facts: Facts, reader: Reader
+) -> tuple[tuple[Place, ...], Registry]:
+    """Return the places and kinds with the properties of this machine, if it is one of them."""
+    registry = registry_in_use.get()
+    if any(place.is_this_machine for place in places):
+        registry = registry.measured(reader.machine(Path.cwd()))
+        measured = {place.name: place for place in registry.places(facts) if place.is_this_machine}
+        places = [measured.get(place.name, place) for place in places]
+    return tuple(places), registry
 
 
 def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
