@@ -113,13 +113,25 @@ def test_findings_are_on_the_line_at_the_places_that_have_them(
     assert places is None or found[finding, line][0] in places
 
 
-def test_torch_without_code_for_the_card(folder: Path) -> None:
-    write(folder, "torch==2.9.0\n")
-    found = findings(folder, "requirements.txt", "--on", "workbench-v100", "--on", "workbench-l4")
-    places = [places for (_, line), places in found.items() if line == 1]
-    assert ["workbench-v100"] in places
-    assert all("workbench-l4" not in names for names in places), found
-    assert check(folder, "requirements.txt", "--on", "workbench-l4").returncode == 0
+def test_the_build_of_torch_that_pip_installs_runs_on_the_card(folder: Path) -> None:
+    write(folder, "torch==2.13.0\n")
+    places = ("--on", "workbench-v100", "--on", "workbench-l4")
+    assert findings(folder, "requirements.txt", *places) == {("GPU005", 1): ["workbench-v100"]}
+    text = check(folder, "requirements.txt", *places).stdout
+    assert "torch==2.13.0 for CUDA 13.0 has no code for V100 (7.0)" in text
+    # The build is named, so it is not the default one.
+    write(folder, "--extra-index-url https://download.pytorch.org/whl/cu126\ntorch==2.13.0\n")
+    assert findings(folder, "requirements.txt", *places) == {}
+    # The runtime has this release, which pip keeps.
+    write(folder, "torch==2.11.0\n")
+    assert findings(folder, "requirements.txt", "--on", "colab-t4") == {}
+
+
+def test_the_driver_of_an_image_runs_the_build_that_pip_installs(folder: Path) -> None:
+    write(folder, "torch==2.13.0\n")
+    older = "workbench-l4@pytorch-2-7-cu128-ubuntu-2404-nvidia-570"
+    found = findings(folder, "requirements.txt", "--on", older, "--on", "workbench-l4")
+    assert found["CUD004", 1] == [older]
 
 
 def test_a_place_can_be_pinned_to_a_runtime_or_an_image(folder: Path) -> None:
@@ -169,8 +181,11 @@ def test_a_notebook_is_checked_for_the_card_it_was_saved_on(
 
 
 def test_a_notebook_is_checked_for_the_runtime_it_was_saved_on(folder: Path) -> None:
-    colab = {"gpuType": "T4", "runtimeAttributes": {"runtime_version": "2026.07"}}
-    write(folder, to_notebook("import torch\n", accelerator="GPU", colab=colab), "train.ipynb")
+    text = to_notebook("import torch\n", "T4").replace(
+        '"gpuType": "T4"',
+        '"gpuType": "T4", "runtimeAttributes": {"runtime_version": "2026.07"}',
+    )
+    write(folder, text, "train.ipynb")
     document = json.loads(check(folder, "train.ipynb", "--output-format", "json").stdout)
     assert document["places"][0]["name"] == "colab-t4@2026.07"
 

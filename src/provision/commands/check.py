@@ -15,7 +15,7 @@ from provision.commands.shared.spec_text_check import read_text_as_file
 from provision.diagnostics import Diagnostic, RelatedLocation, Severity
 from provision.effects.system import Reader
 from provision.errors import ProvisionError, SourceError
-from provision.facts import Facts, load_facts
+from provision.facts import Facts, cuda_of, load_facts
 from provision.imports.checked_places import (
     CheckedPlace,
     PlaceFinding,
@@ -24,7 +24,7 @@ from provision.imports.checked_places import (
 )
 from provision.imports.imported_source import ImportedSource, OriginLookup
 from provision.imports.merge import merge_files
-from provision.imports.model import ImportedFile, ImportedProject, Leftover
+from provision.imports.model import ImportedFile, ImportedProject, Leftover, Setting
 from provision.imports.read import read_file, read_text
 from provision.imports.spec_text import write_spec
 from provision.kinds import Registry
@@ -120,7 +120,7 @@ class _PlaceChecker(NamedTuple):
 
     def check(self, place: Place) -> CheckedPlace:
         """Return the findings about the files at a place, at their original text."""
-        project, name = _for_gpu(self.project, place.gpu), place.base
+        project, name = _for_gpu(self.project, place, self.facts), place.base
         written = write_spec(
             project,
             {name: place.target},
@@ -238,12 +238,26 @@ def _for_any_python(
     )
 
 
-def _for_gpu(project: ImportedProject, gpu: str) -> ImportedProject:
-    """Return the content for a place without a CUDA card, on which a CUDA build also runs."""
-    if gpu not in ("none", "mps"):
+def _for_gpu(project: ImportedProject, place: Place, facts: Facts) -> ImportedProject:
+    """Return the content with the CUDA version of the torch build that pip installs at a place.
+
+    It is that of the default build, if the files name a release of torch and no build of it, and
+    the machine brings another release. Without a CUDA card every build runs.
+    """
+    if place.gpu in ("none", "mps"):
+        settings = (setting for setting in project.settings if setting.route != ("cuda",))
+        return project._replace(settings=tuple(settings))
+    torch = next((package for package in project.packages if package.name == "torch"), None)
+    if torch is None or any(setting.route == ("cuda",) for setting in project.settings):
         return project
-    settings = tuple(setting for setting in project.settings if setting.route != ("cuda",))
-    return project._replace(settings=settings)
+    release = facts.torch_release(torch.requirement.partition("==")[2].partition(";")[0].strip())
+    if release is None or torch.index is not None or release.release == place.torch:
+        return project
+    flavour = release.default_on(place.platform or "linux-x86_64")
+    if flavour == "cpu":
+        return project
+    built = Setting(("cuda",), cuda_of(flavour), torch.span)
+    return project._replace(settings=(*project.settings, built))
 
 
 def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:

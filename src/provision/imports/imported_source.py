@@ -28,6 +28,13 @@ _SPEC_WORDS = (
     (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
     (re.compile(r'\bset python: "(3\.\d+)"'), r"use Python \1"),
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
+    (
+        re.compile(r"^cuda: none conflicts with gpu: (\S+)"),
+        r"the CPU build of torch does not use the \1",
+    ),
+    (re.compile(r"^set cuda: auto, or correct gpu$"), "use a build of torch for CUDA"),
+    (re.compile(r"^cuda is not set, and the default"), "the default"),
+    (re.compile(r'set cuda: "([\d.]+)" \(with torch ([\d.]+)\)'), r"use torch \2 for CUDA \1"),
     (re.compile(r"Only wheels are locked; nothing is built from source\."), _BUILT),
 )
 """Words of rules about a spec, and words that are true of files without one."""

@@ -172,7 +172,7 @@ class Colab(Kind):
 def _at_runtime(place: Place, label: str, runtime: ColabRuntime) -> Place:
     gpu = "without a GPU" if place.gpu == "none" else f"with {place.gpu}"
     text = f"Colab {gpu}, {label} (Python {runtime.minor}, torch {runtime.torch})"
-    return place._replace(description=text, python=runtime.minor)
+    return place._replace(description=text, python=runtime.minor, torch=runtime.torch)
 
 
 def find_shape(gpu: Gpu, shape: str, facts: Facts) -> ColabShape | None:

@@ -134,7 +134,12 @@ def _declare_gpu(machine: Machine, facts: Facts) -> str:
     first = machine.gpus[0]
     fitting = [card.name for card in facts.cards if is_declared_gpu(first, card.name)]
     unknown = re.sub(r"[^A-Za-z0-9._ -]", "", first).strip(" ._-") or "GPU"
-    # "RTX-4060-Ti" names more of an RTX 4060 Ti than "RTX-4060" does.
-    name = max(fitting, key=len, default=unknown)
+    # "RTX-4060-Ti" has more words of an RTX 4060 Ti than "RTX-4060", "RTX-4060-Ti-16GB" not.
+    words = set(re.split(r"[^a-z0-9]+", first.lower()))
+    name = max(
+        fitting,
+        key=lambda name: (len(words.intersection(name.lower().split("-"))), -len(name)),
+        default=unknown,
+    )
     count = min(machine.gpus.count(first), MAX_GPUS)
     return name if count == 1 else f"{name}:{count}"

@@ -36,6 +36,7 @@ class Place(NamedTuple):
         gpu: The `gpu` of a spec, such as "T4" or "none".
         python: The Python of the machine as major.minor; "" if it is not known.
         platform: The platform; "" for the default of a spec.
+        torch: The torch that the machine brings; "" for none.
         is_default: True if files are checked for it if no place is named.
         is_this_machine: True for this machine, which is always a default.
     """
@@ -46,6 +47,7 @@ class Place(NamedTuple):
     gpu: str
     python: str
     platform: str = ""
+    torch: str = ""
     is_default: bool = False
     is_this_machine: bool = False
 

@@ -219,6 +219,7 @@ class Workbench(Kind):
                     {"kind": self.name, **_ANY_INSTANCE, "image": image.family},
                     gpu,
                     image.python,
+                    torch=image.torch,
                     is_default=gpu == _DEFAULT_CARD and not suffix,
                 )
 
