@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -62,6 +63,12 @@ def test_a_python_without_a_version_in_a_file_is_run(
 
 
 def test_without_a_python_it_is_the_one_that_runs_this_program(tmp_path: Path) -> None:
+    assert find_current_python({"PATH": str(tmp_path)}, tmp_path) == OWN
+
+
+def test_a_named_pipe_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    os.mkfifo(tmp_path / ".venv/pyvenv.cfg")
     assert find_current_python({"PATH": str(tmp_path)}, tmp_path) == OWN
 
 

@@ -47,6 +47,8 @@ def _environment_folders(
 
 
 def _read_configuration(path: Path) -> str:
+    if not path.is_file():  # reading a named pipe would wait for its writer
+        return ""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             found = _CONFIGURED.search(file.read(_MAX_BYTES))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _SPEC_NAME = Path("provision.yaml")
 _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
+_OF_CONDA = "only channels of conda have it, and the rules are about packages of Python"
 _TARGET = re.compile(r"^target [A-Za-z0-9_-]+: ")
 
 
@@ -69,7 +70,12 @@ class CheckResult:
     @property
     def leftovers(self) -> tuple[Leftover, ...]:
         """The parts of the files that were not checked, and that no finding is about."""
-        return tuple(part for part in self.project.leftovers if part.kind == "no-field")
+        of_conda = (
+            Leftover(package.span, f"{package.requirement} is not checked", _OF_CONDA)
+            for package in self.project.conda_packages
+        )
+        parts = (part for part in self.project.leftovers if part.kind == "no-field")
+        return (*parts, *of_conda)
 
 
 def check_files(

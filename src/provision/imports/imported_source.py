@@ -26,7 +26,9 @@ _LISTS = ("packages", "conda_packages")
 _BUILT = "pip would have to build it from source."
 _SPEC_WORDS = (
     (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
-    (re.compile(r'\bset python: "(3\.\d+)"'), r"use Python \1"),
+    (re.compile(r'\b(?:set )?python: "(3\.\d+)"'), r"use Python \1"),
+    (re.compile(r"\bset isolation: venv, or "), ""),
+    (re.compile(r'\bset runtime: "([\d.]+)"'), r"use runtime \1"),
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
     (
         re.compile(r"^cuda: none conflicts with gpu: (\S+)"),
