@@ -449,3 +449,36 @@ def test_the_places_are_listed(folder: Path) -> None:
     assert names["colab-t4"]["default"]
     assert not names["colab-t4@2026.07"]["default"]
     assert names["colab-t4@2026.07"]["python"] == "3.12"
+
+
+def test_the_same_finding_at_two_places_is_one(folder: Path) -> None:
+    cells = (
+        "from transformers import TrainingArguments\n"
+        'args = TrainingArguments("out", bf16=True, evaluation_strategy="epoch")\n'
+    )
+    write(folder, to_notebook(cells, "T4"), "train.ipynb")
+    found = findings(folder, "train.ipynb", "--on", "colab-t4", "--on", "workbench-t4")
+    assert found["NTB007", 2] == ["colab-t4", "workbench-t4"]
+    text = check(folder, "train.ipynb", "--on", "colab-t4", "--on", "workbench-t4").stdout
+    assert "but the T4 has 7.5" in " ".join(text.split())
+    assert "\n  = fix" not in text
+    assert "help: use eval_strategy" in text
+
+
+def test_what_only_provision_refuses_is_not_reported(folder: Path) -> None:
+    write(folder, "dependencies:\n  - python=3.9\n  - ffmpeg\n  - numpy=1.26\n", "environment.yml")
+    done = check(folder, "environment.yml", "--on", "workbench-l4")
+    assert done.returncode == 0, done.stdout
+    assert "environment.yml:3:5: ffmpeg is not checked" in done.stdout
+    assert "checked with Python 3.9, which the files name" in done.stdout
+
+
+def test_no_finding_speaks_of_a_spec(folder: Path) -> None:
+    """The fields of a spec are not in these files."""
+    write(folder, "torch==2.9.0+cpu\nnumpy\nflash-attn==2.8.3\ntransformers==4.29.2\n")
+    document = json.loads(check(folder, "requirements.txt", "--output-format", "json").stdout)
+    for one in document["diagnostics"]:
+        text = f"{one['message']} {one['why']} {one['help']}"
+        for words in ("the spec", "`packages`", "cuda:", "gpu:", "python:", "target ", "build:"):
+            assert words not in text, text
+    assert len(document["diagnostics"]) > 5

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 _SPEC_NAME = Path("provision.yaml")
 _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
+_ABOUT_SPECS = ("SPC", "PYT002")
+"""Rules about what provision does with a spec: it refuses a field, or cannot verify the Python."""
 _OF_CONDA = "only channels of conda have it, and the rules are about packages of Python"
-_TARGET = re.compile(r"^target [A-Za-z0-9_-]+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,8 @@ class _PlaceChecker(NamedTuple):
         spec, problems = source.validate_source(document, self.registry)
         findings = [*document.diagnostics, *problems]
         if spec is not None:
-            findings += run_rules(LintContext(spec, document, self.facts))
+            found = run_rules(LintContext(spec, document, self.facts))
+            findings += (one for one in found if not one.id.startswith(_ABOUT_SPECS))
         origins = OriginLookup(project, written)
         original = [one for one in map(origins.to_original, findings) if one is not None]
         if spec is None and not original:
@@ -157,7 +159,7 @@ class _PlaceChecker(NamedTuple):
         repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
         original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
         python = spec.python if spec is not None else place.python
-        return CheckedPlace(place, python, tuple(map(_without_target, original)))
+        return CheckedPlace(place, python, tuple(_at_place(one, name) for one in original))
 
 
 def _read_files(
@@ -286,6 +288,15 @@ def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
             yield make_finding("include-not-read", part.message, part.span, why=why, hint=part.help)
 
 
-def _without_target(finding: Diagnostic) -> Diagnostic:
-    """Return a finding whose message does not begin with its target, a name of the place."""
-    return finding._replace(message=_TARGET.sub("", finding.message))
+def _at_place(finding: Diagnostic, name: str) -> Diagnostic:
+    """Return a finding without a fix, and without the name of the target, which is the place."""
+    target = re.compile(rf"^target {name}: | (?:of|at|for|on) target {name}\b")
+    help_text = finding.help
+    if not help_text and finding.fix is not None:
+        help_text = finding.fix.title
+    return finding._replace(
+        message=target.sub("", finding.message),
+        why=target.sub("", finding.why),
+        help=target.sub("", help_text),
+        fix=None,
+    )

@@ -30,6 +30,9 @@ _SPEC_WORDS = (
     (re.compile(r"\bset isolation: venv, or "), ""),
     (re.compile(r'\bset runtime: "([\d.]+)"'), r"use runtime \1"),
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
+    (re.compile(r"\bin the spec\b"), "in {file}"),
+    (re.compile(r"\bbut gpu is [a-z]+"), "which this place does not have"),
+    (re.compile(r'\bset cuda: "([\d.]+)" or cuda: auto'), r"use CUDA \1"),
     (
         re.compile(r"^cuda: none conflicts with gpu: (\S+)"),
         r"the CPU build of torch does not use the \1",
@@ -130,7 +133,7 @@ class OriginLookup:
         return None
 
     def to_original(self, finding: Diagnostic) -> Diagnostic | None:
-        """Return a finding at the original text, without its fix.
+        """Return a finding at the original text; its fix is still one of the spec.
 
         A finding about a value that no file contains, such as the GPU, is at the first related
         value that a file contains, such as the line of torch.
@@ -145,16 +148,12 @@ class OriginLookup:
             return None
         if where is None:
             where = next(span for span, _ in located if span is not None)
-        help_text = finding.help
-        if not help_text and finding.fix is not None:
-            help_text = finding.fix.title
         return finding._replace(
             message=_without_spec(finding.message, where.file),
             where=where,
             why=_without_spec(finding.why, where.file),
-            help=_without_spec(help_text, where.file),
+            help=_without_spec(finding.help, where.file),
             related=tuple(other for other in related if other.where != where),
-            fix=None,
         )
 
 
