@@ -143,6 +143,14 @@ def _lint(workshop: Workshop) -> tuple[Cost, Cost | None]:
     )
 
 
+def _check(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    file = workshop.project("check").with_name("requirements.txt")
+    file.write_text("torch==2.13.0\ntransformers[torch]==5.13.1\ndatasets\npeft\n")
+    places = ("--on", "colab-t4", "--on", "workbench-l4", "--on", "this")
+    program = workshop.script("provision", "check", str(file), *places)
+    return repeat(_once(program), rounds=5), None
+
+
 def _rules(workshop: Workshop) -> tuple[Cost, Cost | None]:
     asked = workshop.python("-c", _RULES, str(workshop.project("rules")))
     return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
@@ -327,6 +335,7 @@ PROMISES: dict[Promise, Measure] = {
         "--help"
     ),
     Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
+    Promise("check", "provision check, three places", "", Figure.WALL, 0.5): _check,
     Promise("facts", "all tables of facts, beyond import", "", Figure.CPU, 0.015): _facts,
     Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, 0.02): _rules,
     Promise("rules-many", "the same, a spec of many", "", Figure.CPU, 0.001): _rules_many,

@@ -198,10 +198,11 @@ def test_init_names_the_files_that_it_could_import(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("command", ["lint", "plan"])
-def test_commands_that_need_a_spec_name_this_one(bench: Bench, command: str) -> None:
+def test_commands_that_need_a_spec_name_check_and_this_one(bench: Bench, command: str) -> None:
     write(bench, "requirements.txt", "numpy\n")
     done = bench.run(command, "requirements.txt")
     assert done.returncode == 2
-    assert "run `provision import requirements.txt`" in done.stderr
+    assert "`provision check requirements.txt`" in done.stderr
+    assert "`provision import requirements.txt`" in done.stderr
     write(bench, "our notes.md", "numpy\n")
     assert "provision import" not in bench.run(command, "our notes.md").stderr

@@ -116,7 +116,7 @@ def test_the_step_summary_is_added_to(tmp_path: Path) -> None:
     assert [command.properties["file"] for command in commands(done.stdout)] == files[:10]
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith(
-        "before\n### provision lint: 13 findings; GitHub does not annotate these 3"
+        "before\n### provision: 13 findings; GitHub does not annotate these 3"
     )
     assert re.findall(r"n\d\d", summary) == names[10:]
     assert len(commands(lint(tmp_path, "--output-format", "github", *files).stdout)) == 13

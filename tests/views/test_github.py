@@ -143,7 +143,7 @@ def test_what_github_would_not_show_goes_to_the_summary() -> None:
         MAX_ANNOTATIONS,
     ]
     assert summary.startswith(
-        f"### provision lint: {2 * MAX_ANNOTATIONS + 5} findings; GitHub does not annotate these 5"
+        f"### provision: {2 * MAX_ANNOTATIONS + 5} findings; GitHub does not annotate these 5"
         "\n\n- **error** PKG001 "
     )
     assert summary.count("\n- **warning** ") == 2

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.system import Effect, ProgressCallback
+    from provision.kinds.places import Machine
 
 _PLATFORMS = {
     ("Linux", "x86_64"): "linux-x86_64",
@@ -159,12 +160,32 @@ class RealSystem:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         program = find_nvidia_smi(self._environment) if with_gpus else None
         gpus: tuple[str, ...] | None = None
+        driver = ""
         if program is not None:
-            result = capture([program, *query_arguments(["name"])], self._environment)
-            rows = parse_rows(result.stdout, ["name"]) if not result.code else []
+            fields = ["name", "driver_version"]
+            result = capture([program, *query_arguments(fields)], self._environment)
+            rows = parse_rows(result.stdout, fields) if not result.code else []
             gpus = tuple(row["name"] for row in rows)
+            driver = next((row["driver_version"] for row in rows), "")
         free_disk = shutil.disk_usage(existing).free
-        return MachineResources(free_disk, min(memory, memory_limit(Path("/")) or memory), gpus)
+        memory = min(memory, memory_limit(Path("/")) or memory)
+        return MachineResources(free_disk, memory, gpus, driver)
+
+    def machine(self, folder: Path) -> Machine:
+        """See Reader; runs nvidia-smi, and python3 if its version is in no file."""
+        from provision.adapters.current_python import find_current_python
+        from provision.kinds.places import Machine
+
+        resources = self.machine_resources(folder, with_gpus=True)
+        library, version = platform.libc_ver()
+        return Machine(
+            find_current_python(self._environment, folder),
+            self.platform(),
+            resources.gpus,
+            resources.driver,
+            version if library == "glibc" else "",
+            self.now()[:10],
+        )
 
     def cloud(self) -> CloudReader:
         """See Reader."""

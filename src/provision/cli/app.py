@@ -25,7 +25,7 @@ FILE = click.Path(path_type=Path)
 
 SECTIONS = {
     "start": ("init", "import"),
-    "check": ("lint", "explain", "suggest", "why", "facts", "schema"),
+    "check": ("lint", "check", "explain", "suggest", "why", "facts", "schema"),
     "make": ("lock", "plan", "render", "apply", "run", "destroy"),
     "inspect": (
         *("status", "verify", "attach", "open", "report"),

@@ -96,6 +96,21 @@ def list_gpus(_: Parameters) -> Words:
         yield card.name, ""
 
 
+def list_places(_: Parameters) -> Words:
+    """Yield the places of `check` without runtimes and images: bash begins a new word at @."""
+    from provision.commands.shared.places import list_places
+    from provision.facts import load_facts
+
+    places = list_places(load_facts())
+    return ((place.name, place.description) for place in places if not place.version)
+
+
+def list_fact_lists(parameters: Parameters) -> Words:
+    """Yield what `facts list` lists."""
+    yield "places", "the places of provision check"
+    yield from list_fact_tables(parameters)
+
+
 def list_fact_tables(_: Parameters) -> Words:
     """Yield the tables of the facts."""
     return ((name, "") for name in _fact_tables())
@@ -118,6 +133,8 @@ LISTS: dict[str, Callable[[Parameters], Words]] = {
     "rules": list_rules,
     "checks": list_checks,
     "gpus": list_gpus,
+    "places": list_places,
+    "fact lists": list_fact_lists,
     "fact tables": list_fact_tables,
     "fact keys": list_fact_keys,
 }

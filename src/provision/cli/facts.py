@@ -30,6 +30,7 @@ class FactsGroup(CommandGroup):
     cls=FactsGroup,
     epilog=examples(
         "provision facts list",
+        "provision facts list places",
         "provision facts show gpus L4",
         "provision facts why torch:2.11.0:cu128",
     ),
@@ -39,15 +40,17 @@ def facts() -> None:
 
 
 @facts.command("list")
-@click.argument("table", required=False, shell_complete=completed_by("fact tables"))
+@click.argument("table", required=False, shell_complete=completed_by("fact lists"))
 @OUTPUT_FORMAT
 def list_(table: str | None, *, output_format: str) -> int:
-    """List the tables, or the keys of TABLE."""
+    """List the tables, the keys of TABLE, or the places of `provision check` (places)."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import facts as command
     from provision.views import facts as view
 
+    if table == "places":
+        return _print_places(output_format)
     if table is not None:
         rows = command.list_table(table, RealSystem())
         return _print_rows(rows, output_format, lambda rows, _color, _width: view.render_keys(rows))
@@ -88,6 +91,20 @@ def why(key: str, *, output_format: str) -> int:
     from provision.views.facts import render_rows
 
     return _print_rows(command.why(key, RealSystem()), output_format, render_rows)
+
+
+def _print_places(output_format: str) -> int:
+    from provision.cli import console
+    from provision.commands.shared.places import list_places
+    from provision.facts import load_facts
+    from provision.views import checked_places as view
+
+    places = list_places(load_facts())
+    if output_format == "json":
+        console.print_document(places=view.places_to_json(places))
+    else:
+        console.print_result(view.render_place_list(places, console.supports_color()))
+    return 0
 
 
 def _print_rows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,16 +37,9 @@ def print_findings(
             merged["errors"] = [console.error_to_json(error) for _, error in unread]
         console.print_json(merged)
     elif output_format == "sarif":
-        from provision.commands.explain import all_pages
-        from provision.views.diagnostics import sarif
-        from provision.views.diagnostics.repository_paths import Repository
-
-        repository = Repository.from_environment(Path.cwd(), environment)
-        console.print_json(
-            sarif.to_sarif_log(documents, unread, all_pages(), repository, exit_code)
-        )
+        print_sarif(documents, unread, environment, exit_code)
     elif output_format == "github":
-        _annotate(documents, unread, environment)
+        print_annotations(documents, unread, environment)
     elif output_format == "concise":
         from provision.views.diagnostics import text
 
@@ -88,11 +81,27 @@ def _print_frames(documents: list[_Findings]) -> None:
     console.print_view("\n".join([*filter(None, parts), footer]))
 
 
-def _annotate(
-    documents: list[_Findings],
+def print_sarif(
+    documents: Sequence[_Findings],
+    unread: list[tuple[str, ProvisionError]],
+    environment: Mapping[str, str],
+    exit_code: int,
+) -> None:
+    """Write findings and the files that could not be read as SARIF."""
+    from provision.commands.explain import all_pages
+    from provision.views.diagnostics import sarif
+    from provision.views.diagnostics.repository_paths import Repository
+
+    repository = Repository.from_environment(Path.cwd(), environment)
+    console.print_json(sarif.to_sarif_log(documents, unread, all_pages(), repository, exit_code))
+
+
+def print_annotations(
+    documents: Sequence[_Findings],
     unread: list[tuple[str, ProvisionError]],
     environment: Mapping[str, str],
 ) -> None:
+    """Write findings and the files that could not be read as commands of a GitHub workflow."""
     from provision.views.diagnostics.github import annotate
     from provision.views.diagnostics.repository_paths import Repository
 

@@ -62,7 +62,7 @@ def import_files(
     """
     paths = tuple(dict.fromkeys(paths))
     files = read_files(paths, reader)
-    _check_groups(files, groups)
+    check_groups(files, groups)
     project = merge_files(files, groups=groups)
     spec = write_spec(project)
     spec = spec._replace(text=first_line + spec.text)
@@ -98,7 +98,8 @@ def write_imported_spec(
     system.perform(WriteFile(path, result.spec.text), progress)
 
 
-def _check_groups(files: Sequence[ImportedFile], groups: Collection[str]) -> None:
+def check_groups(files: Sequence[ImportedFile], groups: Collection[str]) -> None:
+    """Raise UsageError if no file has a group that is named."""
     existing = {package.environment for file in files for package in file.packages} - {""}
     for group in groups:
         if group not in existing:

@@ -57,12 +57,14 @@ class Damage(NamedTuple):
 class MachineResources(NamedTuple):
     """Free disk and memory of this machine in bytes, and its GPUs by the names in the driver.
 
-    `gpus` is None without nvidia-smi, or if they were not requested.
+    `gpus` is None without nvidia-smi, or if they were not requested; `driver` is the version of
+    the NVIDIA driver, "" if it is not known.
     """
 
     free_disk: int
     memory: int
     gpus: tuple[str, ...] | None = None
+    driver: str = ""
 
 
 class WriteFile(NamedTuple):

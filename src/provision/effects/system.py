@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.service import ServiceEffect
+    from provision.kinds.places import Machine
 
 ProgressCallback = Callable[[str], None]
 """Receives one line: a step that begins, a Notice, or during downloads a DownloadProgress."""
@@ -201,6 +202,9 @@ class Reader(Protocol):
 
     def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
         """Return the resources of this machine, with the free disk at `folder`."""
+
+    def machine(self, folder: Path) -> Machine:
+        """Return the Python of `folder`, the GPUs and the system of this machine."""
 
     def cloud(self) -> CloudReader:
         """Return the reader of Google Cloud.

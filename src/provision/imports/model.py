@@ -75,6 +75,12 @@ class Setting(NamedTuple):
     span: Span
 
 
+LeftoverKind = Literal["no-field", "refused", "unread"]
+"""Why a spec does not contain something: it has no field for it, the tool that the file belongs to
+refuses it too, or it is in another file that was not read.
+"""
+
+
 class Leftover(NamedTuple):
     """Something in a file that a spec cannot contain: what, why, and what to do instead."""
 
@@ -82,6 +88,7 @@ class Leftover(NamedTuple):
     message: str
     why: str = ""
     help: str = ""
+    kind: LeftoverKind = "no-field"
 
 
 class ImportedFile(NamedTuple):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_NOTEBOOK_BYTES",
+    "NOTEBOOK_FORMAT",
     "CellCommand",
     "CellCondition",
     "CellImport",
@@ -47,7 +48,7 @@ __all__ = [
     "read_notebook",
 ]
 
-_FORMAT = "notebook"
+NOTEBOOK_FORMAT = "notebook"
 _TPU = re.compile(r"(?i)v\d.*|tpu.*")
 _WRITTEN_FILE = re.compile(
     r"%%(?:writefile|file)[ \t]+(?:\S*/)?(requirements[\w.-]*\.(?:txt|in))[ \t]*\r?\n"
@@ -160,7 +161,7 @@ def read_notebook(
     """
     document = read_notebook_json(path, raw)
     whole = SourceText(document.name, document.text, document.name)
-    content = ToolContent(_FORMAT, (whole, *(cell.text for cell in document.cells)))
+    content = ToolContent(NOTEBOOK_FORMAT, (whole, *(cell.text for cell in document.cells)))
     _read_metadata(document, content)
     commands: list[CellCommand] = []
     installs: list[CellInstall] = []
@@ -262,7 +263,7 @@ def _read_installs(
         if not is_package_command(command.command.text):
             continue
         is_taken = command.condition.is_colab in (None, on_colab)
-        target = content if is_taken else ToolContent(_FORMAT, ())
+        target = content if is_taken else ToolContent(NOTEBOOK_FORMAT, ())
         before = len(target.packages)
         is_place = command.condition.is_colab is not None
         install = add_command(

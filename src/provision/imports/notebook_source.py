@@ -90,7 +90,7 @@ class NotebookSource:
 
     def _in_file(self, finding: Diagnostic) -> Diagnostic:
         related = tuple(
-            RelatedLocation(self._file_span(self.span(other.where)), other.text)
+            RelatedLocation(self.file_span(self.span(other.where)), other.text)
             for other in finding.related
         )
         fix = finding.fix
@@ -100,10 +100,10 @@ class NotebookSource:
                 for _, _, (start, end, text) in self._accepted((fix,))
             ]
             fix = fix._replace(edits=tuple(edits)) if edits else None
-        where = self._file_span(self.span(finding.where))
+        where = self.file_span(self.span(finding.where))
         return finding._replace(where=where, related=related, fix=fix)
 
-    def _file_span(self, span: Span) -> Span:
+    def file_span(self, span: Span) -> Span:
         """Return the span in the file; without positions of a cell, the start of the file."""
         cell = self._cells.get(span.file)
         strings = cell.strings if cell else ()

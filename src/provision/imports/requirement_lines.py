@@ -85,7 +85,8 @@ def read_requirement(
         return _read_location(content, text, "", span, origin)
     requirement = parse_requirement(text)
     if requirement is None:
-        content.leave(span, f"{quote_text(text)} is not a requirement", help=_suggest(text))
+        what = f"{quote_text(text)} is not a requirement"
+        content.leave(span, what, help=_suggest(text), kind="refused")
         return None
     if requirement.url:
         return _read_location(content, requirement.url, requirement.name, span, origin)
@@ -282,19 +283,21 @@ def read_pip_arguments(
             if takes_packages:
                 read_requirement(content, text, span, origin)
             else:
-                content.leave(span, f"{quote_text(text)} is not an option", help=_OWN_LINE)
+                what = f"{quote_text(text)} is not an option"
+                content.leave(span, what, help=_OWN_LINE, kind="refused")
             continue
         for name, value in _split_option(text):
             option = OPTIONS.get(name)
             if option is None:
-                content.leave(span, f"the option {quote_text(name)} is not known", help=_CHECK_IT)
+                what = f"the option {quote_text(name)} is not known"
+                content.leave(span, what, help=_CHECK_IT, kind="refused")
                 continue
             end = span
             if option.takes_value and value is None:
                 value, end = next(words, (None, span))  # noqa: PLW2901
             whole = Span(span.file, span.start, end.end)
             if option.takes_value and value is None:
-                content.leave(whole, f"the option {name} has no value")
+                content.leave(whole, f"the option {name} has no value", kind="refused")
                 continue
             reference = _read_option(content, name, option, value or "", whole, origin)
             references.extend(reference)

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from provision.diagnostics import Span
 from provision.errors import ProvisionError, SourceError
 from provision.imports.content import Content, quote_text
-from provision.imports.model import ImportContext, ImportedFile, SourceText
+from provision.imports.model import ImportContext, ImportedFile, LeftoverKind, SourceText
 from provision.imports.requirement_lines import (
     FileReference,
     RequirementOrigin,
@@ -166,31 +166,31 @@ class _Walk:
         self, content: Content, reference: FileReference, folder: Path, chain: tuple[Path, ...]
     ) -> None:
         """Add the content of a file that a line names, or a leftover with the reason."""
-        problem, hint = self._read_included(content, reference, folder, chain)
+        problem, hint, kind = self._read_included(content, reference, folder, chain)
         if problem:
             option = "-c" if reference.is_constraint else "-r"
-            name = quote_text(reference.name)
-            content.leave(reference.span, f"{option} {name} is not read: {problem}", help=hint)
+            what = f"{option} {quote_text(reference.name)} is not read: {problem}"
+            content.leave(reference.span, what, help=hint, kind=kind)
 
     def _read_included(
         self, content: Content, reference: FileReference, folder: Path, chain: tuple[Path, ...]
-    ) -> tuple[str, str]:
-        """Read an included file; return a problem and its help, or ("", "")."""
+    ) -> tuple[str, str, LeftoverKind]:
+        """Read an included file; return a problem, its help and its kind; "" for no problem."""
         name = reference.name
         if "://" in name or name.startswith("file:"):
-            return "it is a URL", "download it, and name the file"
+            return "it is a URL", "download it, and name the file", "unread"
         if "$" in name:
-            return "its name contains a variable", "write the name"
+            return "its name contains a variable", "write the name", "unread"
         path = folder / name
         resolved = _resolve(path)
         if not resolved.is_relative_to(self.context.root):
-            return f"it is outside of {self.context.root}", "import it as a separate file"
+            return f"it is outside of {self.context.root}", "import it as a separate file", "unread"
         if resolved in chain:
-            return "it includes itself", "delete the line"
+            return "it includes itself", "delete the line", "refused"
         if (resolved, reference.is_constraint) in self.seen:
-            return "", ""
+            return "", "", "no-field"
         if len(self.seen) >= MAX_FILES:
-            return f"more than {MAX_FILES} files are included", "import fewer files"
+            return f"more than {MAX_FILES} files are included", "import fewer files", "unread"
         self.seen.add((resolved, reference.is_constraint))
         from provision.imports.read import read_text
 
@@ -205,8 +205,8 @@ class _Walk:
             )
         except ProvisionError as error:
             why = f" ({error.why})" if error.why else ""
-            return f"{error.what}{why}", error.hint or "check the name"
-        return "", ""
+            return f"{error.what}{why}", error.hint or "check the name", "refused"
+        return "", "", "no-field"
 
 
 def join_lines(file: TextFile) -> Iterator[LogicalLine]:
@@ -273,7 +273,8 @@ def _read_line(
     words = split_words(bare, options.start())
     if words is None:
         span = line.span(file, len(head), len(bare))
-        content.leave(span, f"{quote_text(bare.strip())} has an unclosed quote")
+        what = f"{quote_text(bare.strip())} has an unclosed quote"
+        content.leave(span, what, kind="refused")
         return ()
     name = _EDITABLE_NAME.match(comment)
     if name and words[0].text in ("-e", "--editable"):

@@ -46,9 +46,12 @@ def to_document(project: ImportedProject) -> dict[str, Any]:
     return document
 
 
-def package_data(package: ImportedPackage) -> str | dict[str, str]:
-    """Return a package as an item of `packages`: a line, or a mapping if it names an index."""
-    if package.index is None:
+def package_data(package: ImportedPackage, *, is_built: bool = False) -> str | dict[str, Any]:
+    """Return a package as an item of `packages`.
+
+    It is a line, or a mapping if it names an index or is built from source.
+    """
+    if package.index is None and not is_built:
         return package.requirement
     from packaging.requirements import Requirement
 
@@ -60,7 +63,9 @@ def package_data(package: ImportedPackage) -> str | dict[str, str]:
         fields["extras"] = sorted(requirement.extras)
     if requirement.marker:
         fields["marker"] = str(requirement.marker)
-    return {**fields, "index": package.index}
+    if package.index is not None:
+        fields["index"] = package.index
+    return {**fields, "build": True} if is_built else fields
 
 
 def set_value(document: dict[str, Any], setting: Setting) -> None:

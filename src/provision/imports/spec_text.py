@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
@@ -59,6 +59,9 @@ def write_spec(
     targets: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     gpu: str | None = None,
+    python: str = "",
+    platform: str = "",
+    built: Container[str] = (),
 ) -> WrittenSpec:
     """Return a spec with the content of files.
 
@@ -66,6 +69,9 @@ def write_spec(
         project: The merged content.
         targets: The targets of the spec by name, instead of those in the files.
         gpu: The GPU, instead of that in the files.
+        python: The Python, unless the files name another one or a range without it; "" for none.
+        platform: The only platform; "" for the default.
+        built: Canonical names of the packages that may be built from source.
     """
     facts = load_facts()
     is_replaced = {"targets": targets is not None, "gpu": gpu is not None}
@@ -80,9 +86,15 @@ def write_spec(
     if project.conda_packages and "targets" not in document:
         document["targets"] = {"local": {"kind": "local", "manager": "conda"}}
     card = _choose_gpu(project, chosen, document.get("targets", {}), gpu, facts)
-    python = _choose_python(project, chosen, document.get("targets", {}), card.value, facts)
-    document["gpu"], document["python"] = card.value, python.value
-    document["packages"] = [package_data(package) for package in project.packages]
+    chosen_python = _choose_python(
+        project, chosen, document.get("targets", {}), card.value, facts, python
+    )
+    document["gpu"], document["python"] = card.value, chosen_python.value
+    if platform:
+        document["platforms"] = [platform]
+    document["packages"] = [
+        package_data(package, is_built=package.name in built) for package in project.packages
+    ]
     for number, package in enumerate(project.packages):
         spans["packages", number] = package.span
         if package.index is not None:
@@ -93,7 +105,7 @@ def write_spec(
             spans["conda_packages", number] = package.span
     if project.indexes:
         document["indexes"] = {name: {"url": url} for name, url in project.indexes.items()}
-    choices = {"gpu": card, "python": python}
+    choices = {"gpu": card, "python": chosen_python}
     assumptions = {field: choice for field, choice in choices.items() if choice.reason}
     for field in assumptions:
         spans.pop((field,), None)
@@ -128,8 +140,12 @@ def _choose_python(
     targets: Mapping[str, Mapping[str, Any]],
     gpu: str,
     facts: Facts,
+    preferred: str,
 ) -> Assumption:
-    """Return the Python that is named; else the nearest one to the starter spec's that fits."""
+    """Return the Python that is named; else `preferred`, or one that fits.
+
+    Of several that fit, it is the one nearest to the starter spec's.
+    """
     named = settings.get(("python",))
     if named is not None and str(named.value)[:1].isdigit():
         return Assumption(str(named.value))
@@ -138,6 +154,8 @@ def _choose_python(
     if named is not None:
         candidates = _admitted(candidates, str(named.value)) or candidates
         reason = f"the files admit {named.value}"
+    if preferred and (named is None or preferred in candidates):
+        return Assumption(preferred, "the target brings this one")
     fitting = [python for python in candidates if python in _pythons_of_torch(project, facts)]
     provided = _provided_python(targets, gpu, facts)
     if provided in (fitting or candidates):

@@ -13,6 +13,7 @@ from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
 from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifiers, StrictModel
+from provision.kinds.places import Machine, Place
 
 SecretSource = Literal["secret", "env", "colab"]
 Resource = Literal["ram", "shm", "disk"]
@@ -273,6 +274,14 @@ class Kind:
         """Return how much of a resource the machine has, None if unknown."""
         return None
 
+    def measured(self, machine: Machine) -> "Kind":
+        """Return this kind with the measurements of this machine, if its targets run here."""
+        return self
+
+    def places(self, facts: Facts) -> Iterator[Place]:
+        """Yield the places of this kind, each before those that name its runtime or image."""
+        return iter(())
+
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts
     ) -> Iterator[Refusal]:
@@ -308,3 +317,11 @@ class Registry:
     def kind_of(self, target: TargetModel) -> Kind:
         """Return the declaration of a target's kind."""
         return next(kind for kind in self.kinds if kind.name == target.kind)
+
+    def measured(self, machine: Machine) -> "Registry":
+        """Return the kinds with the measurements of this machine."""
+        return Registry(tuple(kind.measured(machine) for kind in self.kinds))
+
+    def places(self, facts: Facts) -> tuple[Place, ...]:
+        """Return the places of all kinds."""
+        return tuple(place for kind in self.kinds for place in kind.places(facts))

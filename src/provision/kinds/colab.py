@@ -21,6 +21,7 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
+from provision.kinds.places import Place, place_word
 
 _STANDARD_GIB = 16
 """RAM in GiB below which a machine resembles the one whose /dev/shm was measured (12.7 GiB). Our
@@ -115,6 +116,20 @@ class Colab(Kind):
         machine = "a Colab machine of standard shape"
         return Capacity(float(shm.value) * 2**30, machine, route, shm.evidence)
 
+    def places(self, facts: Facts) -> Iterator[Place]:
+        """Yield a place for each card that Colab offers, with the newest runtime and the others."""
+        runtimes = reversed(list(facts.runtimes.values()))
+        pinnable = [row for row in runtimes if row.runtime != "latest"]
+        for card in dict.fromkeys(row.card for row in facts.shapes):
+            name = f"colab-{place_word(None if card == 'none' else facts.card(card))}"
+            base = Place(name, "", {"kind": self.name}, card, "")
+            newest = _at_runtime(base, "newest runtime", facts.runtimes["latest"])
+            yield newest._replace(is_default=card == facts.conditions["free GPU"].value)
+            for runtime in pinnable:
+                target = {**base.target, "runtime": runtime.runtime}
+                pinned = base._replace(name=f"{name}@{runtime.runtime}", target=target)
+                yield _at_runtime(pinned, f"runtime {runtime.runtime}", runtime)
+
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts
     ) -> Iterator[Refusal]:
@@ -152,6 +167,12 @@ class Colab(Kind):
                     f"use {{colab: {name}}}",
                     rule="SEC004",
                 )
+
+
+def _at_runtime(place: Place, label: str, runtime: ColabRuntime) -> Place:
+    gpu = "without a GPU" if place.gpu == "none" else f"with {place.gpu}"
+    text = f"Colab {gpu}, {label} (Python {runtime.minor}, torch {runtime.torch})"
+    return place._replace(description=text, python=runtime.minor, torch=runtime.torch)
 
 
 def find_shape(gpu: Gpu, shape: str, facts: Facts) -> ColabShape | None:

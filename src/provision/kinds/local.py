@@ -1,17 +1,24 @@
 """The kind `local`: an environment on this machine."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from provision.facts import Facts
+from provision.agent.core.gpu_names import is_declared_gpu
+from provision.diagnostics import Route
+from provision.facts import Evidence, Facts
 from provision.kinds.base import (
+    MAX_GPUS,
     NOT_SUPPORTED_YET,
     Kind,
+    ProvidedSoftware,
+    ProvidedVersion,
     Refusal,
     TargetFacts,
     TargetFields,
     TargetModel,
 )
+from provision.kinds.places import Machine, Place
 
 
 class LocalTarget(TargetModel):
@@ -34,6 +41,10 @@ class Local(Kind):
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
 
+    def __init__(self, machine: Machine | None = None) -> None:
+        """Create the declaration, with the measurements of this machine if they are needed."""
+        self._machine = machine
+
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the declared platforms."""
         return tuple(map(str, declared))
@@ -41,6 +52,49 @@ class Local(Kind):
     def uses_conda(self, target: TargetModel) -> bool:
         """Return whether the manager is conda."""
         return isinstance(target, LocalTarget) and target.manager == "conda"
+
+    def provides(
+        self,
+        target: LocalTarget,  # noqa: ARG002
+        route: Route,
+        facts: Facts,  # noqa: ARG002
+        *,
+        gpu: bool,
+    ) -> ProvidedSoftware:
+        """Return the driver and the C library of this machine if they were measured."""
+        machine = self._machine
+        if machine is None:
+            return ProvidedSoftware()
+        source = "this machine", (*route, "kind"), Evidence("measured", machine.as_of, "high")
+        driver = ProvidedVersion(machine.driver, *source) if gpu and machine.driver else None
+        glibc = ProvidedVersion(machine.glibc, *source) if machine.glibc else None
+        return ProvidedSoftware(driver=driver, glibc=glibc)
+
+    def measured(self, machine: Machine) -> "Local":
+        """Return this kind with the measurements."""
+        return Local(machine)
+
+    def places(self, facts: Facts) -> Iterator[Place]:
+        """Yield this machine."""
+        target = {"kind": self.name}
+        machine = self._machine
+        if machine is None:
+            yield Place(
+                "this", "this machine, which is measured", target, "none", "", is_this_machine=True
+            )
+            return
+        gpu = _declare_gpu(machine, facts)
+        words = "without an NVIDIA GPU" if gpu in ("none", "mps") else f"with {gpu}"
+        driver = f", driver {machine.driver}" if machine.driver else ""
+        yield Place(
+            "this",
+            f"this machine {words} (Python {machine.python}{driver})",
+            target,
+            gpu,
+            machine.python,
+            machine.platform,
+            is_this_machine=True,
+        )
 
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts
@@ -71,3 +125,21 @@ class Local(Kind):
                     f"use {{env: {name}}}",
                     rule="SEC004",
                 )
+
+
+def _declare_gpu(machine: Machine, facts: Facts) -> str:
+    """Return the `gpu` of a spec for this machine, such as "L4", "A100-80GB:2", "mps" or "none"."""
+    if not machine.gpus:
+        return "mps" if machine.platform == "macos-arm64" else "none"
+    first = machine.gpus[0]
+    fitting = [card.name for card in facts.cards if is_declared_gpu(first, card.name)]
+    unknown = re.sub(r"[^A-Za-z0-9._ -]", "", first).strip(" ._-") or "GPU"
+    # "RTX-4060-Ti" has more words of an RTX 4060 Ti than "RTX-4060", "RTX-4060-Ti-16GB" not.
+    words = set(re.split(r"[^a-z0-9]+", first.lower()))
+    name = max(
+        fitting,
+        key=lambda name: (len(words.intersection(name.lower().split("-"))), -len(name)),
+        default=unknown,
+    )
+    count = min(machine.gpus.count(first), MAX_GPUS)
+    return name if count == 1 else f"{name}:{count}"

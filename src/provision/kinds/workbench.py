@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 from provision.diagnostics import Route
 from provision.facts import Facts
 from provision.facts.machines import find_cpu_machines, find_machines, region_of
-from provision.facts.schema_platforms import MachineType, split_image_name
+from provision.facts.schema_platforms import ImageFamily, MachineType, split_image_name
 from provision.field_types import (
     Duration,
     EnvironmentValue,
@@ -31,6 +31,14 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
+from provision.kinds.places import Place, place_word
+
+_ANY_INSTANCE = {"project": "my-project", "zones": ["us-central1-a"], "nat": True}
+"""Fields of a place that say nothing about what its machine can run."""
+_DEFAULT_CARD = "L4"
+"""The card of the place that files are checked for. Our choice: the cheapest with bf16."""
+_IMAGE_KINDS = ("workbench", "dlvm")
+_OFFERED = ("offered", "reservation")
 
 
 class Disk(StrictModel):
@@ -196,6 +204,25 @@ class Workbench(Kind):
         share = facts.limits["shm share"]
         return Capacity(ram * share.value, machine.name, route, share.evidence)
 
+    def places(self, facts: Facts) -> Iterator[Place]:
+        """Yield a place for each card that Workbench offers, with the newest image and others."""
+        images = [row for row in facts.images.values() if row.kind in _IMAGE_KINDS and row.python]
+        own = (row for row in images if row.kind == self.name and not row.legacy)
+        newest = max(own, key=lambda row: row.released)
+        cards = [card for card in facts.cards if card.workbench and card.status in _OFFERED]
+        for card in (None, *cards):
+            name, gpu = f"workbench-{place_word(card)}", card.name if card else "none"
+            for suffix, image in (("", newest), *((f"@{row.family}", row) for row in images)):
+                yield Place(
+                    name + suffix,
+                    _describe_place(gpu, image),
+                    {"kind": self.name, **_ANY_INSTANCE, "image": image.family},
+                    gpu,
+                    image.python,
+                    torch=image.torch,
+                    is_default=gpu == _DEFAULT_CARD and not suffix,
+                )
+
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts
     ) -> Iterator[Refusal]:
@@ -230,6 +257,12 @@ class Workbench(Kind):
                 "use zones of one region",
                 rule="GCP008",
             )
+
+
+def _describe_place(gpu: str, image: ImageFamily) -> str:
+    card = "without a GPU" if gpu == "none" else f"with {gpu}"
+    torch = f", torch {image.torch}" if image.torch else ""
+    return f"Workbench {card}, image {image.family} (Python {image.python}{torch})"
 
 
 def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) -> MachineType | None:

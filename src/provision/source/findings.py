@@ -144,6 +144,22 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "extends-unusable",
         "The file that `extends` names cannot be used: it has several documents, or errors.",
     ),
+    FindingKind(
+        "IMP001",
+        "files-contradict",
+        "Two lines of the files that `provision check` reads contradict each other.",
+    ),
+    FindingKind(
+        "IMP002",
+        "line-refused",
+        "A line of a requirements file is not valid: pip refuses the whole file.",
+    ),
+    FindingKind(
+        "IMP003",
+        "include-not-read",
+        "A file that a checked file includes was not read, so its content is not checked.",
+        Severity.WARNING,
+    ),
 )
 
 

@@ -30,6 +30,7 @@ from provision.spelling import nearest_words
 
 if TYPE_CHECKING:
     from provision.effects.system import Reader
+    from provision.kinds import Registry
     from provision.spec import Spec
 
 ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
@@ -350,8 +351,12 @@ def _without_nulls(value: LocatedValue) -> LocatedValue:
     return replace(value, children=children)
 
 
-def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
+def validate_source(
+    source: Source, registry: Registry | None = None
+) -> tuple[Spec | None, tuple[Diagnostic, ...]]:
     """Return the spec and (), or None and the findings about its shape.
+
+    `registry` has the kinds that the spec may name; default: those of this run.
 
     The result is (None, ()) for a document without data, whose text is broken: its findings are in
     `source.diagnostics`, which callers check in any case.
@@ -364,7 +369,7 @@ def validate_source(source: Source) -> tuple[Spec | None, tuple[Diagnostic, ...]
     from provision.kinds import registry_in_use
     from provision.spec import Spec
 
-    registry = registry_in_use.get()
+    registry = registry or registry_in_use.get()
     data = {"name": default_spec_name(source), **source.data}
     try:
         return Spec.model_validate(data, context=registry), ()

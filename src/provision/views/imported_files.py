@@ -20,7 +20,7 @@ def render_summary(
     """Return what was taken from each file, what was left out, conflicts and assumptions."""
     parts = ["\n".join(_summarize(path, file) for path, file in files)]
     if project.leftovers:
-        parts.append("\n".join(["Left out or changed:", *_render_leftovers(project.leftovers)]))
+        parts.append("\n".join(["Left out or changed:", *render_leftovers(project.leftovers)]))
     if project.conflicts:
         lines = ["Conflicts (the first value is in the spec):"]
         for conflict in project.conflicts:
@@ -59,15 +59,7 @@ def to_json(
             {"route": list(setting.route), "value": setting.value, **_at(setting.span)}
             for setting in project.settings
         ],
-        "leftovers": [
-            {
-                "message": redact(part.message),
-                "why": redact(part.why),
-                "help": redact(part.help),
-                **_at(part.span),
-            }
-            for part in project.leftovers
-        ],
+        "leftovers": leftovers_to_json(project.leftovers),
         "conflicts": [
             {
                 "message": redact(conflict.message),
@@ -80,6 +72,19 @@ def to_json(
     }
 
 
+def leftovers_to_json(leftovers: Iterable[Leftover]) -> list[dict[str, Any]]:
+    """Return what a spec does not contain as data."""
+    return [
+        {
+            "message": redact(part.message),
+            "why": redact(part.why),
+            "help": redact(part.help),
+            **_at(part.span),
+        }
+        for part in leftovers
+    ]
+
+
 def _summarize(path: Path, file: ImportedFile) -> str:
     taken = [pluralize(_count(file), "package")]
     taken += dict.fromkeys(str(setting.route[0]) for setting in file.settings)
@@ -90,7 +95,8 @@ def _count(file: ImportedFile) -> int:
     return len({package.name for package in file.packages if not package.is_constraint})
 
 
-def _render_leftovers(leftovers: Iterable[Leftover]) -> list[str]:
+def render_leftovers(leftovers: Iterable[Leftover]) -> list[str]:
+    """Return the lines about what a spec does not contain, each with its position."""
     lines = []
     for part in leftovers:
         lines.append(f"  {format_location(part.span)}: {redact_line(part.message)}")

@@ -137,14 +137,17 @@ def check_spec_name(path: Path, reader: Reader) -> None:
 
 
 def find_import_hint(path: Path) -> str:
-    """Return how to make a spec of a file whose name belongs to another tool; "" if it does not."""
+    """Return what to do with a file whose name belongs to another tool; "" if it does not."""
     if path.suffix in (".yaml", ".yml"):
         return ""
     from provision.imports.formats import find_importable_names
 
     if not find_importable_names((path.name,)):
         return ""
-    return f"run `{format_command('import', path)}`, which prints a spec with its content"
+    return (
+        f"check it as it is with `{format_command('check', path)}`, or print a spec with its "
+        f"content: `{format_command('import', path)}`"
+    )
 
 
 def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:

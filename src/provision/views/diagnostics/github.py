@@ -120,7 +120,7 @@ def _workflow_command(kind: str, properties: Mapping[str, str], text: str) -> st
 
 
 def _summary(rest: Sequence[_LocatedFinding], total: int, repository: Repository) -> str:
-    text = f"### provision lint: {total} findings; GitHub does not annotate these {len(rest)}\n\n"
+    text = f"### provision: {total} findings; GitHub does not annotate these {len(rest)}\n\n"
     for number, (finding, span) in enumerate(rest):
         path = repository.relative_path(span.file) or span.file
         location = escape_markdown(f"{path}:{span.start.line}:{span.start.column}")

@@ -1,0 +1,302 @@
+"""Checks files of other tools for places, without a spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from provision import source
+from provision.commands.import_files import check_groups
+from provision.commands.shared.places import find_places, list_places, measure_places
+from provision.commands.shared.spec_text_check import read_text_as_file
+from provision.diagnostics import Diagnostic, RelatedLocation, Severity
+from provision.effects.system import Reader
+from provision.errors import ProvisionError, SourceError
+from provision.facts import Facts, cuda_of, load_facts
+from provision.imports.checked_places import (
+    CheckedPlace,
+    PlaceFinding,
+    merge_findings,
+    name_places,
+)
+from provision.imports.imported_source import ImportedSource, OriginLookup
+from provision.imports.merge import merge_files
+from provision.imports.model import ImportedFile, ImportedProject, Leftover, Setting
+from provision.imports.read import read_file, read_text
+from provision.imports.spec_text import write_spec
+from provision.kinds import Registry
+from provision.kinds.places import Place
+from provision.rules import LintContext, run_rules, run_rules_on_notebook
+from provision.source.findings import make_finding
+
+if TYPE_CHECKING:
+    from provision.imports.notebook import NotebookFile
+    from provision.imports.notebook_source import NotebookSource
+    from provision.spec import Spec
+
+_SPEC_NAME = Path("provision.yaml")
+_REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
+"""Rules about the cells of a notebook, and the rules about specs that report the same."""
+_ABOUT_SPECS = ("SPC", "PYT002")
+"""Rules about what provision does with a spec: it refuses a field, or cannot verify the Python."""
+_OF_CONDA = "only channels of conda have it, and the rules are about packages of Python"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The files by name, their content, the findings, the places, and the unread files."""
+
+    files: tuple[tuple[Path, ImportedFile], ...]
+    project: ImportedProject
+    source: ImportedSource
+    findings: tuple[PlaceFinding, ...]
+    places: tuple[CheckedPlace, ...]
+    failed_files: tuple[tuple[Path, ProvisionError], ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """2 if a file could not be read, 1 if a finding is an error, else 0."""
+        if self.failed_files:
+            return 2
+        return int(any(one.finding.severity is Severity.ERROR for one in self.findings))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The findings, each with its places in the message."""
+        return tuple(name_places(one, len(self.places)) for one in self.findings)
+
+    @property
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """The parts of the files that were not checked, and that no finding is about."""
+        of_conda = (
+            Leftover(package.span, f"{package.requirement} is not checked", _OF_CONDA)
+            for package in self.project.conda_packages
+        )
+        parts = (part for part in self.project.leftovers if part.kind == "no-field")
+        return (*parts, *of_conda)
+
+
+def check_files(
+    paths: Sequence[Path], reader: Reader, place_names: Sequence[str], groups: Collection[str] = ()
+) -> CheckResult:
+    """Check files for places; nothing is written, executed or downloaded.
+
+    Args:
+        paths: The files, which are checked together as one environment.
+        reader: Reads them, the files that they include, and the properties of this machine.
+        place_names: Names of places; () for the one that a notebook was saved on, else for the
+            defaults.
+        groups: Groups and extras to check too.
+
+    Raises:
+        UsageError: there is no place or group with a name.
+    """
+    facts = load_facts()
+    known = list_places(facts)
+    chosen = find_places(place_names, known)
+    files, failed = _read_files(paths, reader)
+    contents = [file for _, file in files]
+    if groups and contents:
+        check_groups(contents, groups)
+    project = merge_files(contents, groups=groups)
+    notebooks = _read_notebooks([path for path, _ in files], reader)
+    chosen = chosen or _default_places(project, known, facts)
+    chosen, registry = measure_places(chosen, facts, reader)
+    checker = _PlaceChecker(facts, registry, _for_any_python(project, notebooks), notebooks)
+    places = tuple(map(checker.check, chosen)) if files else ()
+    return CheckResult(
+        files,
+        project,
+        ImportedSource(project, notebooks),
+        merge_findings(places),
+        places,
+        failed,
+    )
+
+
+class _PlaceChecker(NamedTuple):
+    """Asks the rules about the same content for one place after the other."""
+
+    facts: Facts
+    registry: Registry
+    project: ImportedProject
+    notebooks: Sequence[NotebookSource]
+
+    def check(self, place: Place) -> CheckedPlace:
+        """Return the findings about the files at a place, at their original text."""
+        project, name = _for_gpu(self.project, place, self.facts), place.base
+        written = write_spec(
+            project,
+            {name: place.target},
+            gpu=place.gpu,
+            python=place.python,
+            platform=place.platform,
+            built=self.facts.source_only,  # pip builds them too
+        )
+        (document,) = source.read_spec_file(_SPEC_NAME, read_text_as_file(written.text))
+        spec, problems = source.validate_source(document, self.registry)
+        findings = [*document.diagnostics, *problems]
+        if spec is not None:
+            found = run_rules(LintContext(spec, document, self.facts))
+            findings += (one for one in found if not one.id.startswith(_ABOUT_SPECS))
+        origins = OriginLookup(project, written)
+        original = [one for one in map(origins.to_original, findings) if one is not None]
+        if spec is None and not original:
+            raise ProvisionError(
+                f"the content of the files cannot be checked for {place.name}",
+                why="; ".join(finding.message for finding in findings),
+                hint="import the files, and lint the spec: provision import --help",
+            )
+        original += _find_mistakes(project)
+        in_cells = [
+            finding
+            for notebook in self.notebooks
+            for finding in _check_notebook(notebook.notebook, self.facts, spec)
+        ]
+        repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
+        original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
+        python = spec.python if spec is not None else place.python
+        return CheckedPlace(place, python, tuple(_at_place(one, name) for one in original))
+
+
+def _read_files(
+    paths: Sequence[Path], reader: Reader
+) -> tuple[
+    tuple[tuple[Path, ImportedFile], ...],
+    tuple[tuple[Path, ProvisionError], ...],
+]:
+    """Return the files that can be read, and the errors of the others."""
+    files: list[tuple[Path, ImportedFile]] = []
+    failed: list[tuple[Path, ProvisionError]] = []
+    for path in dict.fromkeys(paths):
+        try:
+            files.append((path, read_file(path, reader)))
+        except SourceError as error:
+            failed.append((path, error))
+    return tuple(files), tuple(failed)
+
+
+def _read_notebooks(paths: Iterable[Path], reader: Reader) -> list[NotebookSource]:
+    paths = [path for path in paths if path.suffix.lower() == ".ipynb"]
+    if not paths:
+        return []
+    # Most files are no notebooks, and these modules take a tenth of the time of a short command.
+    from provision.imports.notebook import read_notebook
+    from provision.imports.notebook_source import NotebookSource
+
+    return [NotebookSource(read_notebook(path, read_text(path, reader))) for path in paths]
+
+
+def _check_notebook(
+    notebook: NotebookFile, facts: Facts, spec: Spec | None
+) -> tuple[Diagnostic, ...]:
+    from provision.rules.notebook.context import NotebookContext
+
+    return run_rules_on_notebook(NotebookContext(notebook, facts, spec))
+
+
+def _default_places(
+    project: ImportedProject, places: Sequence[Place], facts: Facts
+) -> tuple[Place, ...]:
+    """Return the place that a notebook was saved on, and those with its card; else the defaults.
+
+    This machine is the last.
+    """
+    targets: dict[str, dict[str, Any]] = {}
+    gpu = "none"
+    for setting in project.settings:
+        if setting.route[0] == "targets":
+            name, field = map(str, setting.route[1:3])
+            targets.setdefault(name, {})[field] = setting.value
+        elif setting.route == ("gpu",):
+            gpu = str(setting.value)
+    card = facts.card(gpu)
+    gpu = card.name if card is not None else gpu
+    with_card = [place for place in places if place.gpu == gpu and not place.is_this_machine]
+    chosen = [
+        next((place for place in with_card if target.items() <= place.target.items()), None)
+        for target in targets.values()
+    ]
+    saved = [place for place in chosen if place is not None]
+    if saved:
+        kinds = {place.target["kind"] for place in saved}
+        for place in with_card:
+            if place.target["kind"] not in kinds:
+                kinds.add(place.target["kind"])
+                saved.append(place)
+    else:
+        saved = [place for place in places if place.is_default]
+    return (*saved, *(place for place in places if place.is_this_machine))
+
+
+def _for_any_python(
+    project: ImportedProject, notebooks: Iterable[NotebookSource]
+) -> ImportedProject:
+    """Return the content without the Python that a notebook was saved with: any may do."""
+    names = {notebook.notebook.name for notebook in notebooks}
+    return project._replace(
+        settings=tuple(
+            setting
+            for setting in project.settings
+            if setting.route != ("python",) or setting.span.file not in names
+        )
+    )
+
+
+def _for_gpu(project: ImportedProject, place: Place, facts: Facts) -> ImportedProject:
+    """Return the content with the CUDA version of the torch build that pip installs at a place.
+
+    It is that of the default build, if the files name a release of torch and no build of it, and
+    the machine brings another release. Without a CUDA card every build runs.
+    """
+    if place.gpu in ("none", "mps"):
+        settings = (setting for setting in project.settings if setting.route != ("cuda",))
+        return project._replace(settings=tuple(settings))
+    torch = next((package for package in project.packages if package.name == "torch"), None)
+    if torch is None or any(setting.route == ("cuda",) for setting in project.settings):
+        return project
+    release = facts.torch_release(torch.requirement.partition("==")[2].partition(";")[0].strip())
+    if release is None or torch.index is not None or release.release == place.torch:
+        return project
+    flavour = release.default_on(place.platform or "linux-x86_64")
+    if flavour == "cpu":
+        return project
+    built = Setting(("cuda",), cuda_of(flavour), torch.span)
+    return project._replace(settings=(*project.settings, built))
+
+
+def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
+    """Yield the findings of reading the files: they hold at every place."""
+    for conflict in project.conflicts:
+        yield make_finding(
+            "files-contradict",
+            conflict.message,
+            conflict.other,
+            why="Only the first of them was checked.",
+            hint="correct one of them",
+            related=(RelatedLocation(conflict.where, "first named here"),),
+        )
+    for part in project.leftovers:
+        if part.kind == "refused":
+            why = part.why or "pip refuses the file because of this line."
+            yield make_finding("line-refused", part.message, part.span, why=why, hint=part.help)
+        elif part.kind == "unread":
+            why = part.why or "Its packages are not checked."
+            yield make_finding("include-not-read", part.message, part.span, why=why, hint=part.help)
+
+
+def _at_place(finding: Diagnostic, name: str) -> Diagnostic:
+    """Return a finding without a fix, and without the name of the target, which is the place."""
+    target = re.compile(rf"^target {name}: | (?:of|at|for|on) target {name}\b")
+    help_text = finding.help
+    if not help_text and finding.fix is not None:
+        help_text = finding.fix.title
+    return finding._replace(
+        message=target.sub("", finding.message),
+        why=target.sub("", finding.why),
+        help=target.sub("", help_text),
+        fix=None,
+    )

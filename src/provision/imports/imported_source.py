@@ -1,0 +1,164 @@
+"""Locations of findings about an imported spec in the files that it was imported from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from provision.diagnostics import (
+    Diagnostic,
+    Fix,
+    Location,
+    RelatedLocation,
+    Route,
+    RouteLocation,
+    Span,
+)
+from provision.imports.model import ImportedProject
+from provision.imports.spec_text import WrittenSpec
+from provision.source.nodes import to_text_file
+
+if TYPE_CHECKING:  # most files are no notebooks
+    from provision.imports.notebook_source import NotebookSource
+
+_LISTS = ("packages", "conda_packages")
+_BUILT = "pip would have to build it from source."
+_SPEC_WORDS = (
+    (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
+    (re.compile(r'\b(?:set )?python: "(3\.\d+)"'), r"use Python \1"),
+    (re.compile(r"\bset isolation: venv, or "), ""),
+    (re.compile(r'\bset runtime: "([\d.]+)"'), r"use runtime \1"),
+    (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
+    (re.compile(r"\bin the spec\b"), "in {file}"),
+    (re.compile(r"\bbut gpu is [a-z]+"), "which this place does not have"),
+    (re.compile(r'\bset cuda: "([\d.]+)" or cuda: auto'), r"use CUDA \1"),
+    (
+        re.compile(r"^cuda: none conflicts with gpu: (\S+)"),
+        r"the CPU build of torch does not use the \1",
+    ),
+    (re.compile(r"^set cuda: auto, or correct gpu$"), "use a build of torch for CUDA"),
+    (re.compile(r"^cuda is not set, and the default"), "the default"),
+    (re.compile(r'set cuda: "([\d.]+)" \(with torch ([\d.]+)\)'), r"use torch \2 for CUDA \1"),
+    (re.compile(r"Only wheels are locked; nothing is built from source\."), _BUILT),
+)
+"""Words of rules about a spec, and words that are true of files without one."""
+
+
+class ImportedSource:
+    """The imported files as the text of findings; of a notebook each cell is a file of its own.
+
+    A finding has no fix: an edit of the spec is not an edit of these files.
+    """
+
+    document = 0
+    data: dict[str, Any] | None = None
+
+    def __init__(self, project: ImportedProject, notebooks: Iterable[NotebookSource] = ()) -> None:
+        self._project = project
+        self._notebooks = {notebook.notebook.name: notebook for notebook in notebooks}
+        self._in_files = False
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The texts by name."""
+        texts = {name: text.content for name, text in self._project.texts.items()}
+        if not self._in_files:
+            return texts
+        cells = {name for notebook in self._notebooks.values() for name in notebook.files}
+        return {name: text for name, text in texts.items() if name not in cells}
+
+    def span(self, where: Location) -> Span:
+        """Return the span of a location; a route is at the start of the first text."""
+        if isinstance(where, Span):
+            return where
+        name, text = next(iter(self._project.texts.items()), ("", None))
+        return to_text_file(name, text.content if text else "").span(0, 0)
+
+    def apply_fixes(self, fixes: Sequence[Fix]) -> Mapping[str, str]:  # noqa: ARG002
+        """Return no texts."""
+        return {}
+
+    def text_changes(self, fix: Fix) -> tuple[tuple[Span, str], ...]:  # noqa: ARG002
+        """Return no changes."""
+        return ()
+
+    def findings_in_files(
+        self, findings: Iterable[Diagnostic]
+    ) -> tuple[tuple[Diagnostic, ...], ImportedSource]:
+        """Return findings with the lines of notebook files instead of those of cells."""
+        source = ImportedSource(self._project, self._notebooks.values())
+        source._in_files = True
+        return tuple(
+            finding._replace(
+                where=self._in_file(finding.where),
+                related=tuple(
+                    RelatedLocation(self._in_file(other.where), other.text)
+                    for other in finding.related
+                ),
+            )
+            for finding in findings
+        ), source
+
+    def _in_file(self, where: Location) -> Span:
+        span = self.span(where)
+        for notebook in self._notebooks.values():
+            if span.file in notebook.files:
+                return notebook.file_span(span)
+        return span
+
+
+class OriginLookup:
+    """Maps locations in an imported spec to the original text."""
+
+    def __init__(self, project: ImportedProject, written: WrittenSpec) -> None:
+        self._spans = dict(written.spans)
+        for setting in project.settings:
+            if setting.route == ("python",):
+                # A range that the chosen Python is in.
+                self._spans.setdefault(setting.route, setting.span)
+        for name in _LISTS:
+            if (name, 0) in self._spans:
+                self._spans.setdefault((name,), self._spans[name, 0])
+
+    def find(self, where: Location) -> Span | None:
+        """Return the text that a location comes from; None if no file contains it."""
+        if not isinstance(where, RouteLocation):
+            return None
+        route: Route = where.route
+        while route:
+            if route in self._spans:
+                return self._spans[route]
+            route = route[:-1]
+        return None
+
+    def to_original(self, finding: Diagnostic) -> Diagnostic | None:
+        """Return a finding at the original text; its fix is still one of the spec.
+
+        A finding about a value that no file contains, such as the GPU, is at the first related
+        value that a file contains, such as the line of torch.
+
+        Returns:
+            None if no location of the finding is in a file.
+        """
+        located = [(self.find(other.where), other.text) for other in finding.related]
+        related = [RelatedLocation(span, text) for span, text in located if span is not None]
+        where = self.find(finding.where)
+        if where is None and not related:
+            return None
+        if where is None:
+            where = next(span for span, _ in located if span is not None)
+        return finding._replace(
+            message=_without_spec(finding.message, where.file),
+            where=where,
+            why=_without_spec(finding.why, where.file),
+            help=_without_spec(finding.help, where.file),
+            related=tuple(other for other in related if other.where != where),
+        )
+
+
+def _without_spec(text: str, file: str) -> str:
+    """Return the text of a rule in words that fit a file that is not a spec."""
+    for pattern, words in _SPEC_WORDS:
+        text = pattern.sub(words, text)
+    return text.replace("{file}", file)
