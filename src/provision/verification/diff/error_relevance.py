@@ -98,7 +98,8 @@ class ErrorRelevance:
     def _name_points(self, cause: Cause) -> int:
         keys = [difference.key for difference in cause.differences]
         shown = {
-            str(canonicalize_name(str(item)))
+            # A shadowed module is described as "datasets from FILE".
+            str(canonicalize_name(str(item).partition(" from ")[0]))
             for difference in cause.differences
             for value in (difference.a, difference.b)
             for item in (value if isinstance(value, list) else ())

@@ -209,10 +209,18 @@ def _capture_values(document: Mapping[str, Any], path: str) -> Iterator[tuple[st
         if isinstance(module, dict) and isinstance(module.get("loaded"), str):
             yield f"loaded.{canonicalize_name(str(module.get('package')))}", module["loaded"]
     if isinstance(shadowed := document.get("shadowed"), list):
-        yield "packages.shadowed", [str(name) for name in shadowed[:_MAX_ITEMS]]
+        yield "packages.shadowed", [_describe_shadow(row) for row in shadowed[:_MAX_ITEMS]]
     variables = document.get("variables")
     for name in variables[:_MAX_ITEMS] if isinstance(variables, list) else ():
         yield f"env.{name}", "set"
+
+
+def _describe_shadow(row: object) -> str:
+    """Return a module with the file that is imported instead, as the probe describes it."""
+    if not isinstance(row, dict):
+        return str(row)[:_MAX_TEXT]
+    words = {key: str(row.get(key))[:100] for key in ("module", "file", "folder")}
+    return "{module} from {file} in {folder}".format(**words)
 
 
 def _derived(values: Mapping[str, Any]) -> dict[str, Any]:
