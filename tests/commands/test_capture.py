@@ -131,8 +131,8 @@ def test_diff_names_the_file_that_hides_a_module(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     first = " ".join(done.stdout.split("differs")[0].split())
-    assert "the likeliest cause of the error: on hidden, modules outside" in first
-    assert "webcolors from webcolors.py in the working folder" in first
+    assert "the likeliest cause of the error: on hidden, webcolors.py in the working" in first
+    assert "is imported instead of the module webcolors" in first
 
 
 def test_folders_are_described_without_their_paths(tmp_path: Path) -> None:

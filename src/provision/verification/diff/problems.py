@@ -72,7 +72,10 @@ def find_machine_problems(snapshot: Snapshot, other: Snapshot, facts: Facts) -> 
     checks = [_CATALOGUE[check_id] for check_id in JUDGED_CHECKS]
     if snapshot.values.get("driver.error") is not None:
         checks.append(_CATALOGUE["D01"])
+    yield from _shadowed_modules(snapshot)
     for check in checks:
+        if check.id == "P03" and snapshot.kind == "capture":
+            continue  # its judge does not distinguish the folders that a capture does
         if not all(expected.meets(need) for need in check.needs):
             continue
         try:
@@ -122,6 +125,27 @@ def _variable_problems(snapshot: Snapshot, facts: Facts) -> Iterator[Problem]:
             ("E01", "ENV010"),
             next((row.evidence.source for row in rows), ""),
         )
+
+
+def _shadowed_modules(snapshot: Snapshot) -> Iterator[Problem]:
+    shadowed = snapshot.values.get("packages.shadowed")
+    if snapshot.kind != "capture" or not isinstance(shadowed, list) or not shadowed:
+        return
+    module, _, file = str(shadowed[0]).partition(" from ")
+    more = f", and {len(shadowed) - 1} more" if len(shadowed) > 1 else ""
+    name = file.partition(" in ")[0]
+    yield Problem(
+        "P03",
+        "",
+        Severity.ERROR,
+        f"{file or 'a file of the project'} is imported instead of the module {module}{more}",
+        "Python searches the folder of the program, which is mostly the working folder, and "
+        "PYTHONPATH before the installed packages",
+        f"rename {name or 'the file'} and delete its __pycache__, or remove its folder from "
+        "PYTHONPATH",
+        ("packages.shadowed", "env.PYTHONPATH"),
+        ("P03",),
+    )
 
 
 def _failing_folders(snapshot: Snapshot) -> tuple[str, ...]:
