@@ -75,6 +75,25 @@ def test_the_cell_runs_alone_and_writes_the_same_schema(tmp_path: Path) -> None:
     assert read_snapshot(content, "capture.json", "cell").packages
 
 
+def test_the_cell_prints_the_capture_if_the_working_folder_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "cell.py").write_text(cell_text())
+    (tmp_path / "gone").mkdir()
+    code = (
+        "import os, pathlib, runpy\n"
+        f"os.chdir({str(tmp_path / 'gone')!r})\n"
+        f"os.rmdir({str(tmp_path / 'gone')!r})\n"
+        f"exec(compile(pathlib.Path({str(tmp_path / 'cell.py')!r}).read_text(), 'cell', 'exec'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    document = json.loads(done.stdout)
+    assert document["unread"] == ["folders", "shadowed"]
+    assert "shadowed" not in document
+    assert document["packages"]
+    assert done.stderr == "capture.json was not written: No such file or directory\n"
+
+
 def captured(cwd: Path, **variables: str) -> dict[str, Any]:
     done = provision("capture", "--python", sys.executable, cwd=cwd, **variables)
     assert done.returncode == 0, done.stderr

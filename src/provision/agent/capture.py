@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any
 
-from .capture_paths import find_shadowed, is_site, names_in, read_folders
+from .capture_paths import find_shadowed, is_site, names_in, read_folders, search_path
 
 TOOL = {"name": "provision", "version": "0.1.0"}
 SCHEMA = "provision.capture/1"
@@ -243,8 +243,7 @@ def _torch(distributions: Distributions) -> dict[str, Any]:
 def _distributions() -> Distributions:
     """Return the distributions by name: their metadata, their folder, their metadata folder."""
     found: Distributions = {}
-    for entry in dict.fromkeys(sys.path):
-        folder = os.path.abspath(entry)
+    for folder in search_path():
         for name in names_in(folder):
             if not name.endswith((".dist-info", ".egg-info")):
                 continue

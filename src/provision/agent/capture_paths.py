@@ -6,6 +6,7 @@ names must not repeat there. Records no path.
 
 from __future__ import annotations
 
+import contextlib
 import locale
 import os
 import re
@@ -16,15 +17,11 @@ import tempfile
 from typing import Any
 
 _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
-_COMMON_FOLDERS = frozenset(
-    ("test", "tests", "testing", "doc", "docs", "example", "examples", "setup", "conftest")
-)
+_COMMON_FOLDERS = {"test", "tests", "testing", "docs", "examples", "setup", "conftest"}
 """Modules that some packages install by accident, and that many projects have."""
 _NETWORK = re.compile(
     r"nfs|cifs|smb|ceph|lustre|gpfs|beegfs|9p|afs|gluster|pvfs|fuse\.(sshfs|gluster|ceph)"
 )
-_MEMORY_TYPES = ("tmpfs", "ramfs", "rootfs")
-_LOCAL_FUSE = ("fuseblk", "fuse.fuse-overlayfs", "fuse.overlayfs", "fuse.lxcfs")
 
 
 def read_folders(root: str) -> dict[str, Any]:
@@ -116,9 +113,9 @@ def _kind_of(folder: str, mounts: list[tuple[str, str]]) -> str | None:
     kind = max(matching, key=lambda mount: len(mount[0]))[1]
     if _NETWORK.match(kind):
         return f"network file system ({kind[:20]})"
-    if kind.startswith("fuse") and kind not in _LOCAL_FUSE:
+    if re.match(r"fuse(?!blk|.*overlay|\.lxcfs)", kind):
         return f"drive mount ({kind[:20]})"
-    return "memory" if kind in _MEMORY_TYPES else "local disk"
+    return "memory" if kind in ("tmpfs", "ramfs", "rootfs") else "local disk"
 
 
 def find_shadowed() -> list[dict[str, str]]:
@@ -127,7 +124,7 @@ def find_shadowed() -> list[dict[str, str]]:
     Programs and notebooks search their own folder first, which is mostly the working folder.
     """
     working, listed = os.getcwd(), os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folders = list(dict.fromkeys([working, *map(os.path.abspath, sys.path)]))
+    folders = list(dict.fromkeys([working, *search_path()]))
     sites = [folder for folder in folders if is_site(folder)]
     ahead = folders[: folders.index(sites[0])] if sites else folders[:1]
     installed = {name.partition(".")[0] for folder in sites for name in names_in(folder)}
@@ -149,6 +146,15 @@ def find_shadowed() -> list[dict[str, str]]:
                 file = name if is_file else f"{name}/"
                 shadowed.append({"module": module, "file": file, "folder": where})
     return shadowed[:50]
+
+
+def search_path() -> list[str]:
+    """Return the folders of sys.path, without a working folder that was deleted."""
+    folders = []
+    for entry in dict.fromkeys(sys.path):
+        with contextlib.suppress(OSError):
+            folders.append(os.path.abspath(entry))
+    return folders
 
 
 def is_site(folder: str) -> bool:

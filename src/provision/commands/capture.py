@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 60.0
 _FUTURE = "from __future__ import annotations\n"
 _OWN_IMPORT = r"\nfrom \.capture_paths import .*\n"
+_IMPORTS = ("import ", "from ")
 _MAIN = 'if __name__ == "__main__":'
 _CELL_END = """_capture = json.dumps(capture_environment(), indent=1)
-with open("capture.json", "w", encoding="utf-8") as _file:
-    _file.write(_capture + "\\n")
 print(_capture)
+try:
+    with open("capture.json", "w", encoding="utf-8") as _file:
+        _file.write(_capture + "\\n")
+except OSError as _error:
+    print(f"capture.json was not written: {_error.strerror}", file=sys.stderr)
 """
 
 
@@ -81,7 +85,7 @@ def _without_remarks(text: str) -> str:
             lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
     summary = (ast.get_docstring(program) or "").partition("\n")[0]
     kept = "".join(line for line in lines if not line.lstrip().startswith("#"))
-    kept = re.sub(r"\) -> .+:\n", "):\n", kept)
+    kept = re.sub(r"\) -> .+:\n", "):\n", re.sub(r"  # noqa: .*", "", kept))
     return f'"""{summary}"""\n' + re.sub(r"\n{3,}", "\n\n", kept)
 
 
@@ -111,7 +115,9 @@ def _program_text() -> str:
         (folder / name).read_text(encoding="utf-8") for name in ("capture.py", "capture_paths.py")
     )
     head, _, end = re.sub(_OWN_IMPORT, "", main).partition(_MAIN)
-    return f"{head}{paths.partition(_FUTURE)[2].strip()}\n\n\n{_MAIN}{end}"
+    body = paths.partition(_FUTURE)[2].splitlines(keepends=True)
+    known = {line for line in head.splitlines(keepends=True) if line.startswith(_IMPORTS)}
+    return head + "".join(line for line in body if line not in known) + f"\n\n{_MAIN}{end}"
 
 
 def _read_capture(
