@@ -14,7 +14,8 @@ import provision
 
 SOURCE = Path(provision.__file__).parents[1]
 PROGRAMS = ("core", "install", "notebook", "probe", "workbench")
-MODULES = [SOURCE / "provision/sandbox/init_process.py", SOURCE / "provision/agent/capture.py"] + [
+FILES = ("sandbox/init_process.py", "agent/capture.py", "agent/capture_paths.py")
+MODULES = [SOURCE / "provision" / name for name in FILES] + [
     path for name in PROGRAMS for path in sorted((SOURCE / "provision/agent" / name).rglob("*.py"))
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from provision import __version__
 from provision.agent import capture as program
+from provision.agent import capture_paths
 from provision.agent.probe.machine_info import collect_machine_info
 from provision.commands.capture import cell_text
 from provision.verification.diff.snapshot import CAPTURE_SCHEMA, read_snapshot
@@ -71,6 +73,177 @@ def test_the_cell_runs_alone_and_writes_the_same_schema(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == json.loads(content)
     assert json.loads(content)["schema"] == CAPTURE_SCHEMA
     assert read_snapshot(content, "capture.json", "cell").packages
+
+
+def test_the_cell_prints_the_capture_if_the_working_folder_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "cell.py").write_text(cell_text())
+    (tmp_path / "gone").mkdir()
+    code = (
+        "import os, pathlib, runpy\n"
+        f"os.chdir({str(tmp_path / 'gone')!r})\n"
+        f"os.rmdir({str(tmp_path / 'gone')!r})\n"
+        f"exec(compile(pathlib.Path({str(tmp_path / 'cell.py')!r}).read_text(), 'cell', 'exec'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    document = json.loads(done.stdout)
+    assert document["unread"] == ["folders", "shadowed"]
+    assert "shadowed" not in document
+    assert document["packages"]
+    assert done.stderr == "capture.json was not written: No such file or directory\n"
+
+
+def captured(cwd: Path, **variables: str) -> dict[str, Any]:
+    done = provision("capture", "--python", sys.executable, cwd=cwd, **variables)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_files_of_the_working_folder_that_hide_modules_are_named(tmp_path: Path) -> None:
+    names = ("webcolors.py", "turtle.py", "mine.py", "tests.py")  # provision imports none of these
+    for name in (*names, "hypothesis/__init__.py", "rich/x.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    where = {"folder": "the working folder"}
+    found = captured(tmp_path)
+
+    assert found["shadowed"] == [
+        {"module": "hypothesis", "file": "hypothesis/", **where},
+        {"module": "turtle", "file": "turtle.py", **where},
+        {"module": "webcolors", "file": "webcolors.py", **where},
+    ]
+    assert found["unread"] == []
+    assert captured(tmp_path / "rich")["shadowed"] == []
+
+
+def test_a_folder_of_pythonpath_that_hides_a_module_is_named_without_its_path(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "shared-s3cr3t").mkdir()
+    (tmp_path / "shared-s3cr3t/webcolors.py").write_text("")
+    done = provision(
+        *("capture", "--python", sys.executable),
+        cwd=tmp_path,
+        PYTHONPATH=str(tmp_path / "shared-s3cr3t"),
+    )
+    shadowed = json.loads(done.stdout)["shadowed"]
+    assert shadowed == [{"module": "webcolors", "file": "webcolors.py", "folder": "PYTHONPATH"}]
+    assert "s3cr3t" not in done.stdout
+
+
+def test_diff_names_the_file_that_hides_a_module(tmp_path: Path) -> None:
+    clean, hidden = tmp_path / "clean", tmp_path / "hidden"
+    for folder in (clean, hidden):
+        folder.mkdir()
+    (hidden / "webcolors.py").write_text("")
+    (tmp_path / "trace.txt").write_text(
+        "AttributeError: partially initialized module 'webcolors' has no attribute 'name_to_hex' "
+        "(most likely due to a circular import)\n"
+    )
+    for folder in (clean, hidden):
+        out = str(tmp_path / f"{folder.name}.json")
+        done = provision("capture", "--python", sys.executable, "-o", out, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    done = provision("diff", "clean.json", "hidden.json", "--error", "trace.txt", cwd=tmp_path)
+
+    assert done.returncode == 1
+    first = " ".join(done.stdout.split("differs")[0].split())
+    assert "the likeliest cause of the error: on hidden, webcolors.py in the working" in first
+    assert "is imported instead of the module webcolors" in first
+
+
+def test_folders_are_described_without_their_paths(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    readings = captured(tmp_path, HF_HOME=str(tmp_path / "file/x"), TMPDIR="/proc")["readings"]
+
+    assert readings["folder.working"] == "writable"
+    assert readings["folder.home"] == "writable"
+    assert readings["folder.hf_cache"] == "not a folder"
+    assert readings["folder.tmp"].startswith("not writable: ")
+    assert readings["folder.torch_home"] in ("writable", "not a folder", "can be made")
+    assert not any(str(tmp_path) in str(value) for value in readings.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("ext4", "local disk"),
+        ("overlay", "local disk"),
+        ("fuse.fuse-overlayfs", "local disk"),
+        ("tmpfs", "memory"),
+        ("nfs4", "network file system (nfs4)"),
+        ("fuse.sshfs", "network file system (fuse.sshfs)"),
+        ("fuse.drive", "drive mount (fuse.drive)"),
+        ("fuse.gcsfuse", "drive mount (fuse.gcsfuse)"),
+    ],
+)
+def test_the_kind_of_file_system_is_that_of_the_nearest_mount(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, expected: str
+) -> None:
+    working = tmp_path / "my drive/run"
+    working.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    point = str(tmp_path / "my drive").replace(" ", "\\040")
+    mounts = f"/dev/sda1 / ext4 rw 0 0\nmine {point} {kind} rw 0 0\ndamaged\n"
+    (tmp_path / "proc/self/mounts").write_text(mounts.replace("damaged\n", ""))
+    monkeypatch.chdir(working)
+    readings = capture_paths.read_folders(str(tmp_path))
+
+    assert readings["folder.working_on"] == expected
+    assert readings["folder.working"] == "writable"
+    assert readings["folder.home_on"] == "local disk"
+    (tmp_path / "proc/self/mounts").write_text(mounts)
+    assert capture_paths.read_folders(str(tmp_path))["folder.content_on"] is None
+
+
+def test_a_capture_imports_no_package_and_takes_less_than_two_seconds(tmp_path: Path) -> None:
+    site = tmp_path / "site-packages"
+    (site / "torch").mkdir(parents=True)
+    (site / "torch/__init__.py").write_text("raise SystemExit('torch was imported')")
+    (site / "torch/version.py").write_text("__version__ = '2.6.0+cu124'\ncuda: str = '12.4'\n")
+    (site / "torch-2.6.0.dist-info").mkdir()
+    (site / "torch-2.6.0.dist-info/METADATA").write_text("Name: torch\nVersion: 2.6.0\n\n")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cell = tmp_path / "cell.py"
+    cell.write_text(cell_text())
+    environ = {**os.environ, "PYTHONPATH": str(site)}
+    done = subprocess.run(
+        [sys.executable, str(cell)], cwd=tmp_path, env=environ, capture_output=True, check=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    assert json.loads(done.stdout)["readings"]["torch.cuda"] == "12.4"
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+
+
+@pytest.mark.parametrize(
+    ("marker", "applies"),
+    [
+        ("", True),
+        (' extra == "torch"', False),
+        (' platform_system == "Nothing"', False),
+        (' sys_platform != "nothing"', True),
+        (" python_version < '3.8'", False),
+        (' python_version >= "3.8" and sys_platform == "nothing"', False),
+        (' python_version>="4"', False),
+        (' python_version != "3.9"', True),
+        (f' sys_platform != "{sys.platform}"', False),
+        (f' python_version<="{sys.version_info[0]}.{sys.version_info[1]}"', True),
+        (f' python_version == "{sys.version_info[0]}.{sys.version_info[1]}.*"', True),
+        (f' python_version > "{sys.version_info[0]}.{sys.version_info[1]}"', False),
+        (' python_version >= "3.8" or sys_platform == "nothing"', True),
+        (' unknown_name == "x"', True),
+        (" ((((", True),
+    ],
+)
+def test_a_requirement_counts_if_its_marker_can_be_true(marker: str, applies: bool) -> None:
+    assert program._applies(marker) is applies
+
+
+def test_the_cell_is_small() -> None:
+    assert len(cell_text().encode()) < 20 * 1024
 
 
 def test_print_cell_prints_the_cell(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.captures.pairs import Pair, load_pairs
 
 REPORT = Path(__file__).parents[1] / "reports" / "recorded" / "quickstart.json"
 PAIRS = {pair.name: pair for pair in load_pairs()}
-ENOUGH = 45
+ENOUGH = 51
 
 
 def compare(pair: Pair, error: str | None = None) -> SnapshotComparison:
@@ -42,7 +42,7 @@ def test_the_cause_among_harmless_differences_is_named_first(with_error: bool) -
         if not first_keys(found) & {*pair.causes}:
             missed.append((pair.name, [cause.message for cause in found.causes[:2]]))
     print(*missed, sep="\n")
-    assert len(PAIRS) == 50
+    assert len(PAIRS) == 54
     assert len(missed) <= len(PAIRS) - ENOUGH, missed
 
 
@@ -81,6 +81,84 @@ def test_an_error_that_no_difference_explains_is_said_to_have_no_cause() -> None
         "no difference between a and b is known to cause this error; the first that matters "
         "anyway: on b, /dev/shm has only 64 MiB"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("module-shadowed", "is imported instead of the module datasets"),
+        (
+            "standard-module-shadowed",
+            "random.py in the working folder is imported instead of the module random",
+        ),
+        (
+            "package-shadowed-by-a-folder",
+            "torch/ in the working folder is imported instead of the module torch",
+        ),
+        ("working-folder-on-a-drive", "the working folder is on a drive mount (fuse.drive)"),
+        ("cache-on-a-network-file-system", "cache is on a network file system (nfs4)"),
+    ],
+)
+def test_an_error_of_a_shadowed_module_or_a_mount_names_it_first(name: str, words: str) -> None:
+    found = compare(PAIRS[name], PAIRS[name].error)
+
+    assert summarize_snapshots(found).startswith("the likeliest cause of the error: on b, ")
+    assert words in found.causes[0].message
+    assert found.causes[0].error
+    # Without the file or the mount, the same error has no known cause here.
+    assert compare(PAIRS[name]._replace(b=PAIRS[name].a), PAIRS[name].error).causes == ()
+
+
+def test_a_shadowed_module_that_the_error_does_not_name_is_not_its_cause() -> None:
+    row = {"module": "requests", "file": "requests.py", "folder": "the working folder"}
+    sides = snapshot("a"), snapshot("b", shadowed=[row], packages={"numpy": capture_row("1.26.4")})
+    error = "ValueError: numpy.dtype size changed, may indicate binary incompatibility"
+    found = diff_snapshots(*sides, error)
+    frames = f'File "/home/u/my requests/requests.py", line 3, in get\n{error}'
+    installed = f'File "/opt/venv/lib/python3.11/site-packages/requests/api.py", line 3\n{error}'
+
+    related = {cause.id: cause.error for cause in found.causes}
+    assert related["P03"] == ""
+    related = {cause.id: cause.error for cause in diff_snapshots(*sides, frames).causes}
+    assert related["P03"] == "the traceback goes through it"
+    related = {cause.id: cause.error for cause in diff_snapshots(*sides, installed).causes}
+    assert related["P03"] == ""
+
+
+def test_a_shadowed_module_follows_from_no_package() -> None:
+    row = {"module": "requests", "file": "requests.py", "folder": "the working folder"}
+    other = snapshot("b", shadowed=[row], packages={"numpy": capture_row("1.26.4")})
+    found = diff_snapshots(snapshot("a"), other, None)
+
+    every = [item for cause in found.causes for item in cause.differences]
+    assert all("packages.shadowed" not in item.followers for item in (*every, *found.differences))
+    assert found.causes[0].message == (
+        "requests.py in the working folder is imported instead of the module requests"
+    )
+    assert found.causes[0].fix.startswith("rename requests.py and delete its __pycache__")
+
+
+def capture_row(version: str) -> dict[str, Any]:
+    return {"version": version, "origin": "pip", "requires": []}
+
+
+def test_a_folder_that_is_not_writable_is_the_first_difference_of_its_problem() -> None:
+    readings = {"folder.working": "not writable: Read-only file system", "folder.content": "absent"}
+    found = diff_snapshots(snapshot("a"), snapshot("b", readings=readings), None)
+
+    assert (
+        found.causes[0].message == "the working folder (.) is not writable: Read-only file system"
+    )
+    assert [item.key for item in found.causes[0].differences] == ["folder.working"]
+
+
+def test_a_forged_list_of_shadowed_modules_is_shown_as_text() -> None:
+    shadowed = [1, {"module": ["x"]}, "a" * 9999, {"module": "m", "file": "\x1b[31m", "folder": 3}]
+    found = diff_snapshots(snapshot("a"), snapshot("b", shadowed=shadowed), None)
+
+    text = snapshot_text.render_text(found, False, 100, True)
+    assert "\x1b" not in text
+    assert len(text) < 9000
 
 
 def test_one_environment_does_not_differ_from_itself() -> None:

@@ -1,8 +1,8 @@
-"""Captures an environment: `python capture.py > capture.json`. Installs and changes nothing.
+"""Captures an environment and prints it as JSON. Installs and changes nothing.
 
-This file stands alone: it needs Python 3.10 and the standard library, imports no installed package
-and uses no network. `provision capture --print-cell` prints it as a notebook cell. For that it
-repeats small pieces of the probe; a test compares its readings with those of `provision env`. It
+This program stands alone: it needs Python 3.10 and the standard library, imports no installed
+package and uses no network. `provision capture --print-cell` prints it as a notebook cell. For that
+it repeats small pieces of the probe; a test compares its readings with those of `provision env`. It
 records no path, and only the names of variables.
 """
 
@@ -14,11 +14,11 @@ import json
 import os
 import platform
 import re
-import shutil
 import sys
-import tempfile
 import time
 from typing import Any
+
+from .capture_paths import find_shadowed, is_site, names_in, read_folders, search_path
 
 TOOL = {"name": "provision", "version": "0.1.0"}
 SCHEMA = "provision.capture/1"
@@ -26,7 +26,6 @@ Card = tuple[str, int | None, str]
 """Name, bytes, compute capability."""
 Distributions = dict[str, tuple[dict[str, Any], str, str]]
 """For each name the metadata, the folder, the metadata folder."""
-_SITE_FOLDERS = ("site-packages", "dist-packages")
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
 _NVML = ("", "/usr/lib64-nvidia/", "/usr/local/nvidia/lib64/")
 """Folders of the driver's library: those of the loader, of Colab, of containers."""
@@ -38,11 +37,11 @@ def capture_environment(root: str = "/") -> dict[str, Any]:
     distributions = _distributions()
     unread: list[str] = []
     readings: dict[str, Any] = {}
-    for read in (_system, _machine, _memory, _folders, _python, _driver, _place, _settings):
+    for read in (_system, _machine, _memory, read_folders, _python, _driver, _place, _settings):
         try:
             readings.update(read(root))
         except Exception:  # noqa: BLE001
-            unread.append(read.__name__.strip("_"))
+            unread.append(read.__name__.strip("_").removeprefix("read_"))
     readings.update(_torch(distributions))
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -55,6 +54,10 @@ def capture_environment(root: str = "/") -> dict[str, Any]:
         except Exception:  # noqa: BLE001
             document[name] = {}
             unread.append(name)
+    try:
+        document["shadowed"] = find_shadowed()
+    except Exception:  # noqa: BLE001
+        unread.append("shadowed")
     names = (name for name in os.environ if re.match(r"[A-Za-z_]\w{0,99}\Z", name, re.ASCII))
     return {**document, "variables": sorted(names), "unread": unread}
 
@@ -115,24 +118,6 @@ def _memory_limit(root: str) -> int | None:
             if text.isdigit() and int(text) < 1 << 60:
                 limits.append(int(text))
     return min(limits) if limits else None
-
-
-def _folders(_root: str) -> dict[str, Any]:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    cache = os.environ.get("HF_HOME") or os.path.join(cache, "huggingface")
-    folders = {
-        "environment": sys.prefix,
-        "tmp": tempfile.gettempdir(),
-        "hf_cache": os.path.expanduser(os.environ.get("HF_HUB_CACHE") or cache),
-        "working": os.getcwd(),
-    }
-    readings = {}
-    for name, folder in folders.items():
-        existing = os.path.abspath(folder)
-        while not os.path.isdir(existing) and existing != os.path.dirname(existing):
-            existing = os.path.dirname(existing)
-        readings[f"disk.{name}.free_bytes"] = shutil.disk_usage(existing).free
-    return readings
 
 
 def _python(_root: str) -> dict[str, Any]:
@@ -258,9 +243,8 @@ def _torch(distributions: Distributions) -> dict[str, Any]:
 def _distributions() -> Distributions:
     """Return the distributions by name: their metadata, their folder, their metadata folder."""
     found: Distributions = {}
-    for entry in dict.fromkeys(sys.path):
-        folder = os.path.abspath(entry)
-        for name in _names_in(folder):
+    for folder in search_path():
+        for name in names_in(folder):
             if not name.endswith((".dist-info", ".egg-info")):
                 continue
             path = os.path.join(folder, name)
@@ -270,7 +254,7 @@ def _distributions() -> Distributions:
                 field, _, value = line.partition(":")
                 if field in ("Name", "Version"):
                     head[field.lower()] = value.strip()
-                elif field == "Requires-Dist" and "extra ==" not in value:
+                elif field == "Requires-Dist" and _applies(value.partition(";")[2]):
                     needed = re.match(r"[\w.-]+", value.strip())
                     head["requires"].append(_normal(needed[0] if needed else ""))
             if head["name"]:
@@ -278,10 +262,31 @@ def _distributions() -> Distributions:
     return found
 
 
+def _applies(marker: str) -> bool:
+    """Return whether a marker can be true here; one with `or` is taken as true."""
+    known = {
+        "platform_system": platform.system(),
+        "python_version": "{}.{:02}".format(*sys.version_info[:2]),
+        "sys_platform": sys.platform,
+    }
+    for name, sign, value in re.findall(r"(\w+) *([<>=!]=?) *['\"]([\w.]+)", marker):
+        if name == "extra":
+            return False
+        if " or " in marker or name not in known:
+            continue
+        wanted = re.sub(r"^(\d)\.(\d)\b", r"\1.0\2", ".".join(value.split(".")[:2]))
+        order = "<" if known[name] < wanted else ">"
+        if known[name] == wanted:
+            order = "="
+        if order not in sign.replace("!=", "<>"):
+            return False
+    return True
+
+
 def _packages(distributions: Distributions) -> dict[str, Any]:
     conda = {
         _normal(name.rsplit("-", 2)[0])
-        for name in _names_in(os.path.join(sys.prefix, "conda-meta"))
+        for name in names_in(os.path.join(sys.prefix, "conda-meta"))
         if name.endswith(".json")
     }
     packages = {}
@@ -316,7 +321,7 @@ def _origin(path: str, folder: str) -> str:
         return installer
     if folder.startswith("/usr/lib/"):
         return "system"
-    is_linked = path.endswith(".egg-info") and os.path.basename(folder) not in _SITE_FOLDERS
+    is_linked = path.endswith(".egg-info") and not is_site(folder)
     return "editable" if is_linked else "unknown"
 
 
@@ -377,13 +382,6 @@ def _public(version: str) -> str:
 
 def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _text(*parts: str) -> str:

@@ -15,6 +15,7 @@ from provision.cli.app import FILE, examples, output_format_option
     epilog=examples(
         "provision capture -o laptop.json",
         "provision capture --python .venv/bin/python > laptop.json",
+        "provision capture --spec -o provision.yaml",
         "provision capture --print-cell",
     )
 )
@@ -29,7 +30,7 @@ from provision.cli.app import FILE, examples, output_format_option
     "--out",
     type=FILE,
     metavar="FILE",
-    help="Write the capture to a file; default: standard output.",
+    help="Write the capture or the spec to a file; default: standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option(
@@ -37,9 +38,21 @@ from provision.cli.app import FILE, examples, output_format_option
     is_flag=True,
     help="Print a notebook cell that captures its runtime without installing anything.",
 )
+@click.option(
+    "--spec",
+    "as_spec",
+    is_flag=True,
+    help="Write a spec: the packages that no other package requires, Python, CUDA and the GPU.",
+)
 @output_format_option("text", "json", text="With json, print the capture without hints.")
 def capture(
-    *, python: Path | None, out: Path | None, force: bool, print_cell: bool, output_format: str
+    *,
+    python: Path | None,
+    out: Path | None,
+    force: bool,
+    print_cell: bool,
+    as_spec: bool,
+    output_format: str,
 ) -> int:
     """Write down the GPU, the driver, Python, all packages and the names of variables.
 
@@ -48,11 +61,21 @@ def capture(
     from provision.adapters import RealSystem
     from provision.adapters.zipapp_runner import run_zipapp
     from provision.cli import console
+    from provision.cli.import_files import print_import
     from provision.commands import capture as command
+    from provision.commands import import_files as spec_command
+    from provision.errors import UsageError
 
+    if print_cell and as_spec:
+        raise UsageError(
+            "--print-cell and --spec exclude each other",
+            why="a cell prints a capture",
+            hint="run the cell, then `provision import capture.json`",
+        )
     system = RealSystem()
     if out is not None:
-        command.check_output_path(out, system, force=force)
+        check_path = spec_command.check_output_path if as_spec else command.check_output_path
+        check_path(out, system, force=force)
     if print_cell:
         text = command.cell_text()
     else:
@@ -60,6 +83,11 @@ def capture(
         text, remark = command.capture(python, os.environ, own, run_zipapp)
         if remark:
             console.print_note(f"note: {remark}")
+    if as_spec:
+        result = spec_command.import_capture(text, system, out=out)
+        if out is not None:
+            spec_command.write_imported_spec(result, out, system, console.print_note)
+        return print_import(result, out, output_format)
     if out is None:
         console.print_result(text)
     else:

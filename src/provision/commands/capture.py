@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,11 +19,17 @@ if TYPE_CHECKING:
     from provision.agent.core.process import ProcessResult
 
 _TIMEOUT_S = 60.0
+_FUTURE = "from __future__ import annotations\n"
+_OWN_IMPORT = r"\nfrom \.capture_paths import .*\n"
+_IMPORTS = ("import ", "from ")
 _MAIN = 'if __name__ == "__main__":'
 _CELL_END = """_capture = json.dumps(capture_environment(), indent=1)
-with open("capture.json", "w", encoding="utf-8") as _file:
-    _file.write(_capture + "\\n")
 print(_capture)
+try:
+    with open("capture.json", "w", encoding="utf-8") as _file:
+        _file.write(_capture + "\\n")
+except OSError as _error:
+    print(f"capture.json was not written: {_error.strerror}", file=sys.stderr)
 """
 
 
@@ -64,7 +72,21 @@ def capture(
 
 def cell_text() -> str:
     """Return a notebook cell that prints a capture and writes it to capture.json."""
-    return _program_text().partition(_MAIN)[0] + _CELL_END
+    return _without_remarks(_program_text().partition(_MAIN)[0]) + _CELL_END
+
+
+def _without_remarks(text: str) -> str:
+    """Return a program without comments and types of results, with a docstring of one line."""
+    lines = text.splitlines(keepends=True)
+    program = ast.parse(text)
+    for node in ast.walk(program):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
+    summary = (ast.get_docstring(program) or "").partition("\n")[0]
+    kept = "".join(line for line in lines if not line.lstrip().startswith("#"))
+    kept = re.sub(r"\) -> .+:\n", "):\n", re.sub(r"  # noqa: .*", "", kept))
+    return f'"""{summary}"""\n' + re.sub(r"\n{3,}", "\n\n", kept)
 
 
 def check_output_path(out: Path, reader: Reader, *, force: bool) -> None:
@@ -87,8 +109,15 @@ def check_output_path(out: Path, reader: Reader, *, force: bool) -> None:
 
 
 def _program_text() -> str:
-    path = Path(provision.__file__).parent / "agent" / "capture.py"
-    return path.read_text(encoding="utf-8")
+    """Return the program as one text: its two modules without the import between them."""
+    folder = Path(provision.__file__).parent / "agent"
+    main, paths = (
+        (folder / name).read_text(encoding="utf-8") for name in ("capture.py", "capture_paths.py")
+    )
+    head, _, end = re.sub(_OWN_IMPORT, "", main).partition(_MAIN)
+    body = paths.partition(_FUTURE)[2].splitlines(keepends=True)
+    known = {line for line in head.splitlines(keepends=True) if line.startswith(_IMPORTS)}
+    return head + "".join(line for line in body if line not in known) + f"\n\n{_MAIN}{end}"
 
 
 def _read_capture(

@@ -73,6 +73,22 @@ def diff(
     return comparison._replace(tampered=tuple(tampered))
 
 
+def diff_documents(
+    first: str, second: str, reader: Reader
+) -> tuple[SnapshotComparison, tuple[Report | None, Report | None]]:
+    """Return the comparison of two files by what was observed, and their reports, if they are.
+
+    Raises:
+        UsageError: both are the same file.
+        ExternalError: a document cannot be read.
+    """
+    a, b = _read_side(first, None, reader), _read_side(second, None, reader)
+    names = _name_side(a), _name_side(b)
+    if names[0] == names[1]:
+        names = first, second
+    return _diff_snapshots(a, b, names, None), (a.report, b.report)
+
+
 def is_file(side: str, reader: Reader) -> bool:
     """Return whether a side is a file and not the name of a target."""
     return side.endswith(".json") or ("." in side and reader.exists(Path(side)))

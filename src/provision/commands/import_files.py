@@ -13,14 +13,17 @@ from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import Refused, UsageError
 from provision.facts import load_facts
+from provision.imports.captures import read_capture
 from provision.imports.merge import merge_files
-from provision.imports.model import ImportedFile, ImportedProject
+from provision.imports.model import ImportContext, ImportedFile, ImportedProject
 from provision.imports.read import read_files
 from provision.imports.spec_text import WrittenSpec, write_spec
 from provision.source.nodes import to_text_file
 
 DEFAULT_NAME = Path("provision.yaml")
 """Name of a spec that is printed, in findings."""
+CAPTURE_NAME = Path("capture")
+"""Name of a capture that is not in a file, in findings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,26 @@ def import_files(
     paths = tuple(dict.fromkeys(paths))
     files = read_files(paths, reader)
     check_groups(files, groups)
+    return _write_spec(paths, files, out, groups, first_line)
+
+
+def import_capture(text: str, reader: Reader, *, out: Path | None) -> ImportResult:
+    """Return the spec that follows from the text of a capture, as `import_files` of its file does.
+
+    Raises:
+        ExternalError: the text is not a capture.
+    """
+    file = read_capture(CAPTURE_NAME, text, ImportContext(Path(), reader))
+    return _write_spec([CAPTURE_NAME], [file], out)
+
+
+def _write_spec(
+    paths: Sequence[Path],
+    files: Sequence[ImportedFile],
+    out: Path | None,
+    groups: Collection[str] = (),
+    first_line: str = "",
+) -> ImportResult:
     project = merge_files(files, groups=groups)
     spec = write_spec(project)
     spec = spec._replace(text=first_line + spec.text)

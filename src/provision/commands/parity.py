@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
+from provision.commands.diff import diff_documents
 from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.lock_file import require_current_lock
 from provision.commands.shared.locked_context import build_probe_expectations
@@ -26,6 +27,7 @@ from provision.verification.parity_model import (
     ReportStanding,
 )
 from provision.verification.report import MAX_REPORT_BYTES, find_tampering, read_report_file
+from provision.verification.snapshot_parity import evaluate_documents
 
 _STANDINGS = {
     "verified": ReportStanding.VERIFIED,
@@ -45,6 +47,17 @@ def parity(loaded: LoadedSpec, ledger: Ledger, reader: Reader) -> Parity:
     return evaluate_parity(
         [_assess_target(loaded, lock, name, ledger, reader) for name in loaded.spec.targets]
     )
+
+
+def parity_of_documents(first: str, second: str, reader: Reader) -> Parity:
+    """Return what two captures, descriptions of machines or reports show to be equal.
+
+    Raises:
+        UsageError: both are the same file.
+        ExternalError: a document cannot be read.
+    """
+    comparison, reports = diff_documents(first, second, reader)
+    return evaluate_documents(comparison, reports)
 
 
 def _assess_target(

@@ -58,6 +58,13 @@ FORMATS: tuple[Format, ...] = (
         (".txt", ".lock", ".list"),
         r"^@EXPLICIT[ \t]*\r?$|^# +\$ conda create --name|^# packages in environment at ",
     ),
+    Format(
+        "capture",
+        _READERS + "captures:read_capture",
+        (),
+        (".json",),
+        r'"schema"\s*:\s*"provision\.capture/',
+    ),
     Format("pyproject.toml", _READERS + "pyproject:read_pyproject", ("pyproject.toml",)),
     Format("uv.lock", _READERS + "lock_files:read_uv_lock", ("uv.lock",)),
     Format("pylock.toml", _READERS + "lock_files:read_pylock", ("pylock.toml", "pylock.*.toml")),

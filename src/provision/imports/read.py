@@ -30,6 +30,7 @@ _MARKS = (
 )
 # PEP 263, which pip applies to requirements files.
 _DECLARATION = re.compile(rb"\A(?:[ \t]*#[^\n]*\n)?[ \t]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
+_OTHER_DOCUMENT = re.compile(r'"schema"\s*:\s*"provision\.(?:env|report)/')
 _SPEC = re.compile(r"^(?:apiVersion|packages|extends)[ \t]*:", re.MULTILINE)
 
 
@@ -120,6 +121,8 @@ def _explain_unknown_format(path: Path, text: str) -> SourceError:
     hint = OTHER_FILES.get(path.name.lower(), "")
     if not hint and path.suffix.lower() in (".yaml", ".yml") and _SPEC.search(text):
         hint = f"it looks like a spec: check it with `provision lint {path}`"
+    if not hint and _OTHER_DOCUMENT.search(text):
+        hint = "import a capture of that machine: provision capture -o capture.json"
     if not text.strip():
         return SourceError(f"{path} is empty", hint="check that this is the right file")
     return SourceError(

@@ -86,12 +86,15 @@ class Statement:
 class Parity:
     """All statements about all targets.
 
-    `undeclared` are differences of identity that the lock does not cover.
+    `undeclared` are differences of identity that the lock does not cover. Without a lock, of two
+    documents, nothing is declared: a statement is `equal` if no difference matters, and
+    `undeclared` are the harmless differences.
     """
 
     targets: tuple[ParityTarget, ...]
     statements: tuple[Statement, ...]
     undeclared: tuple[str, ...] = ()
+    has_lock: bool = True
 
     @property
     def result(self) -> StatementResult:

@@ -19,6 +19,11 @@ from provision.views.markdown import escape_markdown, table_row
 VERSION = 1
 _LABEL_WIDTH = 13
 _MAX_UNDECLARED = 3
+_SENTENCES = {
+    True: ("parity is proven", "proven to differ", "not yet proven"),
+    False: ("nothing that matters differs", "they differ", "not observed on both"),
+}
+"""Words for the results equal, differs and unproven: with a lock, and of two documents."""
 _RESULT_LABELS = {
     StatementResult.EQUAL: ("equal", Style.GOOD),
     StatementResult.DIFFERS_AS_DECLARED: ("as declared", Style.GOOD),
@@ -61,16 +66,17 @@ def to_json(parity: Parity) -> dict[str, Any]:
 def summarize_parity(parity: Parity) -> str:
     """Return the result in one sentence."""
     names = ", ".join(target.target for target in parity.targets)
+    proven, differing, unproven = _SENTENCES[parity.has_lock]
     simulated = ", ".join(
         target.target for target in parity.targets if target.standing is ReportStanding.SIMULATED
     )
     suffix = f" (simulated: {simulated})" if simulated else ""
     if parity.result is StatementResult.EQUAL:
-        return f"{names}: parity is proven{suffix}"
+        return f"{names}: {proven}{suffix}"
     subjects = [
         statement.subject for statement in parity.statements if statement.result is parity.result
     ]
-    label = "proven to differ" if parity.result is StatementResult.DIFFERS else "not yet proven"
+    label = differing if parity.result is StatementResult.DIFFERS else unproven
     return f"{names}: {label}: {', '.join(subjects)}{suffix}"
 
 
@@ -83,9 +89,10 @@ def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
     yield ""
     for statement in parity.statements:
         label, style = _RESULT_LABELS[statement.result]
-        yield from _field(label, _describe_statement(statement), width, styler, style)
+        text = _describe_statement(statement, "on all targets" if parity.has_lock else "on both")
+        yield from _field(label, text, width, styler, style)
     for difference in parity.undeclared[:_MAX_UNDECLARED]:
-        yield from _field("undeclared", difference, width, styler)
+        yield from _field(_undeclared_label(parity), difference, width, styler)
     hidden = len(parity.undeclared) - _MAX_UNDECLARED
     if hidden > 0:
         yield f"{'':<{_LABEL_WIDTH}}(+{hidden} more: --output-format json)"
@@ -94,6 +101,10 @@ def _lines(parity: Parity, styler: Styler, width: int) -> Iterator[str]:
         yield ""
     for command in commands:  # never broken into lines
         yield from _field("to prove", command, max(width, len(command) + _LABEL_WIDTH), styler)
+
+
+def _undeclared_label(parity: Parity) -> str:
+    return "undeclared" if parity.has_lock else "harmless"
 
 
 def _describe_standing(target: ParityTarget) -> str:
@@ -107,15 +118,16 @@ def _describe_standing(target: ParityTarget) -> str:
     return text
 
 
-def _describe_statement(statement: Statement) -> str:
+def _describe_statement(statement: Statement, everywhere: str) -> str:
     targets: dict[str, list[str]] = {}
     for target, value in statement.observed.items():
         targets.setdefault(value, []).append(target)
     seen = ", ".join(f"{value} on {' and '.join(names)}" for value, names in targets.items())
-    everywhere = len(targets) == 1 and len(statement.observed) > 1
-    if everywhere and statement.result is StatementResult.EQUAL:
-        seen = f"{next(iter(targets))} on all targets"
-    parts = [f"{statement.subject}: {statement.declared}"]
+    is_same = len(targets) == 1 and len(statement.observed) > 1
+    if is_same and statement.result is StatementResult.EQUAL:
+        seen = f"{next(iter(targets))} {everywhere}"
+    declared = f": {statement.declared}" if statement.declared else ""
+    parts = [f"{statement.subject}{declared}"]
     if seen:
         parts.append(f"observed: {seen}")
     if statement.why:
@@ -149,7 +161,7 @@ def _markdown_lines(parity: Parity) -> Iterator[str]:
             statement.why,
         )
     for difference in parity.undeclared:
-        yield f"\nundeclared: {escape_markdown(difference)}"
+        yield f"\n{_undeclared_label(parity)}: {escape_markdown(difference)}"
 
 
 def _target(target: ParityTarget) -> dict[str, Any]:

@@ -18,7 +18,8 @@ DERIVED_FROM: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("package.torch",),
     ),
     (("packages.shadowed",), ("env.PYTHONPATH",)),
-    (("packages.*",), ("package.*", "python.version")),
+    # A file of a project shadows a module whatever release is installed.
+    (("packages.[!s]*", "packages.stray*"), ("package.*", "python.version")),
     # If the locks differ, no package is named.
     (("packages.count", "packages.files"), ("packages.digest",)),
     (("python.minor",), ("python.version",)),

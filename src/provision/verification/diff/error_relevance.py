@@ -24,6 +24,8 @@ _IN_LINE, _IN_FRAME = 70, 30
 both are stronger than a file of a package in the traceback."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]*\w")
 _FRAME = re.compile(r"(?:site|dist)-packages/(\w+)")
+_OWN_FILE = re.compile(r'File "(?![^"\n]*(?:site|dist)-packages)[^"\n]*?(\w+)(?:/__init__)?\.py"')
+"""A file of a traceback that is not one of an installed package."""
 _PATH = re.compile(r"(?<![\w.-])/[^\s'\"():,]+")
 _RAISED = re.compile(
     r"^\s*(?:[\w.]+(?:Error|Exception|Warning|Exit|Interrupt)\b|Killed).*$", re.MULTILINE
@@ -54,6 +56,7 @@ class ErrorRelevance:
         self._variables = {word for line in lines for word in _WORD.findall(line)}
         frames = _FRAME.findall(text)
         self._frame_names = self._names_in(" ".join(frames[-3:]))
+        self._own_files = self._names_in(" ".join(_OWN_FILE.findall(text)))
         main = self._explanations[0] if self._explanations else None
         self.summary = ErrorSummary(
             main.line if main else last,
@@ -80,6 +83,11 @@ class ErrorRelevance:
 
     def _best(self, cause: Cause) -> tuple[int, str]:
         scores = [(0, "")]
+        shadowed = _shadowed_names(cause)
+        if shadowed and not shadowed & (self._line_names | self._own_files):
+            return 0, ""
+        if shadowed & self._own_files:
+            scores.append((_IN_FRAME, "the traceback goes through it"))
         for number, explanation in enumerate(self._explanations):
             points = self._symptom_points(cause, explanation)
             if points:
@@ -103,7 +111,7 @@ class ErrorRelevance:
             for value in (difference.a, difference.b)
             for item in (value if isinstance(value, list) else ())
         }
-        if shown & self._line_names:
+        if (shown | _shadowed_names(cause)) & self._line_names:
             return _IN_LINE
         if not any(map(self.names, keys)):
             return 0
@@ -143,3 +151,14 @@ class ErrorRelevance:
         names = {str(canonicalize_name(word)) for word in words}
         found = (find_missing_package(word, self._facts) for word in words)
         return {name for name in (*names, *found) if name}
+
+
+def _shadowed_names(cause: Cause) -> set[str]:
+    """Return the shadowed modules of a problem, which are described as "datasets from FILE"."""
+    return {
+        str(canonicalize_name(str(item).partition(" from ")[0]))
+        for difference in cause.differences[:1]
+        if difference.key == "packages.shadowed"
+        for value in (difference.a, difference.b)
+        for item in (value if isinstance(value, list) else ())
+    }

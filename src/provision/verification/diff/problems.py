@@ -24,6 +24,11 @@ JUDGED_CHECKS = (
 )
 """Checks that compare readings with thresholds, and not with a spec or a lock."""
 _FOLDERS = {"tmp": "TMPDIR", "hf_cache": "HF_HOME", "working": "."}
+_PROGRAM_FOLDERS = {
+    "working": "the working folder",
+    "tmp": "the temporary folder",
+    "hf_cache": "the Hugging Face cache",
+}
 _SEVERITIES = {Status.FAIL: Severity.ERROR, Status.WARN: Severity.WARNING}
 _CATALOGUE = {check.id: check for check in CHECKS}
 
@@ -67,7 +72,10 @@ def find_machine_problems(snapshot: Snapshot, other: Snapshot, facts: Facts) -> 
     checks = [_CATALOGUE[check_id] for check_id in JUDGED_CHECKS]
     if snapshot.values.get("driver.error") is not None:
         checks.append(_CATALOGUE["D01"])
+    yield from _shadowed_modules(snapshot)
     for check in checks:
+        if check.id == "P03" and snapshot.kind == "capture":
+            continue  # its judge does not distinguish the folders that a capture does
         if not all(expected.meets(need) for need in check.needs):
             continue
         try:
@@ -76,6 +84,7 @@ def find_machine_problems(snapshot: Snapshot, other: Snapshot, facts: Facts) -> 
             continue  # a reading is missing, or has another form than the probe's
         if judgement.status in _SEVERITIES:
             threshold = judgement.threshold or check.threshold
+            keys = _failing_folders(snapshot) if check.id == "W03" else check.causes
             yield Problem(
                 check.id,
                 "",
@@ -83,11 +92,12 @@ def find_machine_problems(snapshot: Snapshot, other: Snapshot, facts: Facts) -> 
                 judgement.message,
                 judgement.cause or "",
                 judgement.fix or "",
-                check.causes,
+                keys,
                 (check.id,),
                 threshold.source if threshold else "",
             )
     yield from _variable_problems(snapshot, facts)
+    yield from _remote_folders(snapshot)
     for key, loaded in snapshot.values.items():
         if key.startswith("loaded."):
             yield _stale_package(key.removeprefix("loaded."), loaded, snapshot)
@@ -114,6 +124,55 @@ def _variable_problems(snapshot: Snapshot, facts: Facts) -> Iterator[Problem]:
             (key,),
             ("E01", "ENV010"),
             next((row.evidence.source for row in rows), ""),
+        )
+
+
+def _shadowed_modules(snapshot: Snapshot) -> Iterator[Problem]:
+    shadowed = snapshot.values.get("packages.shadowed")
+    if snapshot.kind != "capture" or not isinstance(shadowed, list) or not shadowed:
+        return
+    module, _, file = str(shadowed[0]).partition(" from ")
+    more = f", and {len(shadowed) - 1} more" if len(shadowed) > 1 else ""
+    name = file.partition(" in ")[0]
+    yield Problem(
+        "P03",
+        "",
+        Severity.ERROR,
+        f"{file or 'a file of the project'} is imported instead of the module {module}{more}",
+        "Python searches the folder of the program, which is mostly the working folder, and "
+        "PYTHONPATH before the installed packages",
+        f"rename {name or 'the file'} and delete its __pycache__, or remove its folder from "
+        "PYTHONPATH",
+        ("packages.shadowed", "env.PYTHONPATH"),
+        ("P03",),
+    )
+
+
+def _failing_folders(snapshot: Snapshot) -> tuple[str, ...]:
+    keys = [f"folder.{name}" for name in _PROGRAM_FOLDERS]
+    usable = ("writable", "can be made")
+    return tuple(key for key in keys if snapshot.values.get(key) not in usable)
+
+
+def _remote_folders(snapshot: Snapshot) -> Iterator[Problem]:
+    for name, words in _PROGRAM_FOLDERS.items():
+        key = f"folder.{name}_on"
+        kind = str(snapshot.values.get(key) or "")
+        if not kind.startswith(("drive mount", "network file system")):
+            continue
+        is_drive = kind.startswith("drive mount")
+        yield Problem(
+            "W03",
+            key,
+            Severity.WARNING if is_drive else Severity.INFO,
+            f"{words} is on a {kind}",
+            "each file is a request over the network, so many small files are slow, and a mount "
+            "that ends stops the program with: Transport endpoint is not connected"
+            if is_drive
+            else "many small files are slow there, and locks and mapped files can fail",
+            "copy the data to a local disk and write checkpoints there; copy the result back",
+            (key,),
+            ("W01", "W03"),
         )
 
 

@@ -164,16 +164,17 @@ def _unknown_schema(schema: object, path: str) -> ExternalError:
     return ExternalError(f"{path} is not a provision report or capture", why=why, hint=_HINT)
 
 
-def _damaged(path: str, why: str) -> ExternalError:
+def damaged_document(path: str, why: str) -> ExternalError:
+    """Return the error for a document whose values have another form than its schema."""
     return ExternalError(f"{path} is damaged", why=why, hint="write it again")
 
 
 def _mapping(document: Mapping[str, Any], key: str, path: str) -> dict[str, Any]:
     part = document.get(key, {})
     if not isinstance(part, dict):
-        raise _damaged(path, f"{key} is not an object")
+        raise damaged_document(path, f"{key} is not an object")
     if len(part) > _MAX_ITEMS:
-        raise _damaged(path, f"{key} has {len(part)} entries, more than {_MAX_ITEMS}")
+        raise damaged_document(path, f"{key} has {len(part)} entries, more than {_MAX_ITEMS}")
     return part
 
 
@@ -192,7 +193,7 @@ def _packages(
     for key, row in rows.items():
         version = row.get("version") if isinstance(row, dict) else row
         if not isinstance(version, str):
-            raise _damaged(path, f"package {key[:60]} has no version")
+            raise damaged_document(path, f"package {key[:60]} has no version")
         name = str(canonicalize_name(key))
         versions[name] = version
         required = row.get("requires", ()) if isinstance(row, dict) else ()
@@ -208,10 +209,18 @@ def _capture_values(document: Mapping[str, Any], path: str) -> Iterator[tuple[st
         if isinstance(module, dict) and isinstance(module.get("loaded"), str):
             yield f"loaded.{canonicalize_name(str(module.get('package')))}", module["loaded"]
     if isinstance(shadowed := document.get("shadowed"), list):
-        yield "packages.shadowed", [str(name) for name in shadowed[:_MAX_ITEMS]]
+        yield "packages.shadowed", [_describe_shadow(row) for row in shadowed[:_MAX_ITEMS]]
     variables = document.get("variables")
     for name in variables[:_MAX_ITEMS] if isinstance(variables, list) else ():
         yield f"env.{name}", "set"
+
+
+def _describe_shadow(row: object) -> str:
+    """Return a module with the file that is imported instead, as the probe describes it."""
+    if not isinstance(row, dict):
+        return str(row)[:_MAX_TEXT]
+    words = {key: str(row.get(key))[:100] for key in ("module", "file", "folder")}
+    return "{module} from {file} in {folder}".format(**words)
 
 
 def _derived(values: Mapping[str, Any]) -> dict[str, Any]:

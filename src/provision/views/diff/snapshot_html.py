@@ -37,7 +37,7 @@ def render_page(comparison: SnapshotComparison) -> str:
         b=safe.b,
         headline=_headline(safe),
         tone=_tone(safe),
-        sentence=summarize_snapshots(safe),
+        sentence=_sentence(safe),
         layers=layers,
         raw=raw,
         where=partial(describe_side, safe),
@@ -63,6 +63,12 @@ def _tone(comparison: SnapshotComparison) -> str:
     if comparison.is_same:
         return "verified"
     return "failed" if _is_broken(comparison) else "unverified"
+
+
+def _sentence(comparison: SnapshotComparison) -> str:
+    """Return the summary with a capital letter, unless it begins with the name of a side."""
+    text = summarize_snapshots(comparison)
+    return text[:1].upper() + text[1:] if text.startswith(("the ", "no ")) else text
 
 
 def _headline(comparison: SnapshotComparison) -> str:
