@@ -96,6 +96,14 @@ def list_gpus(_: Parameters) -> Words:
         yield card.name, ""
 
 
+def list_kinds(_: Parameters) -> Words:
+    """Yield the kinds of target."""
+    from provision.kinds import registry_in_use
+
+    for kind in registry_in_use.get().kinds:
+        yield kind.name, (kind.model.__doc__ or "").strip().removesuffix(".")
+
+
 def list_fact_tables(_: Parameters) -> Words:
     """Yield the tables of the facts."""
     return ((name, "") for name in _fact_tables())
@@ -118,6 +126,7 @@ LISTS: dict[str, Callable[[Parameters], Words]] = {
     "rules": list_rules,
     "checks": list_checks,
     "gpus": list_gpus,
+    "kinds": list_kinds,
     "fact tables": list_fact_tables,
     "fact keys": list_fact_keys,
 }

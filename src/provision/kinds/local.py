@@ -1,13 +1,15 @@
 """The kind `local`: an environment on this machine."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from provision.facts import Facts
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
+    Gpu,
     Kind,
     Refusal,
+    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
@@ -33,6 +35,10 @@ class Local(Kind):
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
+
+    def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
+        """Return conda as the manager if the spec has packages of conda."""
+        return {"manager": StarterField("conda")} if conda else {}
 
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the declared platforms."""

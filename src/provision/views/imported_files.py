@@ -19,8 +19,9 @@ def render_summary(
 ) -> str:
     """Return what was taken from each file, what was left out, conflicts and assumptions."""
     parts = ["\n".join(_summarize(path, file) for path, file in files)]
-    if project.leftovers:
-        parts.append("\n".join(["Left out or changed:", *_render_leftovers(project.leftovers)]))
+    leftovers = (*project.leftovers, *spec.leftovers)
+    if leftovers:
+        parts.append("\n".join(["Left out or changed:", *_render_leftovers(leftovers)]))
     if project.conflicts:
         lines = ["Conflicts (the first value is in the spec):"]
         for conflict in project.conflicts:
@@ -66,7 +67,7 @@ def to_json(
                 "help": redact(part.help),
                 **_at(part.span),
             }
-            for part in project.leftovers
+            for part in (*project.leftovers, *spec.leftovers)
         ],
         "conflicts": [
             {
