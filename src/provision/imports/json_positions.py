@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
-_KEY_END = re.compile(r"[ \t\r\n]*:")
+_TOKEN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")([ \t\r\n]*:)?|[{}\[\],]', re.DOTALL)
 _COMMENT = re.compile(
     r'(?P<kept>"[^"\\]*(?:\\.[^"\\]*)*"?)'
     r"|//[^\r\n]*|/\*(?:.*?\*/|.*)"
@@ -21,15 +20,14 @@ def find_strings(text: str) -> Iterator[tuple[tuple[str | int, ...], int, int]]:
     Keys, numbers, true, false and null are left out.
     """
     route: list[str | int] = []
-    last = (0, 0)
     for match in _TOKEN.finditer(text):
         mark = text[match.start()]
         if mark == '"':
-            last = match.span()
-            if _KEY_END.match(text, match.end()) is None:
-                yield tuple(route), *last
-        elif mark == ":":
-            route[-1] = text[last[0] + 1 : last[1] - 1]
+            start, end = match.span(1)
+            if match[2] is None:
+                yield tuple(route), start, end
+            else:
+                route[-1] = text[start + 1 : end - 1]
         elif mark in "{[":
             route.append("" if mark == "{" else 0)
         elif mark in "}]":

@@ -109,7 +109,7 @@ class NotebookFile(NamedTuple):
         installs: Those that install packages.
         imports: The imported modules, in their order.
         variables: The environment variables that cells set, in their order.
-        unparsed: Numbers of the code cells whose Python does not parse.
+        unparsed: Numbers of the code cells that had to be parsed, and whose Python does not.
         content: What `provision import` takes from the notebook.
     """
 
@@ -142,11 +142,15 @@ class NotebookFile(NamedTuple):
 
 def read(path: Path, text: str, context: ImportContext) -> ImportedFile:
     """Return the packages and settings of a notebook."""
-    return read_notebook(path, text, context).content
+    return read_notebook(path, text, context, with_imports=False).content
 
 
 def read_notebook(
-    path: Path, raw: bytes | str, context: ImportContext | None = None
+    path: Path,
+    raw: bytes | str,
+    context: ImportContext | None = None,
+    *,
+    with_imports: bool = True,
 ) -> NotebookFile:
     """Return a notebook with what its code cells install and import.
 
@@ -154,6 +158,7 @@ def read_notebook(
         path: The file as it was named.
         raw: Its content, as bytes or decoded.
         context: The reader of requirements files that it installs; None to note them only.
+        with_imports: False to leave out the imports, which only rules need.
 
     Raises:
         SourceError: the file is too large, not UTF-8, not JSON, or not a notebook of version 4.
@@ -178,7 +183,7 @@ def read_notebook(
         _read_written_file(cell, content)
         if len(cell.source) > _LARGEST_CELL:
             continue
-        read_cell = read_code_cell(cell, aliases)
+        read_cell = read_code_cell(cell, aliases, with_imports=with_imports)
         commands += read_cell.commands
         imports += read_cell.imports
         variables += read_cell.variables
@@ -222,10 +227,9 @@ def _is_python(metadata: Mapping[str, Any]) -> bool:
 
 def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
     """Note what of a cell could not be read."""
-    file = cell.file()
     if len(cell.source) > _LARGEST_CELL:
         content.leave(
-            file.span(0, 0),
+            cell.file().span(0, 0),
             f"the cell has {len(cell.source)} characters and was not read",
             f"the limit is {_LARGEST_CELL}",
             "move the data of the cell to a file",
@@ -233,7 +237,7 @@ def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
     elif cell.surrogates:
         first = cell.surrogates[0]
         content.leave(
-            file.span(first, first + 1),
+            cell.file().span(first, first + 1),
             "the cell contains half of a surrogate pair",
             "no text file can contain this character; it was read as U+FFFD",
             "delete the character and type it again",
@@ -256,7 +260,9 @@ def _read_installs(
     cell: NotebookCell, commands: tuple[CellCommand, ...], content: ToolContent, *, on_colab: bool
 ) -> list[CellInstall]:
     """Return the installs of a cell; those for the other place are left over."""
-    installs = []
+    installs: list[CellInstall] = []
+    if not commands:
+        return installs
     file = cell.file()
     for command in commands:
         if not is_package_command(command.command.text):

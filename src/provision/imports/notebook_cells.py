@@ -214,8 +214,11 @@ def _file_lines(
     if not strings:
         return ()
     offsets = [string.offset for string in strings]
+    line_starts = to_text_file("", content).starts
+    if len(offsets) == len(line_starts) and offsets == list(line_starts):  # as Jupyter saves it
+        return tuple(bisect_right(starts, string.start) for string in strings)
     lines = []
-    for start in to_text_file("", content).starts:
+    for start in line_starts:
         string = strings[max(bisect_right(offsets, start) - 1, 0)]
         lines.append(bisect_right(starts, string.start))
     return tuple(lines)
