@@ -128,7 +128,8 @@ def _with_origins(
     checked: CheckedDocument, project: ImportedProject, spec: WrittenSpec
 ) -> CheckedDocument:
     """Return findings that also show the original text of the value that each is about."""
-    texts = {name: to_text_file(name, text.content) for name, text in project.texts.items()}
+    named = dict.fromkeys(span.file for span in spec.spans.values())
+    texts = {name: to_text_file(name, project.texts[name].content) for name in named}
     own = checked.source
     source = replace(own, texts={**texts, **own.texts})
     return checked._replace(
