@@ -15,9 +15,10 @@ from packaging.utils import (
 )
 
 from provision.diagnostics import Span
-from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content, quote_text
+from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content
 from provision.imports.model import ImportedPackage
 from provision.imports.pip_options import OPTIONS, OptionMeaning, PipOption
+from provision.imports.quoting import quote_text
 
 MAX_REQUIREMENT_LENGTH = 2000
 """Code points; packaging compares some of its patterns in quadratic time (our choice)."""

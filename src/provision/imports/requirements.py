@@ -16,8 +16,9 @@ from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Span
 from provision.errors import ProvisionError, SourceError
-from provision.imports.content import Content, quote_text
+from provision.imports.content import Content
 from provision.imports.model import ImportContext, ImportedFile, SourceText
+from provision.imports.quoting import quote_text
 from provision.imports.requirement_lines import (
     FileReference,
     RequirementOrigin,
