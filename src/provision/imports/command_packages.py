@@ -34,7 +34,7 @@ def add_command(
     if isinstance(read, RefusedCommand):
         fix = import_hint(span, read.file) if read.file else read.help
         message = f"`{quote_text(command.text)}` was left out"
-        content.leave(span, message, read.why, fix)
+        content.leave(span, message, read.why, fix, missing_file=read.file)
         return read
     condition = " and ".join(filter(None, (condition, command.condition)))
     if condition:

@@ -73,9 +73,17 @@ class Content:
         if not any(known.route == route and known.value == value for known in self.settings):
             self.settings.append(Setting(route, value, span))
 
-    def leave(self, span: Span, message: str, why: str = "", help: str = "") -> None:  # noqa: A002
+    def leave(
+        self,
+        span: Span,
+        message: str,
+        why: str = "",
+        help: str = "",  # noqa: A002
+        *,
+        missing_file: str = "",
+    ) -> None:
         """Add something that a spec cannot contain. Foreign text in it passes `quote_text`."""
-        self.leftovers.append(Leftover(span, message, why, help))
+        self.leftovers.append(Leftover(span, message, why, help, missing_file))
 
     def add_build(self, tag: str, span: Span, marker: str = "") -> None:
         """Add what the tag of a build of torch, such as "cu118" or "cpu", means for a spec."""

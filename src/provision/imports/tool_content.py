@@ -210,6 +210,7 @@ class ToolContent(Content):
             f"the packages of {quote_text(name)} were not read",
             "the file is named here and was not given",
             import_hint(span, name),
+            missing_file=name,
         )
 
     def _read_references(self, folder: Path | None, context: ImportContext | None) -> None:
