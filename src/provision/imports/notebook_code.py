@@ -273,6 +273,9 @@ class _CellReader:
             tool, line = text_of(argument), call.args[1]
             if tool in _LINE_TOOLS:
                 self._read_shell_text(line, condition, before=tool)
+        elif ipython == "run_cell_magic" and text_of(argument) in ("bash", "sh"):
+            for body in call.args[2:3]:
+                self._read_shell_text(body, condition)
         elif name in _PROCESS_CALLS:
             words = self._list_words(argument)
             if words is None:

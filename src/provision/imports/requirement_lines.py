@@ -345,7 +345,7 @@ def _read_option(
         case OptionMeaning.EDITABLE:
             _read_location(content, value, "", span, origin)
         case OptionMeaning.INDEX | OptionMeaning.EXTRA_INDEX:
-            _read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
+            read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
         case OptionMeaning.FIND_LINKS:
             if url_host(value) in content.facts.torch_hosts:
                 content.add_index(value, span)
@@ -362,7 +362,8 @@ def _read_option(
     return []
 
 
-def _read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None:
+def read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None:
+    """Add an index as pip's --index-url (`is_main`) or --extra-index-url."""
     index = content.add_index(url, span)
     if is_main:
         content.main_indexes.append((index, span))

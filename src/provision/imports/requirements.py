@@ -325,7 +325,8 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
     """Add the packages of the table that `pip list` prints."""
     for line in lines:
         text = line.text.rstrip()
-        if not text or _TABLE_HEAD.match(text) or set(text) <= set("- "):
+        is_notice = text.startswith(("[notice]", "WARNING:"))  # of pip, about itself
+        if not text or is_notice or _TABLE_HEAD.match(text) or set(text) <= set("- "):
             continue
         span, row = line.span(file, 0, len(text)), _TABLE_ROW.match(text)
         if row is None:
