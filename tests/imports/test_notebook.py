@@ -262,3 +262,22 @@ def test_a_large_notebook_of_code_is_read_in_linear_time() -> None:
     notebook = read_notebook(Path("n.ipynb"), text, with_imports=False)
     assert time.process_time() - begin < 5  # generous: a loaded machine
     assert [package.name for package in notebook.content.packages] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("source", "packages"),
+    [
+        (
+            "%%bash\ncat > requirements.txt <<EOF\na==1\nEOF\npip install -r requirements.txt b",
+            ["a", "b"],
+        ),
+        ("%%sh\ncat <<'END' >> /tmp/requirements-x.txt\n# text\na\nEND\necho b", ["a"]),
+        ("%%bash\ncat > requirements.txt <<EOF\na", ["a"]),
+        ("%%bash\ncat > notes.txt <<EOF\na\nEOF", []),
+        ("cat = '''\ncat > requirements.txt <<EOF\na\nEOF\n'''", []),
+    ],
+)
+def test_here_documents_that_write_requirements_are_read(source: str, packages: list[str]) -> None:
+    content = read(source).content
+    assert [package.name for package in content.packages] == packages
+    assert not any("not read" in leftover.message for leftover in content.leftovers)

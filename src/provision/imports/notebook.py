@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from provision.imports.notebook_cells import (
     read_notebook_json,
 )
 from provision.imports.notebook_code import read_code_cell
+from provision.imports.notebook_magics import find_cell_body
 from provision.imports.notebook_values import (
     CellCommand,
     CellCondition,
@@ -49,8 +50,12 @@ __all__ = [
 
 _FORMAT = "notebook"
 _TPU = re.compile(r"(?i)v\d.*|tpu.*")
-_WRITTEN_FILE = re.compile(
-    r"%%(?:writefile|file)[ \t]+(?:\S*/)?(requirements[\w.-]*\.(?:txt|in))[ \t]*\r?\n"
+_FILE_NAME = r"(?:[^\s<>]*/)?(?P<name>requirements[\w.-]*\.(?:txt|in))"
+_WRITTEN_FILE = re.compile(rf"%%(?:writefile|file)[ \t]+{_FILE_NAME}[ \t]*\r?\n")
+_HERE_DOCUMENT = re.compile(
+    rf"^[ \t]*cat[ \t]*(?:>{{1,2}}[ \t]*{_FILE_NAME}[ \t]*)?<<[ \t]*(?P<quote>['\"]?)(?P<end>\w+)"
+    rf"(?P=quote)(?:[ \t]*>{{1,2}}[ \t]*{_FILE_NAME.replace('name', 'later')})?[ \t]*\r?\n",
+    re.MULTILINE,
 )
 _LARGEST_CELL = 1 << 20
 """Characters; a longer cell contains data, not code (our choice)."""
@@ -245,15 +250,26 @@ def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
 
 
 def _read_written_file(cell: NotebookCell, content: ToolContent) -> None:
-    """Read a cell that writes a requirements file, which another cell installs."""
-    match = _WRITTEN_FILE.match(cell.source)
-    if match is None:
-        return
-    file = cell.file()
-    for start in file.starts[1:]:
-        end = file.end_of_line(start)
-        read_requirement_line(cell.source[start:end], file.span(start, end), content)
-    content.copied_files.add(match[1])
+    """Read the requirements files that a cell writes, which this or another cell installs."""
+    for name, first, last in _find_written_files(cell.source):
+        file = cell.file()
+        for start in file.starts:
+            if first <= start < last:
+                end = file.end_of_line(start)
+                read_requirement_line(cell.source[start:end], file.span(start, end), content)
+        content.copied_files.add(name)
+
+
+def _find_written_files(source: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the name and the range of each requirements file that a cell writes."""
+    if match := _WRITTEN_FILE.match(source):
+        yield match["name"], match.end(), len(source)
+    elif "<<" in source and find_cell_body(source)[1]:
+        for here in _HERE_DOCUMENT.finditer(source):
+            ending = re.compile(rf"^{here['end']}[ \t]*\r?$", re.MULTILINE)
+            end = ending.search(source, here.end())
+            if name := here["name"] or here["later"]:
+                yield name, here.end(), end.start() if end else len(source)
 
 
 def _read_installs(

@@ -23,7 +23,7 @@ from provision.source.nodes import TextFile, to_text_file
 RELEVANT = re.compile(
     r"TrainingArguments|Config\b|Accelerator|/content|exit|quit|kill|do_shutdown"
     r"|\bfrom[ \t]+(?:transformers|trl|accelerate|os)\b"
-    r"|\bimport\b[^\n]*\b(?:transformers|trl|accelerate|os)\b[^\n]*\bas\b"
+    r"|\bimport[ \t][^\n]{0,99}?\b(?:transformers|trl|accelerate|os)\b"
 )
 """What rules look for in calls and strings, and imports that may give it another name. Other cells
 are not parsed, which takes most of the time of a large notebook.
