@@ -502,7 +502,7 @@ def _run(command: str, bench: Bench) -> subprocess.CompletedProcess[str]:
         )
     assert program == "provision", command
     done = bench.run(*rest, **variables)
-    if rest[0] == "init":
+    if rest[0] == "init" and "--from" not in rest:
         path = bench.folder / "provision.yaml"
         path.write_text(_here(path.read_text(encoding="utf-8"), bench), encoding="utf-8")
     return done

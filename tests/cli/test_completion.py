@@ -140,6 +140,8 @@ def complete(
         ("provision verify --only p02", ["P02"]),
         ("provision report repro report.json P02", ["P02"]),
         ("provision suggest --gpu v100-", ["V100-32GB"]),
+        ("provision init --gpu v100-", ["V100-32GB"]),
+        ("provision init --target co", ["colab", "colab-enterprise"]),
         ("provision facts list gp", ["gpus"]),
         ("provision facts list pl", ["places"]),
         ("provision check requirements.txt --on COLAB-T", ["colab-t4"]),

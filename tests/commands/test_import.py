@@ -173,6 +173,29 @@ def test_the_exported_lock_is_imported_as_the_same_packages(bench: Bench, tmp_pa
     assert packages == {"alpha==1.2", "beta==2.1", "gamma==0.3"}
 
 
+def test_a_lock_exports_what_its_import_makes_again(bench: Bench, tmp_path: Path) -> None:
+    """The lock of an imported spec, exported and imported again, locks the same packages."""
+    wheels = tmp_path / "wheels"
+    made = (
+        make_wheel(wheels, "alpha", "1.2", requires=("beta>=2",)),
+        make_wheel(wheels, "alpha", "1.3", requires=("beta>=2",)),
+        make_wheel(wheels, "beta", "2.1"),
+        make_wheel(wheels, "beta", "2.2"),
+    )
+    index = make_index(tmp_path / "simple", made)
+    write(bench, "requirements.txt", "alpha<1.3\n")
+    versions = []
+    for name in ("first", "second"):
+        assert bench.run("import", "requirements.txt", "-o", f"{name}.yaml").returncode == 0
+        locked = bench.run("lock", f"{name}.yaml", PROVISION_INDEX_PYPI=index)
+        assert locked.returncode == 0, locked.stderr
+        exported = bench.run("export", f"{name}.yaml", "--format", "requirements")
+        write(bench, "requirements.txt", exported.stdout)
+        lines = (line.split() for line in exported.stdout.splitlines())
+        versions.append({words[0] for words in lines if words and "==" in words[0]})
+    assert versions == [{"alpha==1.2", "beta==2.2"}] * 2
+
+
 def test_init_from_a_file_writes_the_schema_too(bench: Bench) -> None:
     write(bench, "requirements.txt", "numpy==2.0.1\n")
     done = bench.run("init", "--from", "requirements.txt")
@@ -206,3 +229,47 @@ def test_commands_that_need_a_spec_name_check_and_this_one(bench: Bench, command
     assert "`provision import requirements.txt`" in done.stderr
     write(bench, "our notes.md", "numpy\n")
     assert "provision import" not in bench.run(command, "our notes.md").stderr
+
+
+def test_a_freeze_pins_what_a_requirements_file_lists(bench: Bench) -> None:
+    write(bench, "requirements.txt", "numpy>=1.26\nscipy\n")
+    write(bench, "freeze.txt", "numpy==2.0.1\npackaging==26.0\n")
+    both = bench.run("import", "freeze.txt", "requirements.txt")
+    assert both.returncode == 0
+    assert "packages:\n  - numpy==2.0.1\n  - scipy\n" in both.stdout
+    assert "freeze.txt:2:1: packaging: left out, because no other file lists them" in both.stderr
+    assert "freeze.txt:1:1: scipy: no exact version, because this file lacks them" in both.stderr
+    alone = bench.run("import", "freeze.txt")
+    assert "packages:\n  - numpy==2.0.1\n  - packaging==26.0\n" in alone.stdout
+    write(bench, "requirements.txt", "numpy>=2.1\nscipy\n")
+    conflict = bench.run("import", "requirements.txt", "freeze.txt")
+    assert conflict.returncode == 1
+    assert "numpy==2.0.1 and numpy>=2.1 exclude each other" in conflict.stderr
+
+
+def test_a_file_that_is_imported_too_is_not_listed_as_missing(bench: Bench) -> None:
+    write(bench, "Dockerfile", "FROM python:3.12\nCOPY requirements.txt /app/\n")
+    write(bench, "requirements.txt", "numpy\n")
+    assert "requirements.txt were not read" in bench.run("import", "Dockerfile").stderr
+    done = bench.run("import", "Dockerfile", "requirements.txt")
+    assert done.returncode == 0
+    assert "not read" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("trl @ git+https://example.com/x/trl@v0.29.0", "trl is not imported", "trl==0.29.0;"),
+        ("git+https://example.com/x/trl#egg=trl", "trl is not imported", "trl==VERSION;"),
+        ("https://example.com/a-1.0-py3-none-any.whl", "a is not imported", "a==1.0;"),
+    ],
+)
+def test_packages_from_repositories_and_urls_are_listed(
+    bench: Bench, line: str, message: str, hint: str
+) -> None:
+    write(bench, "requirements.txt", f"numpy\n{line}\n")
+    done = bench.run("import", "requirements.txt")
+    assert done.returncode == 0
+    assert f"requirements.txt:2:1: {message}" in done.stderr
+    assert hint in done.stderr
+    assert "serve it from an index of your own" in done.stderr

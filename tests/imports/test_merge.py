@@ -215,3 +215,26 @@ def test_spans_lead_to_the_lines(tmp_path: Path) -> None:
     assert ("python",) not in written.spans
     document, _ = load(written.text)
     assert document.span(RouteLocation(("packages", 1))).start.line > 2
+
+
+@pytest.mark.parametrize(
+    ("targets", "is_written"),
+    [
+        ({"env": {"kind": "local", "manager": "conda"}}, True),
+        ({"env": {"kind": "local", "manager": "conda"}, "c": {"kind": "colab"}}, True),
+        ({"env": {"kind": "local"}}, False),
+        ({"moon": {"kind": "moon"}}, False),
+    ],
+)
+def test_packages_of_conda_are_written_or_left_over(
+    targets: dict[str, dict[str, str]], *, is_written: bool
+) -> None:
+    ffmpeg = ImportedPackage("ffmpeg", "ffmpeg>=6", AT, manager="conda")
+    texts = {AT.file: SourceText(AT.file, "ffmpeg", AT.file)}
+    project = merge_files([ImportedFile("conda environment", texts, (ffmpeg,))])
+    written = write_spec(project, targets, gpu="none")
+    assert ("conda_packages:\n  - ffmpeg>=6\n" in written.text) == is_written
+    messages = [leftover.message for leftover in written.leftovers]
+    assert messages == ([] if is_written else ["ffmpeg: left out"])
+    if is_written:
+        load(written.text)

@@ -105,6 +105,14 @@ def list_places(_: Parameters) -> Words:
     return ((place.name, place.description) for place in places if not place.version)
 
 
+def list_kinds(_: Parameters) -> Words:
+    """Yield the kinds of target."""
+    from provision.kinds import registry_in_use
+
+    for kind in registry_in_use.get().kinds:
+        yield kind.name, (kind.model.__doc__ or "").strip().removesuffix(".")
+
+
 def list_fact_lists(parameters: Parameters) -> Words:
     """Yield what `facts list` lists."""
     yield "places", "the places of provision check"
@@ -135,6 +143,7 @@ LISTS: dict[str, Callable[[Parameters], Words]] = {
     "gpus": list_gpus,
     "places": list_places,
     "fact lists": list_fact_lists,
+    "kinds": list_kinds,
     "fact tables": list_fact_tables,
     "fact keys": list_fact_keys,
 }

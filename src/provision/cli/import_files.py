@@ -69,6 +69,7 @@ def print_import(result: ImportResult, out: Path | None, output_format: str) -> 
         document = imported_files.to_json(*parts)
         checked = findings.findings_to_json(result.checked.diagnostics, result.checked.source)
         document["diagnostics"] = checked["diagnostics"]
+        document["placeholders"] = list(result.placeholders)
         console.print_document(wrote=str(out) if out else None, **document)
         return result.exit_code
     console.print_stderr(imported_files.render_summary(*parts))
@@ -78,6 +79,8 @@ def print_import(result: ImportResult, out: Path | None, output_format: str) -> 
         return result.exit_code
     quoted = shlex.quote(str(out))
     following = f"provision lint {quoted}, then provision lock {quoted}"
+    if result.placeholders:
+        following = f"set {', '.join(result.placeholders)}; then {following}"
     if result.exit_code:
         following = f"fix what is listed above, then provision lint {quoted}"
     console.print_text(f"wrote {out}\nnext: {following}")

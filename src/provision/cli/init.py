@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, examples
+from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, completed_by, examples
 
 
 @click.command(
     epilog=examples(
         "provision init",
         "provision init specs/mine.yaml",
+        "provision init --gpu L4 --target colab --target workbench",
         "provision init --from requirements.txt",
     )
 )
@@ -26,9 +27,32 @@ from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, examples
     metavar="FILE",
     help="Take packages and settings from this file (see provision import); repeatable.",
 )
+@click.option(
+    "--gpu",
+    metavar="GPU",
+    shell_complete=completed_by("gpus"),
+    help="Set this GPU: L4, A100-80GB:2, none; default: none, or that of the files.",
+)
+@click.option(
+    "--target",
+    "-t",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    shell_complete=completed_by("kinds"),
+    help="Add a target of this kind: local, colab, workbench; repeatable.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @OUTPUT_FORMAT
-def init(path: Path, *, files: tuple[Path, ...], force: bool, output_format: str) -> int:
+def init(
+    path: Path,
+    *,
+    files: tuple[Path, ...],
+    gpu: str | None,
+    kinds: tuple[str, ...],
+    force: bool,
+    output_format: str,
+) -> int:
     """Write a starter spec with comments."""
     from provision.adapters import RealSystem
     from provision.cli import console
@@ -38,17 +62,21 @@ def init(path: Path, *, files: tuple[Path, ...], force: bool, output_format: str
     if files:
         from provision.cli.import_files import print_import
 
-        result = command.init_from(path, files, system, console.print_note, force=force)
+        result = command.init_from(
+            path, files, system, console.print_note, force=force, gpu=gpu, kinds=kinds
+        )
         return print_import(result, path, output_format)
     others = command.find_importable_files(path, system)
-    command.init(path, system, console.print_note, force=force)
+    placeholders = command.init(path, system, console.print_note, force=force, gpu=gpu, kinds=kinds)
     if output_format == "json":
-        console.print_json({"version": 1, "wrote": str(path)}, indent=None)
+        document = {"version": 1, "wrote": str(path), "placeholders": list(placeholders)}
+        console.print_json(document, indent=None)
         return 0
     quoted = shlex.quote(str(path))
-    console.print_text(
-        f"wrote {path}\nnext: provision lint {quoted}, then provision apply {quoted}"
-    )
+    following = f"provision lint {quoted}, then provision apply {quoted}"
+    if placeholders:
+        following = f"set {', '.join(placeholders)}; then {following}"
+    console.print_text(f"wrote {path}\nnext: {following}")
     if others:
         named = " ".join(f"--from {shlex.quote(name)}" for name in others)
         console.print_note(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from provision.commands.shared.load import CheckedDocument
 from provision.commands.shared.spec_text_check import check_spec_text
+from provision.commands.shared.starter_targets import choose_targets
 from provision.diagnostics import Diagnostic, RelatedLocation, Route, RouteLocation, Severity
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
@@ -28,12 +29,16 @@ CAPTURE_NAME = Path("capture")
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The files by name, their merged content, the spec, and the findings about it."""
+    """The files by name, their merged content, the spec, and the findings about it.
+
+    `placeholders` are the fields whose values a person has to replace.
+    """
 
     files: tuple[tuple[Path, ImportedFile], ...]
     project: ImportedProject
     spec: WrittenSpec
     checked: CheckedDocument
+    placeholders: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -49,6 +54,8 @@ def import_files(
     out: Path | None,
     groups: Collection[str] = (),
     first_line: str = "",
+    gpu: str | None = None,
+    kinds: Collection[str] = (),
 ) -> ImportResult:
     """Return the spec that follows from files; nothing is written, executed or downloaded.
 
@@ -58,15 +65,17 @@ def import_files(
         out: The file that the spec is for; None if it is printed.
         groups: Groups and extras to import too.
         first_line: A comment at the start of the spec.
+        gpu: The GPU, instead of that in the files.
+        kinds: Kinds of target, one target for each, instead of the targets in the files.
 
     Raises:
         SourceError: a file cannot be read, or its format is not known.
-        UsageError: no file has a group that is named.
+        UsageError: no file has a group that is named, or a target cannot have the GPU.
     """
     paths = tuple(dict.fromkeys(paths))
     files = read_files(paths, reader)
     check_groups(files, groups)
-    return _write_spec(paths, files, out, groups, first_line)
+    return _write_spec(paths, files, out, groups, kinds, gpu, first_line)
 
 
 def import_capture(text: str, reader: Reader, *, out: Path | None) -> ImportResult:
@@ -84,14 +93,21 @@ def _write_spec(
     files: Sequence[ImportedFile],
     out: Path | None,
     groups: Collection[str] = (),
+    kinds: Collection[str] = (),
+    gpu: str | None = None,
     first_line: str = "",
 ) -> ImportResult:
-    project = merge_files(files, groups=groups)
-    spec = write_spec(project)
+    project, facts = merge_files(files, groups=groups), load_facts()
+    starter = choose_targets(project, kinds, gpu, facts)
+    spec = write_spec(project, starter.targets, gpu=starter.gpu, comments=starter.comments)
     spec = spec._replace(text=first_line + spec.text)
-    checked = check_spec_text(out or DEFAULT_NAME, spec.text, load_facts())
+    checked = check_spec_text(out or DEFAULT_NAME, spec.text, facts)
     return ImportResult(
-        tuple(zip(paths, files, strict=True)), project, spec, _with_origins(checked, project, spec)
+        tuple(zip(paths, files, strict=True)),
+        project,
+        spec,
+        _with_origins(checked, project, spec),
+        starter.placeholders,
     )
 
 
@@ -138,7 +154,8 @@ def _with_origins(
     checked: CheckedDocument, project: ImportedProject, spec: WrittenSpec
 ) -> CheckedDocument:
     """Return findings that also show the original text of the value that each is about."""
-    texts = {name: to_text_file(name, text.content) for name, text in project.texts.items()}
+    named = dict.fromkeys(span.file for span in spec.spans.values())
+    texts = {name: to_text_file(name, project.texts[name].content) for name in named}
     own = checked.source
     source = replace(own, texts={**texts, **own.texts})
     return checked._replace(

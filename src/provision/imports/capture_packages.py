@@ -9,7 +9,7 @@ from typing import NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from provision.diagnostics import Span
-from provision.imports.content import quote_text
+from provision.imports.quoting import quote_text
 
 _SHOWN_NAMES = 8
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")

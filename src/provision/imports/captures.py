@@ -14,9 +14,10 @@ from provision.errors import ExternalError
 from provision.facts.lazy_tables import load_colab_packages
 from provision.facts.schema_torch import Card
 from provision.imports.capture_packages import CapturedPackage, find_roots, shorten_names
-from provision.imports.content import Content, quote_text
+from provision.imports.content import Content
 from provision.imports.json_positions import find_strings
 from provision.imports.model import ImportContext, ImportedFile, SourceText
+from provision.imports.quoting import quote_text
 from provision.imports.requirement_lines import read_requirement
 from provision.source.nodes import to_text_file
 from provision.verification.diff.snapshot import (

@@ -27,6 +27,7 @@ def add_command(
         file: The text that the command is in.
         condition: When the command runs, in words; "" for always.
     """
+    _add_index_variables(content, command, file)
     read = read_command(command)
     if read is None:
         return None
@@ -34,7 +35,7 @@ def add_command(
     if isinstance(read, RefusedCommand):
         fix = import_hint(span, read.file) if read.file else read.help
         message = f"`{quote_text(command.text)}` was left out"
-        content.leave(span, message, read.why, fix)
+        content.leave(span, message, read.why, fix, missing_file=read.file)
         return read
     condition = " and ".join(filter(None, (condition, command.condition)))
     if condition:
@@ -51,6 +52,17 @@ def add_command(
     else:
         read_pip_arguments(read.arguments, lambda word: file.span(word.start, word.end), content)
     return read
+
+
+def _add_index_variables(content: ToolContent, command: ShellCommand, file: TextFile) -> None:
+    """Add the indexes of `export PIP_INDEX_URL=...` and of assignments before a command."""
+    words = command.words[1:] if command.words[0].text == "export" else command.words
+    for word in words:
+        name, equals, value = word.text.partition("=")
+        if not equals or not name.isidentifier():
+            break
+        if word.is_known:
+            content.add_index_variable(name, value, file.span(word.start, word.end))
 
 
 def _add_apt(content: ToolContent, words: Sequence[ShellWord], file: TextFile) -> None:

@@ -19,10 +19,8 @@ from provision.imports.model import (
     Setting,
     SourceText,
 )
-from provision.sanitize import escape_line, redact
+from provision.imports.quoting import quote_text
 
-MAX_MESSAGE_LENGTH = 300
-"""Code points of a foreign text in a message (our choice)."""
 DEFAULT_INDEX_HOSTS = frozenset(("pypi.org", "pypi.python.org", "files.pythonhosted.org"))
 VARIABLE = re.compile(r"\$\{[^}\s]*\}|\$[A-Za-z_]\w*|%\w+%")
 _BUILD_TAG = re.compile(r"cpu|cu\d{2,3}|rocm[\d.]*|xpu|nightly")
@@ -37,12 +35,6 @@ _LINUX = {
     "sys_platform": "linux",
     "extra": "",
 }
-
-
-def quote_text(text: str) -> str:
-    """Return foreign text for a message: one line, without secrets, of limited length."""
-    line = escape_line(redact(text))
-    return line if len(line) <= MAX_MESSAGE_LENGTH else f"{line[:MAX_MESSAGE_LENGTH]}..."
 
 
 def is_for_linux(marker: str, python: str = "3.11") -> bool:
@@ -90,9 +82,10 @@ class Content:
         help: str = "",  # noqa: A002
         *,
         kind: LeftoverKind = "no-field",
+        missing_file: str = "",
     ) -> None:
         """Add something that a spec cannot contain. Foreign text in it passes `quote_text`."""
-        self.leftovers.append(Leftover(span, message, why, help, kind))
+        self.leftovers.append(Leftover(span, message, why, help, kind, missing_file))
 
     def add_build(self, tag: str, span: Span, marker: str = "") -> None:
         """Add what the tag of a build of torch, such as "cu118" or "cpu", means for a spec."""

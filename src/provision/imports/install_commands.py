@@ -103,7 +103,9 @@ def is_package_command(text: str) -> bool:
     return _MENTION.search(text) is not None
 
 
-_MENTION = re.compile(r"\b(?:pip3?|uv|conda|mamba|micromamba|apt|apt-get|poetry|pdm|pipenv)\b")
+_MENTION = re.compile(
+    r"\b(?:pip3?|uv|conda|mamba|micromamba|apt|apt-get|poetry|pdm|pipenv)\b|_INDEX"
+)
 
 
 def _without_wrappers(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)
-_KEY_END = re.compile(r"[ \t\r\n]*:")
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_BLANK = r"[ \t\r\n]*+"
+_TOKEN = re.compile(
+    rf"({_STRING.pattern})({_BLANK}:)?"
+    rf"|(\[{_BLANK}{_STRING.pattern}(?:{_BLANK},{_BLANK}{_STRING.pattern})*+{_BLANK}\])"
+    r"|[{}\[\],]",
+    re.DOTALL,
+)
+"""A string and perhaps the colon of a key, a list of strings alone, or a mark."""
 _COMMENT = re.compile(
     r'(?P<kept>"[^"\\]*(?:\\.[^"\\]*)*"?)'
     r"|//[^\r\n]*|/\*(?:.*?\*/|.*)"
@@ -15,21 +22,31 @@ _COMMENT = re.compile(
 )
 
 
-def find_strings(text: str) -> Iterator[tuple[tuple[str | int, ...], int, int]]:
+def find_strings(
+    text: str, *, in_key: str | None = None
+) -> Iterator[tuple[tuple[str | int, ...], int, int]]:
     """Yield the route and the range of each string value, quotes included.
 
     Keys, numbers, true, false and null are left out.
+
+    Args:
+        text: The JSON.
+        in_key: Leave out lists of strings that are not the value of this key.
     """
     route: list[str | int] = []
-    last = (0, 0)
     for match in _TOKEN.finditer(text):
         mark = text[match.start()]
         if mark == '"':
-            last = match.span()
-            if _KEY_END.match(text, match.end()) is None:
-                yield tuple(route), *last
-        elif mark == ":":
-            route[-1] = text[last[0] + 1 : last[1] - 1]
+            start, end = match.span(1)
+            if match[2] is None:
+                yield tuple(route), start, end
+            else:
+                route[-1] = text[start + 1 : end - 1]
+        elif match[3] is not None:
+            if in_key is None or (route and route[-1] == in_key):
+                strings = _STRING.finditer(text, *match.span())
+                for number, string in enumerate(strings):
+                    yield (*route, number), *string.span()
         elif mark in "{[":
             route.append("" if mark == "{" else 0)
         elif mark in "}]":

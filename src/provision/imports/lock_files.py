@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Span
-from provision.imports.content import Content, is_for_linux, quote_text
+from provision.imports.content import Content, is_for_linux
 from provision.imports.model import ImportContext, ImportedFile
+from provision.imports.quoting import quote_text
 from provision.imports.requirement_lines import RequirementOrigin, read_requirement
 from provision.imports.toml_text import TomlText, as_table, as_tables, as_text, as_texts
 from provision.imports.version_ranges import add_python

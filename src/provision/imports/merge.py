@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -23,6 +24,10 @@ from provision.imports.package_merge import merge_packages
 from provision.imports.spec_check import remove_invalid
 
 _CUDA_RUNTIME = "nvidia-cuda-runtime"
+_DECLARING = frozenset(("requirements file", "pyproject.toml"))
+"""Formats that list the packages somebody chose, if the file is not a resolved set."""
+_PINNING = frozenset(("requirements file", "pip freeze", "pylock.toml"))
+"""Formats of resolved sets of the package index."""
 
 
 def merge_files(files: Sequence[ImportedFile], *, groups: Collection[str] = ()) -> ImportedProject:
@@ -40,9 +45,10 @@ def merge_files(files: Sequence[ImportedFile], *, groups: Collection[str] = ()) 
     leftovers: list[Leftover] = []
     conda_packages: list[ImportedPackage] = []
     needs_cuda = False
+    declared = _find_declared(files, groups)
     for file in files:
         texts.update(file.texts)
-        leftovers += file.leftovers
+        leftovers += _without_imported(file, files)
         packages = _rename_indexes(file, indexes)
         packages = _select_groups(packages, groups, leftovers)
         content = translate_conda_packages(packages)
@@ -52,7 +58,8 @@ def merge_files(files: Sequence[ImportedFile], *, groups: Collection[str] = ()) 
         own = [package for package in content.packages if not package.is_constraint]
         limits += [package for package in content.packages if package.is_constraint]
         if file.is_resolved:
-            own, pinned, has_cuda = _reduce_resolved(own, settings, leftovers)
+            limiting = declared if file.format in _PINNING else frozenset[str]()
+            own, pinned, has_cuda = _reduce_resolved(own, settings, leftovers, limiting)
             limits += pinned
             needs_cuda = needs_cuda or has_cuda
         chosen += own
@@ -70,6 +77,34 @@ def merge_files(files: Sequence[ImportedFile], *, groups: Collection[str] = ()) 
         needs_cuda,
     )
     return _sort_leftovers(remove_invalid(project))
+
+
+def _find_declared(files: Sequence[ImportedFile], groups: Collection[str]) -> frozenset[str]:
+    """Return the names of the packages that somebody chose, according to the files."""
+    return frozenset(
+        package.name
+        for file in files
+        if file.format in _DECLARING and not file.is_resolved
+        for package in file.packages
+        if not package.is_constraint and package.environment in ("", *groups)
+    )
+
+
+def _without_imported(file: ImportedFile, files: Sequence[ImportedFile]) -> list[Leftover]:
+    """Return the leftovers of a file without notes about files that are imported too."""
+    others = {
+        PurePosixPath(text.file)
+        for other in files
+        if other != file
+        for text in other.texts.values()
+    }
+    kept = []
+    for leftover in file.leftovers:
+        missing = PurePosixPath(leftover.missing_file)
+        pattern = missing.name if missing.is_absolute() else str(missing)
+        if not pattern.strip(".") or not any(path.match(pattern) for path in others):
+            kept.append(leftover)
+    return kept
 
 
 def _rename_indexes(file: ImportedFile, indexes: dict[str, str]) -> list[ImportedPackage]:
@@ -114,12 +149,16 @@ def _select_groups(
 
 
 def _reduce_resolved(
-    packages: list[ImportedPackage], settings: list[Setting], leftovers: list[Leftover]
+    packages: list[ImportedPackage],
+    settings: list[Setting],
+    leftovers: list[Leftover],
+    declared: frozenset[str],
 ) -> tuple[list[ImportedPackage], list[ImportedPackage], bool]:
     """Return the chosen packages of a resolved set, those that only pin, and if it has CUDA.
 
-    A file that says which packages were chosen (uv.lock) is reduced to them. In others all are
-    taken, except those that belong to torch's CUDA build.
+    A file that says which packages were chosen (uv.lock) is reduced to them, and one next to a file
+    that declares packages only pins these. In others all are taken, except those that belong to
+    torch's CUDA build.
     """
     roots = [package for package in packages if not package.is_exact]
     of_cuda = [package for package in packages if CUDA_PACKAGES.match(package.name)]
@@ -129,6 +168,9 @@ def _reduce_resolved(
     is_rooted = bool(roots) and len(roots) < len(packages)
     if is_rooted:
         return roots, [package for package in packages if package.is_exact], bool(of_cuda)
+    if declared and packages:
+        _note_reduced(packages, declared, leftovers)
+        return [], packages, bool(of_cuda)
     if torch is None or not of_cuda:
         return packages, [], False
     leftovers.append(
@@ -139,6 +181,28 @@ def _reduce_resolved(
         )
     )
     return [package for package in packages if package not in of_cuda], [], True
+
+
+def _note_reduced(
+    packages: list[ImportedPackage], declared: frozenset[str], leftovers: list[Leftover]
+) -> None:
+    """Add what a resolved set that only pins leaves out, and what it does not pin."""
+    others = [package for package in packages if package.name not in declared]
+    if others:
+        leftovers.append(
+            Leftover(
+                others[0].span,
+                f"{list_names(others)}: left out, because no other file lists them",
+                "this file has exact versions of what the other files list, and of what that needs",
+                "import this file alone to keep every line of it",
+            )
+        )
+    unpinned = sorted(declared - {package.name for package in packages})
+    if unpinned:
+        names = ", ".join(unpinned)
+        leftovers.append(
+            Leftover(packages[0].span, f"{names}: no exact version, because this file lacks them")
+        )
 
 
 def _set_cuda(

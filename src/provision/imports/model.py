@@ -82,13 +82,17 @@ refuses it too, or it is in another file that was not read.
 
 
 class Leftover(NamedTuple):
-    """Something in a file that a spec cannot contain: what, why, and what to do instead."""
+    """Something in a file that a spec cannot contain: what, why, and what to do instead.
+
+    `missing_file` is a file that is named and was not read, relative to an unknown folder.
+    """
 
     span: Span
     message: str
     why: str = ""
     help: str = ""
     kind: LeftoverKind = "no-field"
+    missing_file: str = ""
 
 
 class ImportedFile(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from provision.imports.notebook_cells import (
     read_notebook_json,
 )
 from provision.imports.notebook_code import read_code_cell
+from provision.imports.notebook_magics import find_cell_body
 from provision.imports.notebook_values import (
     CellCommand,
     CellCondition,
@@ -50,8 +51,12 @@ __all__ = [
 
 NOTEBOOK_FORMAT = "notebook"
 _TPU = re.compile(r"(?i)v\d.*|tpu.*")
-_WRITTEN_FILE = re.compile(
-    r"%%(?:writefile|file)[ \t]+(?:\S*/)?(requirements[\w.-]*\.(?:txt|in))[ \t]*\r?\n"
+_FILE_NAME = r"(?:[^\s<>]*/)?(?P<name>requirements[\w.-]*\.(?:txt|in))"
+_WRITTEN_FILE = re.compile(rf"%%(?:writefile|file)[ \t]+{_FILE_NAME}[ \t]*\r?\n")
+_HERE_DOCUMENT = re.compile(
+    rf"^[ \t]*cat[ \t]*(?:>{{1,2}}[ \t]*{_FILE_NAME}[ \t]*)?<<[ \t]*(?P<quote>['\"]?)(?P<end>\w+)"
+    rf"(?P=quote)(?:[ \t]*>{{1,2}}[ \t]*{_FILE_NAME.replace('name', 'later')})?[ \t]*\r?\n",
+    re.MULTILINE,
 )
 _LARGEST_CELL = 1 << 20
 """Characters; a longer cell contains data, not code (our choice)."""
@@ -110,7 +115,7 @@ class NotebookFile(NamedTuple):
         installs: Those that install packages.
         imports: The imported modules, in their order.
         variables: The environment variables that cells set, in their order.
-        unparsed: Numbers of the code cells whose Python does not parse.
+        unparsed: Numbers of the code cells that had to be parsed, and whose Python does not.
         content: What `provision import` takes from the notebook.
     """
 
@@ -143,11 +148,15 @@ class NotebookFile(NamedTuple):
 
 def read(path: Path, text: str, context: ImportContext) -> ImportedFile:
     """Return the packages and settings of a notebook."""
-    return read_notebook(path, text, context).content
+    return read_notebook(path, text, context, with_imports=False).content
 
 
 def read_notebook(
-    path: Path, raw: bytes | str, context: ImportContext | None = None
+    path: Path,
+    raw: bytes | str,
+    context: ImportContext | None = None,
+    *,
+    with_imports: bool = True,
 ) -> NotebookFile:
     """Return a notebook with what its code cells install and import.
 
@@ -155,6 +164,7 @@ def read_notebook(
         path: The file as it was named.
         raw: Its content, as bytes or decoded.
         context: The reader of requirements files that it installs; None to note them only.
+        with_imports: False to leave out the imports, which only rules need.
 
     Raises:
         SourceError: the file is too large, not UTF-8, not JSON, or not a notebook of version 4.
@@ -179,7 +189,7 @@ def read_notebook(
         _read_written_file(cell, content)
         if len(cell.source) > _LARGEST_CELL:
             continue
-        read_cell = read_code_cell(cell, aliases)
+        read_cell = read_code_cell(cell, aliases, with_imports=with_imports)
         commands += read_cell.commands
         imports += read_cell.imports
         variables += read_cell.variables
@@ -223,10 +233,9 @@ def _is_python(metadata: Mapping[str, Any]) -> bool:
 
 def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
     """Note what of a cell could not be read."""
-    file = cell.file()
     if len(cell.source) > _LARGEST_CELL:
         content.leave(
-            file.span(0, 0),
+            cell.file().span(0, 0),
             f"the cell has {len(cell.source)} characters and was not read",
             f"the limit is {_LARGEST_CELL}",
             "move the data of the cell to a file",
@@ -234,7 +243,7 @@ def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
     elif cell.surrogates:
         first = cell.surrogates[0]
         content.leave(
-            file.span(first, first + 1),
+            cell.file().span(first, first + 1),
             "the cell contains half of a surrogate pair",
             "no text file can contain this character; it was read as U+FFFD",
             "delete the character and type it again",
@@ -242,22 +251,35 @@ def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
 
 
 def _read_written_file(cell: NotebookCell, content: ToolContent) -> None:
-    """Read a cell that writes a requirements file, which another cell installs."""
-    match = _WRITTEN_FILE.match(cell.source)
-    if match is None:
-        return
-    file = cell.file()
-    for start in file.starts[1:]:
-        end = file.end_of_line(start)
-        read_requirement_line(cell.source[start:end], file.span(start, end), content)
-    content.copied_files.add(match[1])
+    """Read the requirements files that a cell writes, which this or another cell installs."""
+    for name, first, last in _find_written_files(cell.source):
+        file = cell.file()
+        for start in file.starts:
+            if first <= start < last:
+                end = file.end_of_line(start)
+                read_requirement_line(cell.source[start:end], file.span(start, end), content)
+        content.copied_files.add(name)
+
+
+def _find_written_files(source: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the name and the range of each requirements file that a cell writes."""
+    if match := _WRITTEN_FILE.match(source):
+        yield match["name"], match.end(), len(source)
+    elif "<<" in source and find_cell_body(source)[1]:
+        for here in _HERE_DOCUMENT.finditer(source):
+            ending = re.compile(rf"^{here['end']}[ \t]*\r?$", re.MULTILINE)
+            end = ending.search(source, here.end())
+            if name := here["name"] or here["later"]:
+                yield name, here.end(), end.start() if end else len(source)
 
 
 def _read_installs(
     cell: NotebookCell, commands: tuple[CellCommand, ...], content: ToolContent, *, on_colab: bool
 ) -> list[CellInstall]:
     """Return the installs of a cell; those for the other place are left over."""
-    installs = []
+    installs: list[CellInstall] = []
+    if not commands:
+        return installs
     file = cell.file()
     for command in commands:
         if not is_package_command(command.command.text):

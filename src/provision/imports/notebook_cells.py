@@ -6,6 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,17 +193,18 @@ def _read_cell(
     surrogates = tuple(match.start() for match in _SURROGATE.finditer(content))
     if surrogates:
         content = _SURROGATE.sub("\ufffd", content)
-    located, offset = [], 0
-    for (start, end), part in zip(strings, parts, strict=False):
-        located.append(JsonString(start, end, offset))
-        offset += len(part)
-    lines = _file_lines(content, tuple(located), starts)
+    offsets = accumulate(map(len, parts), initial=0)
+    located = tuple(
+        JsonString(start, end, offset)
+        for (start, end), _, offset in zip(strings, parts, offsets, strict=False)
+    )
+    lines = _file_lines(content, located, starts)
     label = f"{name}:cell {number}"
     return NotebookCell(
         number,
         kind if isinstance(kind, str) else "raw",
         SourceText(label, content, name, lines),
-        tuple(located),
+        located,
         surrogates,
     )
 
@@ -214,8 +216,13 @@ def _file_lines(
     if not strings:
         return ()
     offsets = [string.offset for string in strings]
+    line_starts = to_text_file("", content).starts
+    if offsets == list(line_starts[: len(offsets)]) and len(line_starts) <= len(offsets) + 1:
+        # A string for each line, as Jupyter saves it; after a last line break is an empty line.
+        lines = [bisect_right(starts, string.start) for string in strings]
+        return tuple(lines if len(lines) == len(line_starts) else [*lines, lines[-1]])
     lines = []
-    for start in to_text_file("", content).starts:
+    for start in line_starts:
         string = strings[max(bisect_right(offsets, start) - 1, 0)]
         lines.append(bisect_right(starts, string.start))
     return tuple(lines)
@@ -228,7 +235,7 @@ def _find_positions(text: str) -> _Positions:
     """Return the ranges of the sources' strings by cell, and of the metadata's strings by route."""
     strings: dict[int, list[tuple[int, int]]] = {}
     metadata: dict[tuple[str, ...], tuple[int, int]] = {}
-    for route, start, end in find_strings(text):
+    for route, start, end in find_strings(text, in_key="source"):
         if not route:
             continue
         if route[0] == "metadata":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
 
 from provision.diagnostics import Span
 from provision.imports.notebook_cells import NotebookCell
@@ -41,24 +43,34 @@ _SHELL_CALLS = frozenset(
 _PROCESS_CALLS = frozenset(
     f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen")
 )
+_MODULES = ("os", "subprocess", "pip", "IPython", "get_ipython")
+"""Modules and functions with which Python starts commands and sets variables."""
 _PIP_CALLS = frozenset(("pip.main", "pip._internal.main", "pip._internal.cli.main.main"))
 
 
-def read_code_cell(cell: NotebookCell, aliases: dict[str, str]) -> CellContent:
+def read_code_cell(
+    cell: NotebookCell, aliases: dict[str, str], *, with_imports: bool = True
+) -> CellContent:
     """Return the commands, imports and variables of a code cell, in their order.
+
+    Python is parsed only if it contains a word of what is looked for, because parsing takes most of
+    the time of a large notebook.
 
     Args:
         cell: The cell.
         aliases: Names of modules and functions by their alias; those of the cell are added.
+        with_imports: False to leave out the imports.
     """
     start, is_shell = find_cell_body(cell.source)
-    reader = _CellReader(cell, aliases)
     if start is None:
         return CellContent()
+    reader = _CellReader(cell, aliases, with_imports=with_imports)
     if is_shell:
         reader.read_shell(start, len(cell.source), "cell", CellCondition(), braces=False)
         return reader.content(is_parsed=True)
     python, magics = replace_magics(cell.source, start)
+    if reader.pattern().search(python) is None:
+        return CellContent()
     module = parse_python(python)
     if module is not None:
         reader.read_module(module, python, magics)
@@ -68,19 +80,38 @@ def read_code_cell(cell: NotebookCell, aliases: dict[str, str]) -> CellContent:
     return reader.content(is_parsed=module is not None)
 
 
+@cache
+def _words_pattern(words: frozenset[str]) -> re.Pattern[str]:
+    """Return the pattern of any of several words."""
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(words)))})\b")
+
+
 class _CellReader:
     """Walks through the statements of one cell."""
 
-    def __init__(self, cell: NotebookCell, aliases: dict[str, str]) -> None:
+    def __init__(self, cell: NotebookCell, aliases: dict[str, str], *, with_imports: bool) -> None:
         self.cell = cell
-        self.file: TextFile = cell.file()
         self.aliases = aliases
+        self.with_imports = with_imports
         self.commands: list[CellCommand] = []
         self.imports: list[CellImport] = []
         self.variables: list[CellVariable] = []
-        self.python = self.file
         self.magics: Sequence[CellMagic] = ()
         self.is_complete = True
+        self.relevant_lines: list[int] = []
+
+    @cached_property
+    def file(self) -> TextFile:
+        """The source of the cell."""
+        return self.cell.file()
+
+    def pattern(self) -> re.Pattern[str]:
+        """Return the pattern of the words that a statement to read contains."""
+        words = {
+            alias for alias, name in self.aliases.items() if name.partition(".")[0] in _MODULES
+        }
+        words.update((*_MODULES, MAGIC_CALL, *(["import"] if self.with_imports else [])))
+        return _words_pattern(frozenset(words))
 
     def content(self, *, is_parsed: bool) -> CellContent:
         """Return what was read so far."""
@@ -94,6 +125,7 @@ class _CellReader:
     def read_module(self, module: ast.Module, python: str, magics: Sequence[CellMagic]) -> None:
         """Read all statements of a syntax tree."""
         self.python, self.magics = to_text_file(self.cell.name, python), magics
+        self._find_relevant_lines()
         try:
             self._read_statements(module.body, CellCondition())
         except RecursionError:  # an expression of several hundred levels; no person wrote it
@@ -116,9 +148,20 @@ class _CellReader:
         span = self.file.span(command.words[0].start, command.words[-1].end)
         self.commands.append(CellCommand(self.cell.number, command, span, origin, condition))
 
+    def _find_relevant_lines(self) -> None:
+        """Find the lines with a word of `pattern`; other statements need not be read."""
+        found = self.pattern().finditer(self.python.content)
+        self.relevant_lines = [bisect_right(self.python.starts, match.start()) for match in found]
+
+    def _is_relevant(self, statement: ast.stmt) -> bool:
+        number = bisect_left(self.relevant_lines, statement.lineno)
+        last = statement.end_lineno or statement.lineno
+        return number < len(self.relevant_lines) and self.relevant_lines[number] <= last
+
     def _read_statements(self, statements: Iterable[ast.stmt], condition: CellCondition) -> None:
         for statement in statements:
-            self._read_statement(statement, condition)
+            if self._is_relevant(statement):
+                self._read_statement(statement, condition)
 
     def _read_statement(self, statement: ast.stmt, condition: CellCondition) -> None:
         match statement:
@@ -179,6 +222,10 @@ class _CellReader:
                 name = f"{statement.module or ''}.{alias.name}"
             if alias.asname or isinstance(statement, ast.ImportFrom):
                 self.aliases[alias.asname or alias.name] = name
+                if name.partition(".")[0] in _MODULES:
+                    self._find_relevant_lines()
+        if not self.with_imports:
+            return
         span = self._span(statement)
         for module in imported_modules(statement):
             self.imports.append(CellImport(self.cell.number, module, span, condition))
@@ -211,7 +258,7 @@ class _CellReader:
                 self._read_call(call, condition)
 
     def _read_call(self, call: ast.Call, condition: CellCondition) -> None:
-        name = self._dotted_name(call.func)
+        name = self._dotted_name(call.func).removeprefix("IPython.")
         if name == MAGIC_CALL:
             for magic in self._magics_in(ast.unparse(call)):
                 self._read_magic(magic, condition)
@@ -226,6 +273,9 @@ class _CellReader:
             tool, line = text_of(argument), call.args[1]
             if tool in _LINE_TOOLS:
                 self._read_shell_text(line, condition, before=tool)
+        elif ipython == "run_cell_magic" and text_of(argument) in ("bash", "sh"):
+            for body in call.args[2:3]:
+                self._read_shell_text(body, condition)
         elif name in _PROCESS_CALLS:
             words = self._list_words(argument)
             if words is None:

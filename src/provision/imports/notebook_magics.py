@@ -22,6 +22,12 @@ _SCAN = re.compile(
     r"""|(?P<open>[(\[{])|(?P<close>[)\]}])""",
     re.MULTILINE | re.DOTALL,
 )
+_MAGIC_START = re.compile(
+    r"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?(?:!|%\w|(?:pip3?|conda|mamba|micromamba|uv)[ \t]|\?)"
+    r"|\?[ \t]*$",
+    re.MULTILINE,
+)
+"""The start of a line that may be one of IPython, or the end of a question."""
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")  # those of Python, fewer than str.splitlines has
 _CONTINUED = ("\\\n", "\\\r\n")
 _CELL_MAGIC = re.compile(r"\s*%%(!|\w+)[ \t]*([^\r\n]*)(?:\r?\n|$)")
@@ -69,6 +75,8 @@ def replace_magics(
         start: Where the Python starts; what is before becomes empty lines.
         in_brackets: True to take lines inside brackets as magics, for code that does not parse.
     """
+    if _MAGIC_START.search(source, start) is None:
+        return _line_breaks(source[:start]) + source[start:], ()
     magics: list[CellMagic] = []
     parts = [_line_breaks(source[:start])]
     position, depth = start, 0

@@ -75,8 +75,8 @@ def _expects_value(text: str) -> bool:
 def _is_left_out(word: ShellWord, span: Span, content: ToolContent) -> bool:
     """Note what is special about a requirement, and return whether it is not one."""
     text = word.text
-    if text in ("pip", "uv"):
-        content.leave(span, f"{text} itself was left out", "provision brings its own uv")
+    if tool := re.fullmatch(r"(pip|uv)(?:[=<>!~].*)?", text):
+        content.leave(span, f"{tool[1]} itself was left out", "provision brings its own uv")
         return True
     if text.endswith(".txt") and not text.startswith("-"):  # -r is missing
         content.add_file_reference(text, span)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from provision.diagnostics import Span
-from provision.imports.content import Content, quote_text
+from provision.imports.content import Content
 from provision.imports.model import ImportContext, ImportedFile, ImportedPackage
+from provision.imports.quoting import quote_text
 from provision.imports.requirement_lines import RequirementOrigin, read_requirement
 from provision.imports.toml_text import TomlText, as_table, as_text, as_texts
 from provision.imports.version_ranges import add_python, convert_range

@@ -8,7 +8,8 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Span
-from provision.imports.content import Content, quote_text
+from provision.imports.content import Content
+from provision.imports.quoting import quote_text
 from provision.imports.requirement_lines import RequirementOrigin, read_requirement
 from provision.imports.toml_text import TomlText, as_table, as_tables, as_text, as_texts
 from provision.imports.version_ranges import add_python, convert_range

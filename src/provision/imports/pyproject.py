@@ -1,4 +1,4 @@
-"""Reads pyproject.toml: PEP 621, dependency groups (PEP 735), and the tables of uv and Poetry."""
+"""Reads pyproject.toml: PEP 621, dependency groups (PEP 735), and the tables of tools."""
 
 from __future__ import annotations
 
@@ -37,13 +37,10 @@ def read_pyproject(path: Path, text: str, context: ImportContext) -> ImportedFil
     project = toml.table("project")
     if requires := as_text(project.get("requires-python")):
         add_python(content, requires, toml.key(("project",), "requires-python"))
-    lists: list[tuple[tuple[str, ...], str, str, Any]] = [
-        (("project",), "dependencies", "", project.get("dependencies"))
-    ]
+    lists: list[_List] = [(("project",), "dependencies", "", project.get("dependencies"))]
     extras = ("project", "optional-dependencies")
     lists.extend((extras, name, name, value) for name, value in toml.table(*extras).items())
-    groups = toml.table("dependency-groups")
-    lists.extend((("dependency-groups",), name, name, value) for name, value in groups.items())
+    lists += _read_groups(toml)
     lists.append((_UV, "dev-dependencies", "dev", toml.table(*_UV).get("dev-dependencies")))
     own_name = canonicalize_name(as_text(project.get("name")))
     for table, key, environment, value in lists:
@@ -55,10 +52,51 @@ def read_pyproject(path: Path, text: str, context: ImportContext) -> ImportedFil
         span = toml.string(_UV, "constraint-dependencies", line)
         read_requirement(content, line, span, RequirementOrigin(is_constraint=True))
     _leave_uv_settings(toml, content)
+    _read_pdm_sources(toml, content)
     add_poetry(toml, content)
     add_pixi(toml, content, ("tool", "pixi"))
     texts = toml.texts | _read_dynamic(toml, content, path, context)
     return content.to_file("pyproject.toml", texts)
+
+
+_List = tuple[tuple[str, ...], str, str, Any]
+"""A list of requirements: its table, its key, the name of its group, and its value."""
+
+
+def _read_groups(toml: TomlText) -> list[_List]:
+    """Return the groups of PEP 735 with those that they include, of PDM and of Hatch."""
+    table = ("dependency-groups",)
+    groups = {canonicalize_name(key): (key, part) for key, part in toml.table(*table).items()}
+    lists: list[_List] = []
+    for name, _ in groups.values():
+        pending, seen = [canonicalize_name(name)], set[str]()
+        while pending:
+            member = pending.pop()
+            if member in seen or member not in groups:
+                continue
+            seen.add(member)
+            key, value = groups[member]
+            lists.append((table, key, name, value))
+            parts = value if isinstance(value, list) else []
+            included = (as_text(as_table(part).get("include-group")) for part in parts)
+            pending += [canonicalize_name(other) for other in included]
+    pdm, hatch = ("tool", "pdm", "dev-dependencies"), ("tool", "hatch", "envs")
+    lists += [(pdm, name, name, value) for name, value in toml.table(*pdm).items()]
+    for name, fields in toml.table(*hatch).items():
+        for key in ("dependencies", "extra-dependencies"):
+            lists.append(((*hatch, name), key, name, as_table(fields).get(key)))
+    return lists
+
+
+def _read_pdm_sources(toml: TomlText, content: Content) -> None:
+    """Add the indexes of PDM, which searches all of them."""
+    table = ("tool", "pdm")
+    for row in as_tables(toml.table(*table).get("source")):
+        if url := as_text(row.get("url")):
+            span = toml.string((*table, "source"), "url", url)
+            if index := content.add_index(url, span, as_text(row.get("name"))):
+                help_text = f"add `index: {index}` to the packages that come from it"
+                content.leave(span, f"no package is bound to the index {index}", help=help_text)
 
 
 class _UvSources:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from provision.sanitize import escape_line, redact
 
-_LONGEST_QUOTE = 60
+_LONGEST_QUOTE = 120
+"""Code points of a foreign text in a message (our choice): an address with a commit fits."""
 
 
 def quote_text(text: str, limit: int = _LONGEST_QUOTE) -> str:

@@ -15,9 +15,10 @@ from packaging.utils import (
 )
 
 from provision.diagnostics import Span
-from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content, quote_text
+from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content
 from provision.imports.model import ImportedPackage
 from provision.imports.pip_options import OPTIONS, OptionMeaning, PipOption
+from provision.imports.quoting import quote_text
 
 MAX_REQUIREMENT_LENGTH = 2000
 """Code points; packaging compares some of its patterns in quadratic time (our choice)."""
@@ -25,6 +26,8 @@ MAX_REQUIREMENT_LENGTH = 2000
 _HEAD = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
 _CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,;()]+)")
 _SCHEME = re.compile(r"(?:[a-z]+\+)?[a-z]{2,}:/{1,3}", re.IGNORECASE)
+_VERSION_TAG = re.compile(r"@v?(\d+(?:\.\d+)+)(?=#|$)")
+"""The tag of a release at the end of the address of a repository."""
 _VCS = re.compile(r"(?:git|hg|svn|bzr)\+", re.IGNORECASE)
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
 _PATH = re.compile(r"(?:\.{1,2}(?:[/\\\[]|$)|[/~\\]|[A-Za-z]:[\\/])")
@@ -224,12 +227,15 @@ def _leave_location(content: Content, url: str, name: str, version: str, span: S
         origin = "a URL"
     else:
         origin = "a path of this machine"
-    known = f"{name}=={version.partition('+')[0]}" if version else f"{name or 'NAME'}==VERSION"
+    if not version and (tag := _VERSION_TAG.search(url)):
+        version = tag[1]
+    known = f"{name or 'NAME'}=={version.partition('+')[0] or 'VERSION'}"
     content.leave(
         span,
         f"{subject} is not imported: it comes from {origin}",
         "a spec and its lock contain packages of indexes only",
-        f"if a package index has it, add it as {quote_text(known)}",
+        f"if a package index has it, add it as {quote_text(known)}; if not, build a wheel and "
+        "serve it from an index of your own (`indexes`)",
     )
 
 
@@ -342,7 +348,7 @@ def _read_option(
         case OptionMeaning.EDITABLE:
             _read_location(content, value, "", span, origin)
         case OptionMeaning.INDEX | OptionMeaning.EXTRA_INDEX:
-            _read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
+            read_index(content, value, span, is_main=option.meaning is OptionMeaning.INDEX)
         case OptionMeaning.FIND_LINKS:
             if url_host(value) in content.facts.torch_hosts:
                 content.add_index(value, span)
@@ -359,7 +365,8 @@ def _read_option(
     return []
 
 
-def _read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None:
+def read_index(content: Content, url: str, span: Span, *, is_main: bool) -> None:
+    """Add an index as pip's --index-url (`is_main`) or --extra-index-url."""
     index = content.add_index(url, span)
     if is_main:
         content.main_indexes.append((index, span))

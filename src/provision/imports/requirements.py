@@ -16,8 +16,9 @@ from packaging.utils import canonicalize_name
 
 from provision.diagnostics import Span
 from provision.errors import ProvisionError, SourceError
-from provision.imports.content import Content, quote_text
+from provision.imports.content import Content
 from provision.imports.model import ImportContext, ImportedFile, LeftoverKind, SourceText
+from provision.imports.quoting import quote_text
 from provision.imports.requirement_lines import (
     FileReference,
     RequirementOrigin,
@@ -325,7 +326,8 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
     """Add the packages of the table that `pip list` prints."""
     for line in lines:
         text = line.text.rstrip()
-        if not text or _TABLE_HEAD.match(text) or set(text) <= set("- "):
+        is_notice = text.startswith(("[notice]", "WARNING:"))  # of pip, about itself
+        if not text or is_notice or _TABLE_HEAD.match(text) or set(text) <= set("- "):
             continue
         span, row = line.span(file, 0, len(text)), _TABLE_ROW.match(text)
         if row is None:

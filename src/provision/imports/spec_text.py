@@ -13,10 +13,11 @@ from packaging.specifiers import SpecifierSet
 from provision.diagnostics import Route, Span
 from provision.facts import Facts, load_facts
 from provision.facts.versions import admitted_versions
-from provision.imports.model import ImportedProject, Setting
+from provision.imports.conda_names import list_names
+from provision.imports.model import ImportedProject, Leftover, Setting
 from provision.imports.spec_check import package_data, set_value
 from provision.kinds import registry_in_use
-from provision.kinds.base import TargetModel
+from provision.kinds.base import Kind, ProvidedSoftware, TargetModel
 from provision.sanitize import escape_line
 from provision.source.nodes import resolve_scalar
 from provision.source.yaml_scalars import format_scalar, quote_scalar
@@ -47,11 +48,13 @@ class WrittenSpec(NamedTuple):
         text: The YAML.
         spans: The original text of each value, by its route in the spec.
         assumptions: Values that no file names, by their field.
+        leftovers: What the targets of the spec cannot have.
     """
 
     text: str
     spans: Mapping[Route, Span]
     assumptions: Mapping[str, Assumption] = {}
+    leftovers: tuple[Leftover, ...] = ()
 
 
 def write_spec(
@@ -62,6 +65,7 @@ def write_spec(
     python: str = "",
     platform: str = "",
     built: Container[str] = (),
+    comments: Mapping[Route, str] = {},
 ) -> WrittenSpec:
     """Return a spec with the content of files.
 
@@ -72,6 +76,7 @@ def write_spec(
         python: The Python, unless the files name another one or a range without it; "" for none.
         platform: The only platform; "" for the default.
         built: Canonical names of the packages that may be built from source.
+        comments: A comment for the line of a route, such as ("targets", "colab", "runtime").
     """
     facts = load_facts()
     is_replaced = {"targets": targets is not None, "gpu": gpu is not None}
@@ -85,7 +90,8 @@ def write_spec(
         document["targets"] = {name: dict(target) for name, target in targets.items()}
     if project.conda_packages and "targets" not in document:
         document["targets"] = {"local": {"kind": "local", "manager": "conda"}}
-    card = _choose_gpu(project, chosen, document.get("targets", {}), gpu, facts)
+    has_conda = uses_conda(document.get("targets", {}))
+    card = choose_gpu(project, document.get("targets", {}), gpu, facts)
     chosen_python = _choose_python(
         project, chosen, document.get("targets", {}), card.value, facts, python
     )
@@ -99,7 +105,7 @@ def write_spec(
         spans["packages", number] = package.span
         if package.index is not None:
             spans.setdefault(("indexes", package.index), package.span)
-    if project.conda_packages and targets is None:
+    if project.conda_packages and has_conda:
         document["conda_packages"] = [package.requirement for package in project.conda_packages]
         for number, package in enumerate(project.conda_packages):
             spans["conda_packages", number] = package.span
@@ -109,12 +115,63 @@ def write_spec(
     assumptions = {field: choice for field, choice in choices.items() if choice.reason}
     for field in assumptions:
         spans.pop((field,), None)
-    return WrittenSpec("".join(_lines(document, assumptions, project)), spans, assumptions)
+    reasons: dict[Route, str] = {(field,): choice.reason for field, choice in assumptions.items()}
+    lines = _lines(document, {**comments, **reasons}, project)
+    leftovers = () if has_conda else _conda_leftovers(project)
+    return WrittenSpec("".join(lines), spans, assumptions, leftovers)
 
 
-def _choose_gpu(
+def _conda_leftovers(project: ImportedProject) -> tuple[Leftover, ...]:
+    """Return the packages of conda that no target of the spec can have, as one leftover."""
+    if not project.conda_packages:
+        return ()
+    return (
+        Leftover(
+            project.conda_packages[0].span,
+            f"{list_names(project.conda_packages)}: left out",
+            "only channels of conda have them, and no target of the spec is created by conda",
+            "add them to `conda_packages`, and a target {kind: local, manager: conda}",
+        ),
+    )
+
+
+def uses_conda(targets: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether conda makes the environment of a target."""
+    return any(kind.uses_conda(target) for _, kind, target in _validate_targets(targets))
+
+
+def _validate_targets(
+    targets: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, Kind, TargetModel]]:
+    """Yield the name, the kind and the model of each target whose kind exists."""
+    registry = registry_in_use.get()
+    for name, fields in targets.items():
+        kind = registry.find(fields.get("kind"))
+        if kind is not None:
+            yield name, kind, kind.model.model_validate(dict(fields))
+
+
+def provided_python(targets: Mapping[str, Mapping[str, Any]], gpu: str, facts: Facts) -> str:
+    """Return the one Python that the machines of the targets bring, "" if they bring others."""
+    pythons = {
+        software.python.value
+        for software in provided_software(targets, gpu, facts)
+        if software.python is not None
+    }
+    return pythons.pop() if len(pythons) == 1 else ""
+
+
+def provided_software(
+    targets: Mapping[str, Mapping[str, Any]], gpu: str, facts: Facts
+) -> Iterator[ProvidedSoftware]:
+    """Yield what the machines of the targets bring."""
+    for name, kind, target in _validate_targets(targets):
+        has_card = str(targets[name].get("gpu", gpu)) not in ("none", "mps")
+        yield kind.provides(target, ("targets", name), facts, gpu=has_card)
+
+
+def choose_gpu(
     project: ImportedProject,
-    settings: Mapping[Route, Setting],
     targets: Mapping[str, Mapping[str, Any]],
     gpu: str | None,
     facts: Facts,
@@ -122,6 +179,7 @@ def _choose_gpu(
     """Return the GPU that is named; else the first target's, or one for a CUDA build, or none."""
     if gpu is not None:
         return Assumption(gpu)
+    settings = {setting.route: setting for setting in project.settings}
     if ("gpu",) in settings:
         return Assumption(str(settings["gpu",].value))
     own = [target["gpu"] for target in targets.values() if "gpu" in target]
@@ -157,7 +215,7 @@ def _choose_python(
     if preferred and (named is None or preferred in candidates):
         return Assumption(preferred, "the target brings this one")
     fitting = [python for python in candidates if python in _pythons_of_torch(project, facts)]
-    provided = _provided_python(targets, gpu, facts)
+    provided = provided_python(targets, gpu, facts)
     if provided in (fitting or candidates):
         return Assumption(provided, f"{reason}; the targets bring this one")
     older = [python for python in fitting or candidates if _minor(python) <= _minor(STARTER_PYTHON)]
@@ -193,25 +251,9 @@ def _pythons_of_torch(project: ImportedProject, facts: Facts) -> tuple[str, ...]
     return tuple(pythons)
 
 
-def _provided_python(targets: Mapping[str, Mapping[str, Any]], gpu: str, facts: Facts) -> str:
-    """Return the one Python that the machines of the targets bring, "" if they bring others."""
-    provided = set()
-    registry = registry_in_use.get()
-    for name, fields in targets.items():
-        kind = registry.find(fields.get("kind"))
-        if kind is None:
-            continue
-        target: TargetModel = kind.model.model_validate(dict(fields))
-        has_card = str(fields.get("gpu", gpu)) not in ("none", "mps")
-        python = kind.provides(target, ("targets", name), facts, gpu=has_card).python
-        if python is not None:
-            provided.add(python.value)
-    return provided.pop() if len(provided) == 1 else ""
-
-
 def _lines(
     document: Mapping[str, Any],
-    assumptions: Mapping[str, Assumption],
+    comments: Mapping[Route, str],
     project: ImportedProject,
 ) -> Iterator[str]:
     """Yield the lines of the YAML."""
@@ -224,30 +266,29 @@ def _lines(
         value = document[key]
         if isinstance(value, dict | list):
             yield "\n"
-        lines = list(_format_entry(key, value, ""))
-        if key in assumptions:
-            lines[0] = f"{lines[0].rstrip()} # {escape_line(assumptions[key].reason)}\n"
-        yield from lines
+        yield from format_entry((key,), value, comments)
 
 
-def _format_entry(key: str, value: Any, margin: str) -> Iterator[str]:
-    """Yield the lines of a key with its value."""
+def format_entry(route: Route, value: Any, comments: Mapping[Route, str]) -> Iterator[str]:
+    """Yield the lines of the last key of a route with its value, and the comments of routes."""
+    key, margin = str(route[-1]), "  " * (len(route) - 1)
+    comment = f" # {escape_line(comments[route])}" if comments.get(route) else ""
     head = f"{margin}{format_scalar(key)}:"
     if isinstance(value, list) and key in ("packages", "conda_packages") and value:
-        yield f"{head}\n"
+        yield f"{head}{comment}\n"
         for item in value:
             text = _format_line(item) if isinstance(item, str) else format_flow(item)
             yield f"{margin}  - {text}\n"
     elif isinstance(value, dict) and value:
-        yield f"{head}\n"
+        yield f"{head}{comment}\n"
         for name, item in value.items():
-            yield from _format_entry(str(name), item, margin + "  ")
+            yield from format_entry((*route, str(name)), item, comments)
     elif key in _QUOTED and isinstance(value, str) and value[:1].isdigit():
-        yield f"{head} {quote_scalar(value)}\n"
+        yield f"{head} {quote_scalar(value)}{comment}\n"
     elif isinstance(value, str):
-        yield f"{head} {_format_line(value)}\n"
+        yield f"{head} {_format_line(value)}{comment}\n"
     else:
-        yield f"{head} {format_flow(value)}\n"
+        yield f"{head} {format_flow(value)}{comment}\n"
 
 
 def _format_line(text: str) -> str:

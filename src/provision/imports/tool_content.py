@@ -18,7 +18,7 @@ from provision.imports.model import (
     SourceText,
 )
 from provision.imports.quoting import quote_text
-from provision.imports.requirement_lines import FileReference
+from provision.imports.requirement_lines import FileReference, read_index
 from provision.imports.requirements import read_references
 from provision.imports.shell import ShellWord
 from provision.sanitize import redact
@@ -30,6 +30,15 @@ _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED_VARIABLES = frozenset(("PATH", "VIRTUAL_ENV", "PYTHONHOME"))
 _BUILD_VARIABLES = frozenset(("DEBIAN_FRONTEND", "TZ", "LANG", "LC_ALL"))
 """Variables that images set for apt and the shell, without an effect on packages."""
+_INDEX_VARIABLES = {
+    "PIP_INDEX_URL": True,
+    "UV_INDEX_URL": True,
+    "UV_DEFAULT_INDEX": True,
+    "PIP_EXTRA_INDEX_URL": False,
+    "UV_EXTRA_INDEX_URL": False,
+    "UV_INDEX": False,
+}
+"""Variables with addresses of indexes; True for those that replace the default index."""
 _SYSTEM_FIELD = "system_packages"
 _SYSTEM_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _CONDA_CHANNELS = frozenset(("conda-forge", "nodefaults"))
@@ -94,6 +103,8 @@ class ToolContent(Content):
     def add_variable(self, name: str, value: str, span: Span) -> None:
         """Add an environment variable, unless its value is a secret or unknown."""
         shown = quote_text(name)
+        if self.add_index_variable(name, value, span):
+            return
         if _SECRET_NAME.search(name) or redact(value) != value:
             self.leave(
                 span,
@@ -121,6 +132,16 @@ class ToolContent(Content):
                 self.known_settings.discard((("env", name), value))
             self.variables.add(name)
             self.set(("env", name), value, span)
+
+    def add_index_variable(self, name: str, value: str, span: Span) -> bool:
+        """Add the indexes that a variable of pip or uv names; return whether it is one."""
+        is_main = _INDEX_VARIABLES.get(name)
+        if is_main is None:
+            return False
+        for address in value.split():
+            url = re.sub(r"^[\w-]+=(?=https?:)", "", address)  # uv: NAME=URL
+            read_index(self, url, span, is_main=is_main)
+        return True
 
     def add_cuda(self, version: str, span: Span) -> None:
         """Add the version of CUDA, such as "12.4.1"."""
@@ -210,6 +231,7 @@ class ToolContent(Content):
             f"the packages of {quote_text(name)} were not read",
             "the file is named here and was not given",
             import_hint(span, name),
+            missing_file=name,
         )
 
     def _read_references(self, folder: Path | None, context: ImportContext | None) -> None:

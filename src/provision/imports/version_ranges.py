@@ -7,7 +7,8 @@ import re
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from provision.diagnostics import Span
-from provision.imports.content import Content, quote_text
+from provision.imports.content import Content
+from provision.imports.quoting import quote_text
 
 MAX_RANGE_LENGTH = 200
 """Code points; Python refuses to convert numbers of more than 4300 digits (our choice)."""

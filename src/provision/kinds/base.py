@@ -20,6 +20,8 @@ Resource = Literal["ram", "shm", "disk"]
 
 NOT_SUPPORTED_YET = "not supported yet"
 LINUX = ("linux-x86_64",)
+STARTER_REGION = "us-central1"
+"""Region of first specs: it has every GPU that Workbench offers without a reservation."""
 MAX_GPUS = 16
 """Most GPUs of a machine: a2-megagpu-16g (Compute Engine documentation, GPU machine types)."""
 
@@ -158,6 +160,13 @@ class TargetFacts(NamedTuple):
         return (*self.route, *parts)
 
 
+class StarterField(NamedTuple):
+    """The value of a field in a first spec, and a comment for the person who edits it."""
+
+    value: Any
+    comment: str = ""
+
+
 class Capacity(NamedTuple):
     """An amount of a resource in bytes, with its provider in words and its source.
 
@@ -218,6 +227,16 @@ class Kind:
 
     has_runtimes: ClassVar[bool] = False
     """Its machines bring packages that an environment can extend."""
+
+    def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:
+        """Return the fields of a target in a first spec, without its kind.
+
+        Args:
+            gpu: the spec's GPU.
+            facts: the tables to look up.
+            conda: whether the spec has packages of conda.
+        """
+        return {}
 
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the platforms to lock for.

@@ -17,6 +17,7 @@ from provision.kinds.base import (
     ProvidedVersion,
     Refusal,
     Resource,
+    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
@@ -55,6 +56,11 @@ class Colab(Kind):
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
 
     has_runtimes = True
+
+    def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
+        """Return the newest runtime with a version: `latest` changes without notice."""
+        dated = max(name for name in facts.runtimes if name != "latest")
+        return {"runtime": StarterField(dated)}
 
     def base_runtime(self, target: TargetFacts) -> ColabRuntime | None:
         """Return the runtime of an environment that is not isolated from it."""

@@ -1,8 +1,10 @@
 """The kind `colab-enterprise`: a runtime of Colab Enterprise."""
 
+from collections.abc import Mapping
 from typing import Literal
 
-from provision.kinds.base import Kind, TargetModel
+from provision.facts import Facts
+from provision.kinds.base import STARTER_REGION, Gpu, Kind, StarterField, TargetModel
 
 
 class ColabEnterpriseTarget(TargetModel):
@@ -25,3 +27,10 @@ class ColabEnterprise(Kind):
     name = "colab-enterprise"
     model = ColabEnterpriseTarget
     rules = ("provision.rules.colab_enterprise",)
+
+    def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
+        """Return a project and a region to replace."""
+        return {
+            "project": StarterField("my-project", "yours"),
+            "region": StarterField(STARTER_REGION, "yours"),
+        }

@@ -1,7 +1,7 @@
 """The kind `local`: an environment on this machine."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from provision.agent.core.gpu_names import is_declared_gpu
@@ -10,10 +10,12 @@ from provision.facts import Evidence, Facts
 from provision.kinds.base import (
     MAX_GPUS,
     NOT_SUPPORTED_YET,
+    Gpu,
     Kind,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
+    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
@@ -44,6 +46,10 @@ class Local(Kind):
     def __init__(self, machine: Machine | None = None) -> None:
         """Create the declaration, with the measurements of this machine if they are needed."""
         self._machine = machine
+
+    def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
+        """Return conda as the manager if the spec has packages of conda."""
+        return {"manager": StarterField("conda")} if conda else {}
 
     def lock_platforms(self, declared: Sequence[str]) -> tuple[str, ...]:
         """Return the declared platforms."""

@@ -1,6 +1,6 @@
 """The kind `workbench`: an instance of Vertex AI Workbench."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -8,7 +8,14 @@ from pydantic_core import PydanticCustomError
 
 from provision.diagnostics import Route
 from provision.facts import Facts
-from provision.facts.machines import find_cpu_machines, find_machines, region_of
+from provision.facts.lazy_tables import load_zones
+from provision.facts.machines import (
+    cheapest_offer,
+    find_cpu_machines,
+    find_machines,
+    list_offers,
+    region_of,
+)
 from provision.facts.schema_platforms import ImageFamily, MachineType, split_image_name
 from provision.field_types import (
     Duration,
@@ -21,12 +28,15 @@ from provision.field_types import (
 )
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
+    STARTER_REGION,
     Capacity,
+    Gpu,
     Kind,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
     Resource,
+    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
@@ -163,6 +173,27 @@ class Workbench(Kind):
         "store it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
     )
 
+    def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
+        """Return names to replace, and zones, a machine type and an image for the GPU."""
+        zones, machine, region = _starter_machine(gpu, facts)
+        image = max(
+            (row for row in facts.images.values() if row.kind == "workbench" and not row.legacy),
+            key=lambda row: row.released,
+        )
+        price = f"the cheapest in {region} with this GPU" if machine != "auto" else ""
+        account = "trainer@my-project.iam.gserviceaccount.com"
+        return {
+            "project": StarterField("my-project", "yours"),
+            "zones": StarterField(zones, "tried in this order"),
+            "machine_type": StarterField(machine, price),
+            "image": StarterField(image.family, "the newest image of this family"),
+            "bucket": StarterField("gs://my-bucket/provision", "yours: startup script and report"),
+            "service_account": StarterField(account, "yours"),
+            "nat": StarterField(True, "packages are downloaded through Cloud NAT"),
+            "idle_shutdown": StarterField("60m"),
+            "max_lifetime": StarterField("8h"),
+        }
+
     def provides(
         self, target: WorkbenchTarget, route: Route, facts: Facts, *, gpu: bool
     ) -> ProvidedSoftware:
@@ -263,6 +294,22 @@ def _describe_place(gpu: str, image: ImageFamily) -> str:
     card = "without a GPU" if gpu == "none" else f"with {gpu}"
     torch = f", torch {image.torch}" if image.torch else ""
     return f"Workbench {card}, image {image.family} (Python {image.python}{torch})"
+
+
+def _starter_machine(gpu: Gpu, facts: Facts) -> tuple[list[str], str, str]:
+    """Return zones that have a GPU, the cheapest machine type there or `auto`, and the region."""
+    region, zones = STARTER_REGION, [f"{STARTER_REGION}-a", f"{STARTER_REGION}-b"]
+    card = None if gpu.is_none else facts.card(gpu.type)
+    machines: tuple[MachineType, ...] = find_cpu_machines(facts) if gpu.is_none else ()
+    if card is not None:
+        rows = {row.region: list(row.zones) for row in load_zones() if row.card == card.name}
+        known = {name: zones for name, zones in rows.items() if zones}
+        if known and STARTER_REGION not in rows:
+            region = next(iter(known))
+        zones = known.get(region, zones)
+        machines = find_machines(facts, card, gpu.count, reserved=False)
+    offer = cheapest_offer(list_offers(machines, card, gpu.count), region)
+    return zones, offer.machine.name if offer else "auto", region
 
 
 def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) -> MachineType | None:

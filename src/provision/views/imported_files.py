@@ -19,8 +19,9 @@ def render_summary(
 ) -> str:
     """Return what was taken from each file, what was left out, conflicts and assumptions."""
     parts = ["\n".join(_summarize(path, file) for path, file in files)]
-    if project.leftovers:
-        parts.append("\n".join(["Left out or changed:", *render_leftovers(project.leftovers)]))
+    leftovers = (*project.leftovers, *spec.leftovers)
+    if leftovers:
+        parts.append("\n".join(["Left out or changed:", *render_leftovers(leftovers)]))
     if project.conflicts:
         lines = ["Conflicts (the first value is in the spec):"]
         for conflict in project.conflicts:
@@ -59,7 +60,7 @@ def to_json(
             {"route": list(setting.route), "value": setting.value, **_at(setting.span)}
             for setting in project.settings
         ],
-        "leftovers": leftovers_to_json(project.leftovers),
+        "leftovers": leftovers_to_json((*project.leftovers, *spec.leftovers)),
         "conflicts": [
             {
                 "message": redact(conflict.message),

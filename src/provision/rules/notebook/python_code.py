@@ -21,10 +21,12 @@ from provision.imports.notebook_magics import (
 from provision.source.nodes import TextFile, to_text_file
 
 RELEVANT = re.compile(
-    r"TrainingArguments|Config\b|Accelerator|/content|\bimport\b|exit|quit|kill|do_shutdown"
+    r"TrainingArguments|Config\b|Accelerator|/content|exit|quit|kill|do_shutdown"
+    r"|\bfrom[ \t]+(?:transformers|trl|accelerate|os)\b"
+    r"|\bimport[ \t][^\n]{0,99}?\b(?:transformers|trl|accelerate|os)\b"
 )
-"""What rules look for in calls and strings. Other cells are not parsed, which takes most of the
-time of a large notebook.
+"""What rules look for in calls and strings, and imports that may give it another name. Other cells
+are not parsed, which takes most of the time of a large notebook.
 """
 UNKNOWN = object()
 """The value of an argument that is not a literal."""
