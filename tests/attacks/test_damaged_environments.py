@@ -54,11 +54,14 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
         f"~    environment {{name}}: it was changed after it was created: alpha: {CODE} is missing",
     ),
     "same size": (edited, f"alpha: {CODE} was changed"),
-    "truncated": (lambda site: (site / CODE).write_text(""), f"alpha: {CODE} has 0 bytes, not 20"),
+    "truncated": (
+        lambda site: (site / CODE).write_text(""),
+        f"alpha: {CODE} has 0 bytes, expected 20",
+    ),
     "with its RECORD": (edited_with_its_record, "alpha: its RECORD was changed"),
     "garbled RECORD": (
         lambda site: (site / "alpha-2.0.dist-info/RECORD").write_bytes(b"\x00\xff"),
-        "alpha: its RECORD is garbled",
+        "alpha: its RECORD is malformed",
     ),
     "no RECORD": (
         lambda site: (site / "alpha-2.0.dist-info/RECORD").unlink(),

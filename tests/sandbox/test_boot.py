@@ -434,7 +434,7 @@ def test_the_disk_of_an_instance_that_was_deleted_while_it_was_off_goes_at_the_n
     (disk(booter).parent / "name").write_text(
         "projects/my-project/locations/us-central1-a/instances/gone"
     )
-    booter._forget_gone(Gone())
+    booter._remove_disks_of_deleted_instances(Gone())
     assert list((booter.folder / "machines").iterdir()) == []
 
 

@@ -201,12 +201,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a secret without a browser": (
         "apart",
         {"secrets": {"T": {"colab": "T"}}, "colab": {"via": "colab-cli", "runtime": "latest"}},
-        "Colab gives its secrets to a browser only",
+        "Colab provides secrets to notebooks in a browser only",
     ),
     "a pinned runtime through the command line": (
         "apart",
         {"colab": {"via": "colab-cli"}},
-        "via: colab-cli gets the newest runtime",
+        "via: colab-cli always starts the newest runtime",
     ),
 }
 
