@@ -93,7 +93,7 @@ def lay_out(folder: Path) -> None:
                 folder, "python", "3.12.8", build="h0_cpython", depends=["__glibc >=2.17,<3.0.a0"]
             )
         for wheel in (
-            _bundled("pip"),
+            bundled_wheel("pip"),
             make_wheel(staging, "alpha", "1.0"),
             make_wheel(staging, "alpha", "2.0"),
         ):
@@ -227,7 +227,7 @@ def _pack_python(folder: Path, staging: Path) -> None:
     )
 
 
-def _bundled(name: str) -> Path:
+def bundled_wheel(name: str) -> Path:
     """A wheel that comes with this Python; Debian and Fedora keep them in another folder."""
     import ensurepip
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from provision.adapters.diagnostic_log import log
 from tests import fork_server
 from tests.applied_project import apply_once
 from tests.conda_rig import CondaChannel, conda_channel
@@ -172,12 +173,15 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item], names: set[str])
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
-    """Note that a test runs: pytest itself may start programs."""
+    """Note that a test runs: pytest itself may start programs. The log is that of one command, and
+    would repeat the events of all tests before.
+    """
     _running.append(item)
     try:
         return (yield)
     finally:
         _running.pop()
+        log.reset()
 
 
 def _skip_unless_pure(event: str, _: object) -> None:

@@ -282,6 +282,7 @@ def import_all() -> None:
     """Import the package, without what runs on devices, and the libraries that its functions
     import, and warm it up; nothing that starts threads.
     """
+    import gc
     import pkgutil
     from importlib import import_module
 
@@ -301,16 +302,21 @@ def import_all() -> None:
     for module in pkgutil.walk_packages(provision.__path__, "provision."):
         if module.name.split(".")[1] not in (*_ON_DEVICE, "__main__"):
             import_module(module.name)
-    # What is made at the first use of the spec and of the tables.
-    import gc
-
+    # What is made at the first use of the spec, of the tables, of the pages and of the agent.
+    from provision import verification
+    from provision.assets import find_asset
     from provision.facts import load_facts
     from provision.field_types import StrictModel
     from provision.kinds import REGISTRY
+    from provision.views.report.html import template_environment
 
     for model in (*StrictModel.__subclasses__(), *(kind.model for kind in REGISTRY.kinds)):
         model.model_rebuild()
     load_facts()
+    for page in find_asset("templates/report.html.j2").parent.glob("*.html.j2"):
+        template_environment().get_template(page.name)
+    for name in ("probe_digest", "probe_zipapp", "installer_zipapp", "notebook_zipapp"):
+        getattr(verification, name)()
     gc.freeze()
 
 

@@ -54,7 +54,7 @@ def measure_density(files: tuple[SourceFile, ...]) -> Density:
         lines = file.text.count("\n")
         if lines > FILE_LINES:
             figures.long_files.append(f"{file.name}: {lines} lines")
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             _add_node(figures, node, file.name)
     return figures
 
@@ -78,7 +78,7 @@ def _add_node(figures: Density, node: ast.AST, name: str) -> None:
 def _count_code_lines(file: SourceFile) -> int:
     """Count the lines that are not blank, comment, import or docstring."""
     excluded: set[int] = set()
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if is_text(node) or isinstance(node, (ast.Import, ast.ImportFrom)):
             excluded.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return sum(

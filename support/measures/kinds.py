@@ -37,7 +37,7 @@ def kind_classes(files: tuple[SourceFile, ...]) -> frozenset[str]:
     """
     names = set()
     for file in files:
-        for node in ast.walk(file.tree):
+        for node in file.nodes:
             if not isinstance(node, ast.ClassDef):
                 continue
             is_target = file.top_package == "kinds" and any(

@@ -108,8 +108,8 @@ def message_phrases(files: tuple[SourceFile, ...]) -> list[str]:
 
 
 def _texts(file: SourceFile) -> Iterator[ast.Constant]:
-    docstrings = {id(node.value) for node in ast.walk(file.tree) if is_text(node)}
-    for node in ast.walk(file.tree):
+    docstrings = {id(node.value) for node in file.nodes if is_text(node)}
+    for node in file.nodes:
         is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if is_string and id(node) not in docstrings and len(node.value.split()) >= 3:
             yield node
@@ -117,7 +117,7 @@ def _texts(file: SourceFile) -> Iterator[ast.Constant]:
 
 def _prose(file: SourceFile) -> Iterator[tuple[int, str, bool]]:
     """Yield the lines of docstrings and comments, and whether a line opens a docstring."""
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if is_text(node):
             assert isinstance(node, ast.Expr)
             assert isinstance(node.value, ast.Constant)

@@ -10,12 +10,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A parsed file: its path relative to the tree, and its dotted module name."""
+    """A parsed file: its path relative to the tree, its dotted module name and all its nodes."""
 
     name: str
     module: str
     text: str
     tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
     @property
     def top_package(self) -> str:
@@ -31,14 +32,15 @@ def read_tree(source: Path) -> tuple[SourceFile, ...]:
         text = path.read_text(encoding="utf-8")
         parts = [source.name, *name.removesuffix(".py").split("/")]
         module = ".".join(parts).removesuffix(".__init__")
-        files.append(SourceFile(name, module, text, ast.parse(text)))
+        tree = ast.parse(text)
+        files.append(SourceFile(name, module, text, tree, tuple(ast.walk(tree))))
     return tuple(files)
 
 
 def imported_modules(file: SourceFile) -> Iterator[tuple[int, str]]:
     """Yield the line and the dotted name of each import; `from a import b` yields "a.b"."""
     package = file.module if file.name.endswith("__init__.py") else file.module.rpartition(".")[0]
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name

@@ -51,14 +51,17 @@ def edited_with_its_record(site: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "deleted": (
         lambda site: (site / CODE).unlink(),
-        f"~    environment {{name}}: it was changed since it was made: alpha: {CODE} is missing",
+        f"~    environment {{name}}: it was changed after it was created: alpha: {CODE} is missing",
     ),
     "same size": (edited, f"alpha: {CODE} was changed"),
-    "truncated": (lambda site: (site / CODE).write_text(""), f"alpha: {CODE} has 0 bytes, not 20"),
+    "truncated": (
+        lambda site: (site / CODE).write_text(""),
+        f"alpha: {CODE} has 0 bytes, expected 20",
+    ),
     "with its RECORD": (edited_with_its_record, "alpha: its RECORD was changed"),
     "garbled RECORD": (
         lambda site: (site / "alpha-2.0.dist-info/RECORD").write_bytes(b"\x00\xff"),
-        "alpha: its RECORD is garbled",
+        "alpha: its RECORD is malformed",
     ),
     "no RECORD": (
         lambda site: (site / "alpha-2.0.dist-info/RECORD").unlink(),
@@ -66,7 +69,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "no dist-info": (
         lambda site: shutil.rmtree(site / "alpha-2.0.dist-info"),
-        "it was changed since it was made: alpha is missing",
+        "it was changed after it was created: alpha is missing",
     ),
     "read at each start": (
         lambda site: (site / "evil.pth").write_text("import os\n"),
@@ -88,7 +91,7 @@ def test_damage_is_found_said_and_put_right(applied: Bench, case: str) -> None:
     environment = (applied.own / "envs/spec.local").resolve().name
     plan = applied.run("plan", "spec.yaml")
     assert says.format(name=environment).partition("environment")[0] in plan.stdout
-    assert says.rpartition("made: ")[2] in plan.stdout
+    assert says.rpartition("created: ")[2] in plan.stdout
     assert "then quick verification on this device: the environment will change" in plan.stdout
     standing = applied.run("status", "spec.yaml")
     assert standing.returncode == 1

@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from venv import create as create_venv
 
 import pytest
 
@@ -47,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @pytest.fixture
 def environment(tmp_path: Path) -> Environment:
     root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    create_venv(root, symlinks=True)
     return Environment(root, build_probe(tmp_path / "probe.pyz"), document, {})
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from venv import create as create_venv
 
 import pytest
 
@@ -33,7 +34,7 @@ print(json.dumps([found["packages"], sorted({name.split(".")[0] for name in sys.
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
     root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    create_venv(root, symlinks=True)
     return root
 
 

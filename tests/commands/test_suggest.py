@@ -281,7 +281,7 @@ def test_what_is_suggested_for_a_v100_lints_clean_and_uv_resolves_it(
         timeout=600,
     )
     (first,) = json.loads(done.stdout)["combinations"]
-    require("index", "could not be asked" not in first["note"], first["note"])
+    require("index", "uv could not resolve it" not in first["note"], first["note"])
     assert first["evidence"] == "resolved by uv", first["note"]
     assert [change["now"] for change in first["changes"]] == ['"12.6"']
     spec.write_text(

@@ -64,6 +64,21 @@ class EventLog:
         for event in tuple(self._events):
             _handle(event, handler)
 
+    def writes_to(self, path: Path) -> bool:
+        """Return whether a handler writes to the file that is at a path now."""
+        if not self._handlers:
+            return False
+        from logging import FileHandler
+
+        with suppress(OSError, ValueError):  # there is no file, or its stream is closed
+            file = path.stat()
+            return any(
+                os.path.samestat(file, os.fstat(handler.stream.fileno()))
+                for handler in self._handlers
+                if isinstance(handler, FileHandler)
+            )
+        return False
+
     def reset(self) -> None:
         """Forget all events, and close the handlers."""
         for handler in self._handlers:
@@ -128,13 +143,13 @@ def open_state_log(
 ) -> None:
     """Log to logs/provision.log below the state's folder, which exists; never fails.
 
-    Called when the state is locked, thus only by commands that change something. A file above
-    `max_bytes` is rotated.
+    Called when the state is locked, thus only by commands that change something. A file that the
+    log writes to already is not opened again, and one above `max_bytes` is rotated.
     """
     logs = folder / "logs"
     try:
         logs.mkdir(mode=0o700, exist_ok=True)
-        if logs.is_symlink():
+        if logs.is_symlink() or log.writes_to(logs / "provision.log"):
             return
         handler = _file_handler(logs / "provision.log", max_bytes)
     except OSError:

@@ -7,6 +7,7 @@ listed here, and a test compares the lists with the imports.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -237,26 +238,31 @@ def digest_of_expectations(expectations: Mapping[str, Any], probe: str) -> str:
     return digest_of({"expectations": promises, "probe": probe})
 
 
+@functools.cache
 def probe_digest() -> str:
     """Return the digest that the probe gives itself in its reports."""
     return digest_of_sources(agent_files("probe"))
 
 
+@functools.cache
 def probe_zipapp() -> bytes:
     """Return the program that verifies an environment."""
     return zip_files(agent_files("probe"))
 
 
+@functools.cache
 def installer_zipapp() -> bytes:
     """Return the program that installs what a lock names."""
     return zip_files(agent_files("install"))
 
 
+@functools.cache
 def workbench_zipapp() -> bytes:
     """Return the program that sets up a Workbench instance."""
     return zip_files(agent_files("workbench"))
 
 
+@functools.cache
 def notebook_zipapp() -> bytes:
     """Return the package whose functions a notebook calls."""
     return zip_files(agent_files("notebook"))

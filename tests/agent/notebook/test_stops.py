@@ -4,7 +4,6 @@ leaves the runtime as it can be used.
 
 from __future__ import annotations
 
-import ensurepip
 import json
 import shutil
 import signal
@@ -20,6 +19,7 @@ import pytest
 from provision.agent.notebook import StageError
 from tests.agent.install.bench import copy_of_python
 from tests.agent.notebook.bench import MINOR, Runtime
+from tests.conda_rig import bundled_wheel
 from tests.rig import make_index, make_wheel, served
 
 
@@ -153,8 +153,7 @@ def test_pip_says_so_too_where_another_installer_owns_the_interpreter(runtime: R
     shutil.rmtree(runtime.folder / "image")
     python = copy_of_python(runtime.folder / "image")
     (runtime.folder / "image/bin/python").symlink_to(python.name)
-    bundled = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
-    shutil.unpack_archive(bundled, runtime.packages, "zip")
+    shutil.unpack_archive(bundled_wheel("pip"), runtime.packages, "zip")
     if shutil.which("uv", path="/usr/bin:/bin"):
         pytest.skip("the system has a uv of its own")
     done = runtime.start(

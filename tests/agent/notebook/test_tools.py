@@ -15,12 +15,12 @@ import pytest
 
 from tests.agent.install.bench import UV, sha256
 from tests.agent.notebook.bench import MINOR, Runtime
+from tests.conda_rig import bundled_wheel
 from tests.rig import make_index, make_source, make_wheel
 
 
 def with_pip(runtime: Runtime) -> None:
-    shutil.rmtree(runtime.folder / "image")
-    subprocess.run([sys.executable, "-m", "venv", str(runtime.folder / "image")], check=True)
+    shutil.unpack_archive(bundled_wheel("pip"), runtime.packages, "zip")
 
 
 def path_without_uv(runtime: Runtime) -> dict[str, str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from venv import create as create_venv
 
 import pytest
 
@@ -89,5 +88,5 @@ def write_expectations(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture
 def environment(tmp_path: Path, probe: Path) -> Environment:
     root = tmp_path / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(root)], check=True)
+    create_venv(root, symlinks=True)
     return Environment(root, probe, document, {})

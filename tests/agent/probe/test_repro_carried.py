@@ -276,7 +276,7 @@ def test_options_that_the_training_loses(
         )
 
     code, said = ends(hf_python, program("1e-4"), tmp_path)
-    assert (code, "the text '1e-4', not a number" in said) == (1, True), said
+    assert (code, "the string '1e-4', not a number" in said) == (1, True), said
     code, said = ends(hf_python, program(1e-4), tmp_path)
     assert code == 0, said
 

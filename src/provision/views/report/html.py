@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from provision.agent.probe.model import Status
 from provision.assets import find_asset
@@ -25,6 +26,9 @@ from provision.views.report.model import (
     found_text,
     list_measurements,
 )
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _STATUS_WORDS = {
     Status.PASS: "passed",
@@ -87,6 +91,12 @@ def render_report(report: Report, title: str) -> str:
 
 def render_template(template: str, **values: Any) -> str:
     """Return a page of templates/ with these values; their strings are safe, and escaped here."""
+    return template_environment().get_template(template).render(**values)
+
+
+@functools.cache
+def template_environment() -> Environment:
+    """Return the templates of pages. It keeps them: compiling one takes longer than rendering."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     loader = FunctionLoader(
@@ -109,7 +119,7 @@ def render_template(template: str, **values: Any) -> str:
         counts=describe_counts,
         breakable=_breakable,
     )
-    return environment.get_template(template).render(**values)
+    return environment
 
 
 def _breakable(text: str) -> str:
