@@ -17,6 +17,7 @@ import click
 import yaml
 
 from provision.cli.app import SECTIONS, app
+from provision.cli.help import HelpContext
 from provision.commands.schema import schema_text
 from provision.rules import RULES, load_notebook_rules, render_rule_page
 from provision.schema import json_schema
@@ -382,7 +383,7 @@ def command_page(name: str) -> str:
 
 def command_context(path: str) -> click.Context:
     """Return the context in which a command renders its help, 100 columns wide."""
-    return click.Context(
+    return HelpContext(
         click.Command(path),
         info_name=f"provision {path}",
         terminal_width=100,
