@@ -158,7 +158,9 @@ def test_words_of_the_domain_are_completed(
         "all: &all {one: {kind: local}, two: {kind: local}}\ntargets: *all\n"
     )
     (tmp_path / "plain.yaml").write_text("gpu: none\npackages: [numpy]\n")
-    (tmp_path / "extending.yaml").write_text("extends: other.yml\ntargets: {three: {kind: local}}\n")
+    (tmp_path / "extending.yaml").write_text(
+        "extends: other.yml\ntargets: {three: {kind: local}}\n"
+    )
     (tmp_path / "profile.yaml").write_text("extends: builtin:huggingface-trainer\n")
     assert complete(line, tmp_path, monkeypatch, capsys) == words
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from provision.source import Source
 
 _POSITION = re.compile(r"([^:\n]+):(\d+):(\d+): ")
+_ROW_INDENT = 13
+"""Columns of the label of a row, with the blank after it."""
 _MAX_REASON_LINES = 40
 """Longest reason that is shown whole, in lines. Our choice."""
 
@@ -83,6 +85,17 @@ def print_text(text: str) -> None:
 def print_row(label: str, text: str) -> None:
     """Write a label and its text, which may contain foreign text, as one line of a table."""
     print_text(f"{label:<12} {text}")
+
+
+def print_prose_row(label: str, text: str) -> None:
+    """Write a label and a sentence, wrapped between words on a terminal, as a row of a table.
+
+    A command that a person may copy belongs in `print_row`, which never breaks it.
+    """
+    from provision.views.formatting import indent_rest, wrap
+
+    rows = wrap(escape_control(text), text_width(sys.stdout) - _ROW_INDENT)
+    print_view("\n".join(indent_rest(f"{label:<12} ", rows, _ROW_INDENT)))
 
 
 def escape_for_log(text: str) -> str:

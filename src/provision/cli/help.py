@@ -39,9 +39,11 @@ class HelpContext(click.Context):
 
 
 class NumberWithin(click.ParamType):
-    """A number with bounds, which may be equal to a bound. Help texts state the bounds themselves."""
+    """A number that is at least `least` and at most `most`; the help text states the bounds."""
 
-    def __init__(self, number: type[int] | type[float], least: int, most: int | None = None) -> None:
+    def __init__(
+        self, number: type[int] | type[float], least: int, most: int | None = None
+    ) -> None:
         self.name = "number"
         self.number, self.least, self.most = number, least, most
 

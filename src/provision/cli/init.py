@@ -47,7 +47,8 @@ def init(path: Path, *, files: tuple[Path, ...], force: bool, output_format: str
         return 0
     quoted = shlex.quote(str(path))
     console.print_text(
-        f"wrote {path}, and {command.SCHEMA_NAME} for editors\nnext: provision lint {quoted}, then provision apply {quoted}"
+        f"wrote {path}, and {command.SCHEMA_NAME} for editors\n"
+        f"next: provision lint {quoted}, then provision apply {quoted}"
     )
     if others:
         named = " ".join(f"--from {shlex.quote(name)}" for name in others)

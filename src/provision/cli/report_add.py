@@ -80,7 +80,7 @@ def _print_text(imported: ImportedReport | ImportedProbeReport, *, verbose: bool
     if is_of_notebook:
         console.print_row("imported as", address)
         return
-    console.print_row(
+    console.print_prose_row(
         "kept as",
         f"the report of a machine like {address}: `provision parity` counts it, and the verdict "
         "of the target itself is unchanged",
