@@ -205,7 +205,7 @@ def _read_conda_build(
 ) -> ImportedPackage:
     content.leave(
         span,
-        f"the version of {name} is that of its file name"
+        f"the version of {name} is taken from its file name"
         if pinned
         else f"the version of {name} is not known",
         "conda installed it, and the line names a folder of the machine that built it",
@@ -227,7 +227,7 @@ def _leave_location(content: Content, url: str, name: str, version: str, span: S
     content.leave(
         span,
         f"{subject} is not imported: it comes from {origin}",
-        "a spec and its lock contain packages of indexes only",
+        "a spec can only contain packages from an index",
         f"if a package index has it, add it as {quote_text(known)}",
     )
 
