@@ -242,7 +242,8 @@ def list_measurements(check: ReportedCheck) -> Iterator[Measurement]:
     """Yield the numbers that were compared with the threshold, or with a share of a declared one.
 
     If both sides have numbers by the same keys, there is one for each key. Errors of numerics are
-    compared with the expected value if there is no threshold, losses by their ratio.
+    compared with the expected value if there is no threshold, losses by their ratio. An expected
+    whole number is a count, such as of steps: the threshold and its unit are not about it.
     """
     expected, observed, threshold = check.expected, check.observed, check.threshold
     if threshold is None and check.group == _NUMERICS_GROUP and isinstance(expected, float | dict):
@@ -254,7 +255,8 @@ def list_measurements(check: ReportedCheck) -> Iterator[Measurement]:
     if isinstance(observed, dict) and isinstance(expected, dict):
         for key, value in observed.items():
             measured, limit = to_number(value), to_number(expected.get(key))
-            if measured is not None and limit is not None:
+            is_count = isinstance(expected.get(key), int)
+            if measured is not None and limit is not None and not is_count:
                 yield Measurement(key, measured, limit, unit, source if limit == bound else "")
     elif isinstance(observed, dict):
         first, last = to_number(observed.get("first")), to_number(observed.get("last"))
