@@ -141,7 +141,7 @@ def print_lock_findings(lock: LockResult, loaded: LoadedSpec) -> None:
 def print_known_findings(diagnostics: Sequence[Diagnostic], loaded: LoadedSpec) -> None:
     """Write findings that another command has shown: notes are only counted."""
     from provision.diagnostics import Severity
-    from provision.views.formatting import pluralize
+    from provision.spelling import pluralize
 
     notes = [finding for finding in diagnostics if finding.severity is Severity.INFO]
     print_findings([finding for finding in diagnostics if finding not in notes], loaded.source)

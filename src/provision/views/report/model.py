@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provision.agent.probe.model import Status, Threshold
+from provision.spelling import pluralize
 from provision.verification.report import Report, ReportedCheck, rows_of, to_number
-from provision.views.formatting import format_json_value, map_strings, pluralize, to_safe_text
+from provision.views.formatting import format_json_value, map_strings, to_safe_text
 
 _SIZE_CHECKS = frozenset({"H05", "H06", "H07", "D04", "D08", "M01", "M02", "S02", "S03"})
 """Checks that compare bytes."""
