@@ -47,7 +47,8 @@ def _lines(comparison: IndexComparison, lock: str, sources: PackageSources) -> I
     if comparison.mismatches:
         yield f"{lock} does not match its indexes: {len(comparison.mismatches)} of {files} files"
     elif comparison.unproven:
-        yield f"{lock} is not verified: {len(comparison.unproven)} files could not be compared"
+        unproven = pluralize(len(comparison.unproven), "file")
+        yield f"{lock} is not verified: {unproven} could not be compared"
     else:
         total = f"{pluralize(packages, 'package')}, {pluralize(files, 'file')}"
         yield f"{lock} is verified: {total}, each listed by its index with the locked sha256"

@@ -85,7 +85,7 @@ def _download_notes(context: TargetContext, resources: MachineResources) -> Iter
     if unknown:
         more = ", ..." if len(unknown) > _MAX_NAMED else ""
         names = ", ".join(unknown[:_MAX_NAMED]) + more
-        note += f"; the sizes of {len(unknown)} others are unknown ({names})"
+        note += f", plus {pluralize(len(unknown), 'package')} of unknown size ({names})"
     yield f"{note}; files in uv's cache are not downloaded again"
     if resources.free_disk < total:
         free = format_bytes(resources.free_disk)
