@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    _NumberType = click.ParamType[float]
+else:
+    _NumberType = click.ParamType  # not generic before click 8.4
 
 _NON_BREAKING_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -38,7 +44,7 @@ class HelpContext(click.Context):
     formatter_class = HelpFormatter
 
 
-class NumberWithin(click.ParamType):
+class NumberWithin(_NumberType):
     """A number that is at least `least` and at most `most`; the help text states the bounds."""
 
     def __init__(
