@@ -17,6 +17,7 @@ import click
 import yaml
 
 from provision.cli.app import SECTIONS, app
+from provision.cli.help import HelpContext
 from provision.commands.schema import schema_text
 from provision.rules import RULES, load_notebook_rules, render_rule_page
 from provision.schema import json_schema
@@ -192,18 +193,19 @@ def spec_page(schema: dict[str, Any]) -> str:
 
 
 INTRODUCTION = """
-A spec is a YAML 1.2 mapping. `gpu`, `python` and `packages` must be there; every other key has a \
+A spec is a YAML 1.2 mapping. `gpu`, `python` and `packages` are required; every other key has a \
 default. Unknown keys are errors.
 Nothing is converted silently: `python: 3.10` is an error, because YAML reads a number there.
 
-- A target may say its own `gpu`, `cuda`, `paths` and `requires`. It may never say its own \
-`packages` or `python`.
+- A target may have its own `gpu`, `cuda`, `paths` and `requires`, but never its own `packages` \
+or `python`.
 - With `extends`, maps merge, packages merge by name, other lists replace, and null removes.
-- Which of these keys have an effect on a local target, and which are refused, is said in \
-[limits.md](limits.md).
-- What can be wrong with a spec is listed in [findings.md](findings.md) (text, shape, `extends`) \
-and [rules.md](rules.md) (meaning).
-- The same as JSON Schema, draft 7: [spec.schema.json](../spec.schema.json), or `provision schema`.
+- [limits.md](limits.md) lists the keys that have an effect on a local target, and those that \
+are refused.
+- All findings about a spec are listed in [findings.md](findings.md) (text, shape, `extends`) \
+and [rules.md](rules.md) (content).
+- As JSON Schema, draft 7: [spec.schema.json](../spec.schema.json), or `provision schema`. \
+`provision init` writes it as provision.schema.json next to a new spec, for editors.
 """
 
 
@@ -382,7 +384,7 @@ def command_page(name: str) -> str:
 
 def command_context(path: str) -> click.Context:
     """Return the context in which a command renders its help, 100 columns wide."""
-    return click.Context(
+    return HelpContext(
         click.Command(path),
         info_name=f"provision {path}",
         terminal_width=100,

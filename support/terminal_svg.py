@@ -13,6 +13,9 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, Termin
 from rich.text import Text
 
 COLUMNS = 92
+_WHITE_BORDER = 'stroke="rgba(255,255,255,0.35)"'
+BORDERS = {"light": 'stroke="#d0d7de"', "dark": _WHITE_BORDER}
+"""The border of rich's window is white, which a white page hides."""
 THEMES: dict[str, TerminalTheme] = {"light": DEFAULT_TERMINAL_THEME, "dark": SVG_EXPORT_THEME}
 # The template of rich without its web font, which a picture in a page could not load anyway.
 _SVG = """\
@@ -70,6 +73,7 @@ def render(recording: str, theme: str) -> str:
             no_color=False,
         )
         console.print(Text.from_ansi(recording))
-        return console.export_svg(
+        picture = console.export_svg(
             title="", theme=THEMES[theme], code_format=_SVG, unique_id="terminal"
         )
+    return picture.replace(_WHITE_BORDER, BORDERS[theme])

@@ -159,7 +159,7 @@ def test_the_story_is_told_in_a_minute_without_a_network(shown: tuple[str, float
     assert seconds < 60
     steps = dict(_steps(text))
     assert list(steps) == ["lint", "suggest", "why", "diff"]
-    assert {name: len(lines) for name, lines in steps.items() if len(lines) > 12} == {}
+    assert {name: len(lines) for name, lines in steps.items() if len(lines) > 13} == {}
     assert {
         word
         for word in ("PYT001", "PKG013", "CUD001")

@@ -326,6 +326,7 @@ def _missing_paths(page: Path) -> list[str]:
     ]
     made = {
         "state.json",
+        "provision.schema.json",
         "journal.json",
         "report.json",
         "report.html",

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A tour in a minute, offline: four pins that fail together, what an error means, and why a job works on Colab and fails on Workbench.
-# It runs the provision on the PATH, or $PROVISION; `make demo` sets that of this checkout. It writes nothing.
+# A one-minute tour, offline: four pins that do not work together, what an error means, and why a job works on Colab and fails on Workbench.
+# It runs `provision` from the PATH, or $PROVISION, which `make demo` sets to this checkout's. It writes nothing.
 trap 'exit 130' INT
 cd "$(dirname "$0")" || exit 2
 
@@ -16,7 +16,7 @@ step() {
 }
 
 step 'What is wrong with these pins? Nothing is installed to find out.' lint four-pins.yaml --output-format concise
-step 'Which versions near them go together?' suggest four-pins.yaml --most 1
+step 'Which similar versions work together?' suggest four-pins.yaml --most 1
 step 'Later the job has torch 2.11 for CUDA 13, and runs on Colab.
 # The job is moved to Workbench and dies. What does its error mean there?' why trace.txt --report workbench.json
 step 'It works on Colab. Which difference matters?' diff colab.json workbench.json

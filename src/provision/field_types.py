@@ -141,6 +141,37 @@ def canonical_name(name: str) -> str:
     return canonicalize_name(name)
 
 
+_SINGLE_EQUALS = re.compile(r"^\s*([A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?)\s*=\s*(\d[\w.*+!-]*)\s*$")
+_BLANK_FOR_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s+v?(\d[\w.*+!-]*)\s*$")
+_OPEN_BRACKET = re.compile(r"^\s*[A-Za-z0-9][\w.-]*\[[^\]]*$")
+_REVERSED_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*=([<>])\s*(\d[\w.*+!-]*)\s*$")
+_MISSING_COMMA = re.compile(r"[<>=!~]=?\s*[\w.]+\s*[<>=!~]")
+_FROM_ELSEWHERE = re.compile(
+    r"^\s*(?:[a-z]+\+)?(?:https?|ssh|git|file)://|^\s*(?:-e\b|\.{0,2}/)|\.whl\s*$"
+)
+
+
+def suggest_requirement(text: str) -> str:
+    """Return how to correct a text that is not a requirement."""
+    if match := _SINGLE_EQUALS.match(text) or _BLANK_FOR_OPERATOR.match(text):
+        return f"write {match[1]}=={match[2]}"
+    if match := _REVERSED_OPERATOR.match(text):
+        return f"write {match[1]}{match[2]}={match[3]}"
+    if _OPEN_BRACKET.match(text):
+        return "close the bracket, as in transformers[torch]"
+    if _MISSING_COMMA.search(text):
+        return "separate the conditions with a comma, as in torch>=2.10,<2.12"
+    return "write NAME==VERSION, as in torch==2.11.0"
+
+
+def _not_from_index() -> PydanticCustomError:
+    return PydanticCustomError(
+        "requirement",
+        "is a URL or a path; only packages from an index are supported",
+        {"hint": "add the index of the package to `indexes` and select it with `index:`"},
+    )
+
+
 class Package(ShorthandModel):
     """A package: `transformers[torch]>=5.13` or {name, version, extras, index, build, source}."""
 
@@ -166,17 +197,14 @@ class Package(ShorthandModel):
             return value
         try:
             requirement = Requirement(value)
-        except InvalidRequirement as error:
-            problem = str(error).splitlines()[0]
+        except InvalidRequirement:
+            if _FROM_ELSEWHERE.search(value):
+                raise _not_from_index() from None
             raise PydanticCustomError(
-                "requirement", "not a requirement: {problem}", {"problem": problem}
+                "requirement", "is not a requirement", {"hint": suggest_requirement(value)}
             ) from None
         if requirement.url:
-            raise PydanticCustomError(
-                "requirement_url",
-                "URLs are not supported; add the index of the package to `indexes` and select "
-                "it with `index:`",
-            )
+            raise _not_from_index()
         return {
             "name": requirement.name,
             "version": str(requirement.specifier),

@@ -109,3 +109,8 @@ def format_command(verb: str, spec: PurePath, target: str = "", *, sandbox: bool
     if sandbox:
         options += " --sandbox"
     return f"provision {verb} {shlex.quote(str(spec))}{options}"
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

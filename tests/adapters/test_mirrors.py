@@ -77,7 +77,7 @@ def test_extra_indexes_are_not_passed_on_and_a_note_says_so() -> None:
     )
     assert "extra" not in str((found.default, found.named, found.find_links, found.wheels))
     (note,) = found.notes
-    assert "extra-index-url (2) is not used" in note
+    assert "extra-index-url is not used" in note
     assert "`indexes:`" in note
     assert "secret" not in note
 

@@ -133,7 +133,8 @@ def complete(
         ("provision report repro other.yml D01 -t ", ["one", "two"]),
         ("provision probe export folder --spec other.yml -t t", ["two"]),
         ("provision run plain.yaml -t ", ["local"]),
-        ("provision run extending.yaml -t ", []),
+        ("provision run extending.yaml -t ", ["one", "two", "three"]),
+        ("provision run profile.yaml -t ", ["local"]),
         ("provision explain trainer-needs-", ["trainer-needs-accelerate"]),
         ("provision explain pkg001", ["PKG001"]),
         ("provision explain YML001", ["YML001"]),
@@ -162,7 +163,10 @@ def test_words_of_the_domain_are_completed(
         "all: &all {one: {kind: local}, two: {kind: local}}\ntargets: *all\n"
     )
     (tmp_path / "plain.yaml").write_text("gpu: none\npackages: [numpy]\n")
-    (tmp_path / "extending.yaml").write_text("extends: other.yml\ngpu: none\n")
+    (tmp_path / "extending.yaml").write_text(
+        "extends: other.yml\ntargets: {three: {kind: local}}\n"
+    )
+    (tmp_path / "profile.yaml").write_text("extends: builtin:huggingface-trainer\n")
     assert complete(line, tmp_path, monkeypatch, capsys) == words
 
 

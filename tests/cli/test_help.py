@@ -46,10 +46,29 @@ def test_a_mistyped_target_is_named_with_the_nearest_one(tmp_path: Path) -> None
 
 def help_of(name: str) -> str:
     """The help of a command, without starting a process."""
-    context = click.Context(
-        app.commands[name], info_name=name, parent=click.Context(app, info_name="provision")
-    )
-    return app.commands[name].get_help(context)
+    return app.commands[name].get_help(context_of(name))
+
+
+def context_of(name: str, width: int = 80) -> click.Context:
+    """A context in which a command writes its help."""
+    parent = app.make_context("provision", ["--help"], resilient_parsing=True, terminal_width=width)
+    command = app.get_command(parent, name)
+    assert command is not None
+    return command.make_context(name, ["--help"], parent=parent, resilient_parsing=True)
+
+
+@pytest.mark.parametrize("width", [50, 57, 64, 71, 80, 100])
+def test_no_word_is_broken_at_a_hyphen(width: int) -> None:
+    for name in COMMANDS:
+        context = context_of(name, width)
+        assert isinstance(context.command, click.Command)
+        lines = context.command.get_help(context).splitlines()
+        assert [line for line in lines if re.search(r"\w-$", line)] == [], name
+
+
+def test_ranges_of_numbers_are_in_words() -> None:
+    texts = [help_of(name) for name in COMMANDS]
+    assert not [text for text in texts if re.search(r"x[<>]=|RANGE", text)]
 
 
 def test_the_grouped_help_lists_every_command_exactly_once() -> None:
@@ -129,7 +148,13 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["run", "--no-monitr", "--", "true"], "Did you mean '--no-monitor'?"),
         (["lint", "--output-format", "xml"], "is not one of 'text', 'concise', 'json'"),
         (["lock", "a.yaml", "b.yaml"], "unexpected extra argument"),
-        (["apply", "--lock-timeout", "-1"], "--lock-timeout"),
+        (
+            ["apply", "--lock-timeout", "-1"],
+            "'--lock-timeout': '-1' is not a number that is at least 0.",
+        ),
+        (["apply", "--lock-timeout", "nan"], "'nan' is not a number that is at least 0."),
+        (["suggest", "--most", "1.5"], "'1.5' is not a whole number from 1 to 20."),
+        (["sandbox", "up", "--port", "70000"], "'70000' is not a whole number from 0 to 65535."),
         (["completion", "tcsh"], "'bash', 'zsh', 'fish'"),
         (["run", "spec.yaml"], "write it after --"),
         (["run", "a.yaml", "b.yaml", "--", "true"], "unexpected extra argument (b.yaml)"),

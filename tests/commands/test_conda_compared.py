@@ -44,7 +44,7 @@ def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> No
     done = both.run("parity", "spec.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    assert "packages: 2 in one version; observed: 2 of 2 as locked on all targets" in said
+    assert "packages: 2 with the same version; observed: 2 of 2 as locked on all targets" in said
     assert (
         "as declared package builds: alpha from the package index on plain, alpha pyh0_0 from "
         "conda on local; observed: alpha 2.0 on plain and local" in said

@@ -144,7 +144,7 @@ def test_conda_finds_it_by_name_until_it_is_destroyed(conda: CondaChannel, tmp_p
         True,
     ]
     bench.spec(small_spec("gamma", extra="targets: {there: {kind: local}}\n"))
-    assert "the environment is no longer made by conda" in applied(bench)
+    assert "conda no longer creates this environment" in applied(bench)
     assert sorted(path.name for path in envs(bench)[1].iterdir()) == ["theirs"]
 
 

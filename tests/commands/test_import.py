@@ -201,9 +201,9 @@ def test_init_from_a_file_writes_the_schema_too(bench: Bench) -> None:
     done = bench.run("init", "--from", "requirements.txt")
     assert done.returncode == 0, done.stderr
     text = (bench.folder / "provision.yaml").read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=.provision/spec.schema.json\n")
+    assert text.startswith("# yaml-language-server: $schema=provision.schema.json\n")
     assert "  - numpy==2.0.1\n" in text
-    assert (bench.own / "spec.schema.json").exists()
+    assert (bench.folder / "provision.schema.json").exists()
     assert "already exists" in bench.run("init", "--from", "requirements.txt").stderr
 
 

@@ -196,7 +196,7 @@ def test_a_file_without_a_hash_on_the_index_is_not_verified(locked: Bench) -> No
         3,
         "not compared: gamma 1.0",
         "the index lists the file without a sha256",
-        "spec.lock is not verified: 1 files",
+        "spec.lock is not verified: 1 file",
     )
 
 
@@ -416,6 +416,6 @@ def test_each_index_is_asked_for_its_own_packages(bench: Bench) -> None:
     )
     there = {"PROVISION_INDEX_PRIVATE": private}
     assert bench.run("lock", "spec.yaml", **there).returncode == 0
-    verify(bench, 0, f"private ({private}): 1 packages, 1 files", "pypi (", **there)
+    verify(bench, 0, f"private ({private}): 1 package, 1 file", "pypi (", **there)
     (bench.folder.parent / "private/delta/index.html").write_text("")
     verify(bench, 1, "on private: the index has no version 1.0", **there)

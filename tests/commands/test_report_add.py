@@ -205,10 +205,10 @@ def test_a_report_of_an_earlier_lock_is_old_and_its_verdict_void(
     assert "the spec has changed since the notebook was created" in refused(home, genuine).what
     done = home.bench.run("apply", "spec.yaml", "--target", "colab", "--yes")
     assert done.returncode == 3, done.stderr
-    assert "(verified) belongs to an earlier notebook" in done.stdout
+    assert "(verified) is from an earlier notebook" in done.stdout
     status = home.bench.run("status", "spec.yaml").stdout
     assert "verified at" in status
-    assert "belongs to an earlier notebook" in status
+    assert "is from an earlier notebook" in status
     error = refused(home, genuine)
     assert "from another version of the notebook of spec/colab" in error.what
     assert "its lock digest is" in error.why

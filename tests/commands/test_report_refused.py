@@ -47,7 +47,7 @@ from tests.notebook_rig import (
         (at("checks", 0, "id", value="H02"), "H01 is missing"),
         (
             lambda document: document["checks"].append(document["checks"][0]),
-            "its checks are not those of this verification",
+            "its checks differ from those of this verification",
         ),
         (
             of_reading("host.platform", "linux-aarch64"),

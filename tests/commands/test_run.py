@@ -60,11 +60,11 @@ def test_a_run_is_recorded_told_and_shown(made: Bench) -> None:
     )
     assert made.run("report", "run", "spec.yaml", "--html", "run.html").returncode == 0
     assert (
-        "Resources of a run: python train.py on local of spec"
+        "Resources of a run: python train.py, target local of spec"
         in (made.folder / "run.html").read_text()
     )
     assert made.run("report", "run", str(record)).stdout.startswith(
-        "python train.py on local of spec"
+        "python train.py, target local of spec"
     )
 
 

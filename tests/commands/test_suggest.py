@@ -92,7 +92,7 @@ def test_uv_is_asked(bench: Bench, cpu_index: str) -> None:
     (first, *_) = combinations(
         bench, "spec.yaml", "--resolve", "--most", "1", PROVISION_INDEX_PYTORCH_CPU=cpu_index
     )
-    assert (first["evidence"], first["note"]) == ("resolved by uv", "1 packages")
+    assert (first["evidence"], first["note"]) == ("resolved by uv", "1 package")
 
 
 def test_what_uv_refuses_is_said(bench: Bench, cpu_index: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -180,16 +181,22 @@ def test_our_words_are_shown_over_a_field(
         assert words.split("`")[0].rstrip(" .;") in shown, (line, shown)
 
 
-def test_the_line_that_init_writes_is_enough(tmp_path: Path) -> None:
+def test_the_line_that_init_writes_is_enough_in_a_clone(tmp_path: Path) -> None:
+    project, clone = tmp_path / "project", tmp_path / "clone"
+    project.mkdir()
     fork_server.run(
-        [*fork_server.ARGV, "init"], cwd=tmp_path, check=True, capture_output=True, timeout=600
+        [*fork_server.ARGV, "init"], cwd=project, check=True, capture_output=True, timeout=600
     )
-    text = (tmp_path / "provision.yaml").read_text()
-    with started(tmp_path, None) as plain:
+    author = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
+    for command in (("init",), ("add", "--all"), (*author, "commit", "--message", "specs")):
+        subprocess.run(["git", "-C", project, *command], check=True, capture_output=True)
+    subprocess.run(["git", "clone", project, clone], check=True, capture_output=True)
+    text = (clone / "provision.yaml").read_text()
+    with started(clone, None) as plain:
         assert plain.problems("provision.yaml", text) == []
     wrong = text.replace('python: "3.11"', "python: 3.11")
     assert wrong != text
-    with started(tmp_path, None) as plain:
+    with started(clone, None) as plain:
         found = [problem["range"] for problem in plain.problems("provision.yaml", wrong)]
     lines = wrong.splitlines()
     assert {

@@ -149,7 +149,7 @@ def test_a_requirement_is_read_back(line: str) -> None:
 
 def test_a_package_without_a_python_of_the_starter_gets_the_nearest() -> None:
     written = write_spec(project_of("torch==1.12.1"))
-    assert 'python: "3.10" # no file names a Python; torch has wheels' in written.text
+    assert 'python: "3.10" # no file names a Python version; torch has wheels' in written.text
 
 
 def test_targets_decide_the_python_that_no_file_names() -> None:

@@ -325,7 +325,7 @@ def test_a_python_that_a_source_does_not_take_is_said(bench: Bench) -> None:
         ({"without": ("PKG-INFO",)}, "it has no PKG-INFO"),
         (
             {"more": {"PKG-INFO": "Metadata-Version: 2.4\nName: other\nVersion: 1.0\n"}},
-            "its PKG-INFO is that of other",
+            "its PKG-INFO belongs to other",
         ),
         ({"requires": ("alpha ===== 1",)}, "alpha"),
         ({"build": "requires = [ ]]"}, "line"),

@@ -74,6 +74,13 @@ def test_a_spec_that_is_right_needs_no_change(look: Look) -> None:
     assert found.suggestions[0].candidate.torch == "2.13.0"
 
 
+def test_a_warning_about_versions_that_a_suggestion_keeps_is_shown(look: Look) -> None:
+    found = look('gpu: none\npython: "3.12"\npackages: [datasets==2.14.4]\n', most=1)
+    assert written(found) == [[]]
+    (remark,) = found.suggestions[0].remarks
+    assert (remark.id, remark.severity) == ("PKG010", Severity.WARNING)
+
+
 def test_the_least_change_comes_first_then_the_newest(look: Look) -> None:
     found = look('gpu: V100\ncuda: "13.0"\npython: "3.12"\npackages: [torch==2.11.0]\n', most=4)
     assert written(found)[0] == [('"13.0"', '"12.6"')]

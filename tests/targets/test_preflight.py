@@ -91,7 +91,7 @@ def test_it_names_the_size_of_the_download_as_far_as_it_is_known() -> None:
     assert sized(None, None) == sized(0) == ()
     assert sized(2_000_000_000, 800_000_000) == (f"downloads about 2.8 GB for 2 packages; {end}",)
     assert sized(5_000_000, None) == (
-        f"downloads about 5 MB for 1 packages; the sizes of 1 others are unknown (p1); {end}",
+        f"downloads about 5 MB for 1 package, plus 1 package of unknown size (p1); {end}",
     )
     assert sized(20 * 10**9)[1].endswith("has only 10 GiB of free disk")
 

@@ -119,8 +119,8 @@ def test_numbers_by_key_are_held_against_each_other_and_keep_the_source_of_their
     None
 ):
     assert measurements(
-        expected={"a": 4, "b": 9, "c": "x"},
-        observed={"a": 3, "b": 8, "c": 1, "d": 1},
+        expected={"a": 4.0, "b": 9.0, "c": "x", "steps": 40},
+        observed={"a": 3, "b": 8, "c": 1, "d": 1, "steps": 40},
         threshold=threshold(4, "u", "s"),
     ) == (
         Measurement("a", 3.0, 4.0, "u", "s"),

@@ -135,7 +135,7 @@ def test_a_program_that_ended_before_the_first_look_is_told_so() -> None:
 
 def test_the_text_has_figures_and_a_line_for_each_curve() -> None:
     lines = run_record_text.render_lines(RECORD, 100)
-    assert lines[0] == "python train.py on here of quickstart, 2026-11-21T21:56:01Z"
+    assert lines[0] == "python train.py, target here of quickstart, 2026-11-21T21:56:01Z"
     told = "\n".join(lines)
     assert re.search(r"GPU 0 throttled +1.0 s \(hardware slowdown\)", told)
     assert re.search(r"torch reserved +19 GiB", told)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import click
 
 from provision import __version__
+from provision.cli.help import HelpContext, NumberWithin
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -60,6 +61,15 @@ class LazyCommands(UserDict[str, click.Command | None]):
 
 class CommandGroup(click.Group):
     """A group that names the command that a mistyped one may stand for."""
+
+    context_class = HelpContext
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, whose help has no broken words either."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.context_class = HelpContext
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -209,7 +219,7 @@ LOCKED = click.option("--locked", is_flag=True, help="Fail if the lock is missin
 OFFLINE = click.option("--offline", is_flag=True, help="Use only files in uv's cache.")
 LOCK_TIMEOUT = click.option(
     "--lock-timeout",
-    type=click.FloatRange(0),
+    type=NumberWithin(float, 0),
     default=0.0,
     metavar="SECONDS",
     help="Wait up to SECONDS for another running provision; default: 0.",

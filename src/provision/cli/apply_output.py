@@ -13,6 +13,7 @@ from provision.cli.console import (
     failures_to_json,
     print_document,
     print_errors,
+    print_prose_row,
     print_row,
     print_text,
 )
@@ -148,7 +149,7 @@ def _print_environment(result: TargetResult) -> None:
     when = "" if result.installed else " (when the environment was created)"
     _print_provenance(result, when)
     if result.summary.file_comparison:
-        print_row("compared", result.summary.file_comparison)
+        print_prose_row("compared", result.summary.file_comparison)
     print_row("activate", _activation(result, stable))
     # With its target: the line stays right when the spec gets another one.
     run = replace(context, target_option=context.target).command("run")
@@ -186,7 +187,7 @@ def _print_instance(result: TargetResult, summary: InstanceSummary) -> None:
     print_text("")
     print_row("instance", instance)
     if result.on_failure_note:
-        print_row("left", result.on_failure_note)
+        print_prose_row("left", result.on_failure_note)
     _print_provenance(result)
     print_row("environment", f"{result.interpreter.prefix} on the instance")
     launch = _launch(result)
@@ -203,4 +204,4 @@ def _print_provenance(result: TargetResult, when: str = "") -> None:
     """Write how many packages came from where."""
     if provenance := result.report.provenance:
         counts = ", ".join(f"{count} {origin}" for origin, count in provenance.items())
-        print_row("packages", f"{counts}{when}")
+        print_prose_row("packages", f"{counts}{when}")

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
-
-if TYPE_CHECKING:
-    from provision.source.nodes import Item
 
 Parameters = Mapping[str, Any]
 """The parameters on the command line, and `spec`."""
@@ -48,20 +45,21 @@ def list_targets(parameters: Parameters) -> Words:
     path = Path(parameters.get("report", parameters["spec"]))
     if not path.is_file() or path.stat().st_size > _MAX_SPEC_BYTES:
         return
-    from provision.source.nodes import Scalar, decode_file
-    from provision.source.yaml_parser import compose
+    from provision.adapters import RealSystem
+    from provision.source.loader import read_spec_file
+    from provision.source.nodes import Scalar
 
-    text, _ = decode_file(path.name, path.read_bytes())
-    # The nodes, not the values: aliases and merges of a hostile spec stay as small as its text.
-    for document in compose(text):
-        fields = _mapping_items(document.root)
-        if fields and fields.keys().isdisjoint(("targets", "extends")):
+    for source in read_spec_file(path, RealSystem()):
+        if source.tree is None:
+            continue
+        targets = source.tree.children.get("targets")
+        if targets is None and source.tree.children:
             from provision.spec import DEFAULT_TARGET
 
             yield DEFAULT_TARGET, ""
-        for target, declaration in _mapping_items(fields.get("targets")).items():
-            kind = _mapping_items(declaration).get("kind")
-            yield target, kind.value if isinstance(kind, Scalar) else ""
+        for target, declaration in targets.children.items() if targets else ():
+            kind = declaration.children.get("kind")
+            yield str(target), kind.node.value if kind and isinstance(kind.node, Scalar) else ""
 
 
 def list_rules(_: Parameters) -> Words:
@@ -155,12 +153,3 @@ def _fact_tables() -> dict[str, Any]:
     from provision.facts.table_lookup import load_tables
 
     return dict(load_tables(COMPILED_TABLES))
-
-
-def _mapping_items(item: Item | None) -> dict[str, Item]:
-    """Return the values of a YAML mapping by their keys; {} for another node."""
-    from provision.source.nodes import Mapping, resolve_alias
-
-    node = None if item is None else resolve_alias(item)
-    entries = node.entries if isinstance(node, Mapping) else ()
-    return {entry.key.value: entry.value for entry in entries}

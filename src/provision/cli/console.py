@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from provision.source import Source
 
 _POSITION = re.compile(r"([^:\n]+):(\d+):(\d+): ")
+_ROW_INDENT = 13
+"""Columns of the label of a row, with the blank after it."""
 _MAX_REASON_LINES = 40
 """Longest reason that is shown whole, in lines. Our choice."""
 
@@ -85,6 +87,17 @@ def print_row(label: str, text: str) -> None:
     print_text(f"{label:<12} {text}")
 
 
+def print_prose_row(label: str, text: str) -> None:
+    """Write a label and a sentence, wrapped between words on a terminal, as a row of a table.
+
+    A command that a person may copy belongs in `print_row`, which never breaks it.
+    """
+    from provision.views.formatting import indent_rest, wrap
+
+    rows = wrap(escape_control(text), text_width(sys.stdout) - _ROW_INDENT)
+    print_view("\n".join(indent_rest(f"{label:<12} ", rows, _ROW_INDENT)))
+
+
 def escape_for_log(text: str) -> str:
     """Return text without the workflow commands that a log of GitHub Actions would run."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
@@ -128,7 +141,7 @@ def print_lock_findings(lock: LockResult, loaded: LoadedSpec) -> None:
 def print_known_findings(diagnostics: Sequence[Diagnostic], loaded: LoadedSpec) -> None:
     """Write findings that another command has shown: notes are only counted."""
     from provision.diagnostics import Severity
-    from provision.views.formatting import pluralize
+    from provision.spelling import pluralize
 
     notes = [finding for finding in diagnostics if finding.severity is Severity.INFO]
     print_findings([finding for finding in diagnostics if finding not in notes], loaded.source)

@@ -76,7 +76,7 @@ def init(
     following = f"provision lint {quoted}, then provision apply {quoted}"
     if placeholders:
         following = f"set {', '.join(placeholders)}; then {following}"
-    console.print_text(f"wrote {path}\nnext: {following}")
+    console.print_text(f"wrote {path}, and {command.SCHEMA_NAME} for editors\nnext: {following}")
     if others:
         named = " ".join(f"--from {shlex.quote(name)}" for name in others)
         console.print_note(

@@ -288,7 +288,7 @@ def _resource_shortage(error: BaseException) -> tuple[str, str] | None:
     if errno.ENOMEM in numbers or any(isinstance(cause, MemoryError) for cause in causes):
         return (
             "there is not enough memory for this command",
-            "close other programs, or raise the limit (ulimit -v, or that of the container)",
+            "close other programs, or raise the limit (ulimit -v, or the container's limit)",
         )
     if numbers & {errno.EMFILE, errno.ENFILE}:
         return "this process may not open enough files", "raise the limit: ulimit -n 1024"

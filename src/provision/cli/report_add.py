@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    help="Import the report.json of a notebook or of an exported probe.\n\nThe exit code is that "
-    "of its verdict. FILE may be - for standard input."
+    help="Import the report.json of a notebook or of an exported probe.\n\nExits with the "
+    "code of its verdict. FILE may be - for standard input."
 )
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
@@ -80,7 +80,7 @@ def _print_text(imported: ImportedReport | ImportedProbeReport, *, verbose: bool
     if is_of_notebook:
         console.print_row("imported as", address)
         return
-    console.print_row(
+    console.print_prose_row(
         "kept as",
         f"the report of a machine like {address}: `provision parity` counts it, and the verdict "
         "of the target itself is unchanged",

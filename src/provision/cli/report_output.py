@@ -63,6 +63,6 @@ def print_verifications(
         for result in results:
             print_report(result.report, result.json_path, verbose=verbose)
             if result.on_failure_note:
-                console.print_row("left", result.on_failure_note)
+                console.print_prose_row("left", result.on_failure_note)
     codes = [result.exit_code for result in results]
     return worst_exit_code([*codes, *(error.exit_code for error in failed.values())])

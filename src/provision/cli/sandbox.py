@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from provision.cli.app import FILE, OUTPUT_FORMAT, CommandGroup, examples, output_format_option
+from provision.cli.help import NumberWithin
 
 if TYPE_CHECKING:
     from provision.sandbox.serve import Sandbox
@@ -44,19 +45,21 @@ def sandbox() -> None:
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=NumberWithin(int, 0, 65535),
     default=0,
+    metavar="PORT",
     help="Serve REST on this port; default: 0, any free port.",
 )
 @click.option(
     "--grpc-port",
-    type=click.IntRange(0, 65535),
+    type=NumberWithin(int, 0, 65535),
     default=0,
+    metavar="PORT",
     help="Serve gRPC on this port; default: 0, any free port.",
 )
 @click.option(
     "--delay",
-    type=click.FloatRange(0),
+    type=NumberWithin(float, 0),
     default=0.0,
     metavar="SECONDS",
     help="Delay each operation and the start of each instance; default: 0.",

@@ -9,7 +9,7 @@ from provision.cli.app import examples
 
 @click.command(
     epilog=examples(
-        "provision schema > spec.schema.json", "provision schema report > report.schema.json"
+        "provision schema > provision.schema.json", "provision schema report > report.schema.json"
     )
 )
 @click.argument("of", type=click.Choice(["spec", "report"]), default="spec")

@@ -52,20 +52,20 @@ def _print_as_json(result: SpecStatus) -> None:
 
 
 def _print_as_text(result: SpecStatus, loaded: LoadedSpec) -> None:
-    from provision.cli.console import print_row
+    from provision.cli.console import print_prose_row, print_row
 
     if result.lock_differences is None:
         print_row("lock", f"missing; create it with {loaded.command('lock')}")
     elif result.lock_differences:
-        print_row("lock", "stale: " + "; ".join(result.lock_differences))
+        print_prose_row("lock", "stale: " + "; ".join(result.lock_differences))
     else:
         print_row("lock", "up to date")
     if result.foreign_reason:
         adopt = f"bind it to this folder with {loaded.command('adopt')}"
-        print_row("state", f"foreign: {result.foreign_reason}; {adopt}")
+        print_prose_row("state", f"foreign: {result.foreign_reason}; {adopt}")
     for target in result.targets:
         print_row(target.target, f"{target.kind}, {target.condition}{_location(target)}")
-        print_row("", _verdict(target, loaded))
+        print_prose_row("", _verdict(target, loaded))
 
 
 def _location(target: TargetStatus) -> str:

@@ -15,6 +15,7 @@ from provision.cli.app import (
     examples,
     spec_or_default,
 )
+from provision.cli.help import NumberWithin
 
 
 def _version_option(name: str, subject: str) -> Decorator:
@@ -46,10 +47,11 @@ def _version_option(name: str, subject: str) -> Decorator:
 )
 @click.option(
     "--most",
-    type=click.IntRange(1, 20),
+    type=NumberWithin(int, 1, 20),
     default=3,
+    metavar="NUMBER",
     show_default=True,
-    help="Show at most this many combinations.",
+    help="Show at most this many combinations, up to 20.",
 )
 @click.option(
     "--resolve", is_flag=True, help="Check that uv can resolve each combination; needs the network."

@@ -16,7 +16,7 @@ from provision.commands.shared.starter_targets import StarterTargets, choose_tar
 from provision.diagnostics import Severity
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
-from provision.errors import UsageError
+from provision.errors import Refused, UsageError
 from provision.facts import Facts, load_facts
 from provision.imports.formats import find_importable_names
 from provision.imports.model import ImportedProject
@@ -30,8 +30,12 @@ from provision.source.yaml_scalars import format_scalar
 
 _STARTER_TORCH = "2.13"
 """The torch of templates/spec.yaml."""
-_SCHEMA_LINE = "# yaml-language-server: $schema=.provision/spec.schema.json\n"
+SCHEMA_NAME = "provision.schema.json"
+"""The schema for editors: next to the spec and under version control, so that clones have it."""
+_SCHEMA_LINE = f"# yaml-language-server: $schema={SCHEMA_NAME}\n"
 """The first line of templates/spec.yaml, by which editors find the schema."""
+_SCHEMA_MARK = b'"title": "Spec"'
+_MAX_SCHEMA_BYTES = 1 << 20
 
 
 def init(
@@ -60,7 +64,7 @@ def init(
         UsageError: the name is not that of a spec, or a target cannot have the GPU.
         Refused: a file exists and `force` is not given.
     """
-    check_output_path(path, system, force=force)
+    _check_paths(path, system, force=force)
     text = find_asset("templates/spec.yaml").read_text(encoding="utf-8")
     facts = load_facts()
     starter = choose_targets(ImportedProject(()), kinds, gpu, facts)
@@ -87,7 +91,7 @@ def init_from(
         UsageError: the name is not that of a spec, or a target cannot have the GPU.
         Refused: a file exists and `force` is not given.
     """
-    check_output_path(path, system, force=force)
+    _check_paths(path, system, force=force)
     result = import_files(files, system, out=path, first_line=_SCHEMA_LINE, gpu=gpu, kinds=kinds)
     _write(path, result.spec.text, system, progress)
     return result
@@ -148,9 +152,21 @@ def _minor(release: str) -> str:
     return ".".join(release.split(".")[:2])
 
 
+def _check_paths(path: Path, reader: Reader, *, force: bool) -> None:
+    """Check that the spec and the schema can be written; an earlier schema is replaced."""
+    check_output_path(path, reader, force=force)
+    schema = path.parent / SCHEMA_NAME
+    if reader.exists(schema) and not force:
+        text = reader.read(schema, _MAX_SCHEMA_BYTES)
+        if _SCHEMA_MARK not in text:
+            raise Refused(
+                f"{schema} already exists",
+                why="it is not a schema that provision wrote",
+                hint="rename that file, or replace it with --force",
+            )
+
+
 def _write(path: Path, text: str, system: System, progress: ProgressCallback) -> None:
-    editor = path.parent / ".provision"
-    system.perform(MakeFolder(editor, 0o700), progress)
-    system.perform(WriteFile(editor / ".gitignore", "*\n", 0o600), progress)
-    system.perform(WriteFile(editor / "spec.schema.json", schema_text()), progress)
+    system.perform(MakeFolder(path.parent), progress)
+    system.perform(WriteFile(path.parent / SCHEMA_NAME, schema_text()), progress)
     system.perform(WriteFile(path, text), progress)

@@ -122,7 +122,7 @@ def _lint_specs(
             if ours and system.exists(path) and (hint := find_import_hint(path)):
                 raise SourceError(
                     f"{path} is not a spec",
-                    why="its name is that of another tool's file",
+                    why="another tool has files with this name",
                     hint=hint,
                 )
             checked = check_file(path, system, facts)

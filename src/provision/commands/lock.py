@@ -29,6 +29,7 @@ from provision.lock.salvage import (
     summarize_repair,
 )
 from provision.lock.spec_agreement import find_disagreements
+from provision.spelling import pluralize
 from provision.target_facts import find_unlockable
 
 _MAX_NAMES = 8
@@ -58,7 +59,9 @@ class LockResult:
         """The line of a plan about a lock that is written anew; "" for one that is kept."""
         if not self.fresh:
             return ""
-        return f"{self.path}: {len(self.lock.packages)} packages locked ({self.reason})"
+        return (
+            f"{self.path}: {pluralize(len(self.lock.packages), 'package')} locked ({self.reason})"
+        )
 
     @property
     def unconfirmed(self) -> tuple[LockedPackage, ...]:

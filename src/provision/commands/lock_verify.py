@@ -19,6 +19,7 @@ from provision.lock.index_comparison import (
     listing_requests,
     named_indexes,
 )
+from provision.spelling import pluralize
 
 
 class LockVerification(NamedTuple):
@@ -49,7 +50,7 @@ def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockV
         progress(Notice(note))
     requests = listing_requests(lock, sources)
     conda = f", and conda channels for {len(lock.conda)}" if lock.conda else ""
-    progress(f"querying the indexes for {len(requests)} packages{conda}")
+    progress(f"querying the indexes for {pluralize(len(requests), 'package')}{conda}")
     channel_hashes: Mapping[tuple[str, str, str], str] = {}
     if channels := conda_channels(lock):
         records = tuple(package.record for package in lock.conda)

@@ -23,6 +23,7 @@ from provision.facts import Facts
 from provision.facts.versions import parse_version
 from provision.rules import LintContext
 from provision.spec import Spec
+from provision.spelling import pluralize
 from provision.suggest.search import (
     AssessedSuggestion,
     EmptySourceText,
@@ -181,7 +182,7 @@ def _find_evidence(
         return SuggestionStatus.REFUTED, "\n".join(lines)
     if trouble:
         return SuggestionStatus.REFUSED, trouble
-    return SuggestionStatus.RESOLVED, f"{len(lock.packages)} packages"
+    return SuggestionStatus.RESOLVED, pluralize(len(lock.packages), "package")
 
 
 def _read_reports(folder: Path, reader: Reader) -> Iterator[tuple[str, Report]]:

@@ -48,10 +48,10 @@ class IncompatibilityKind(StrEnum):
     """The reason why a build does not run on a card; UNKNOWN: a table lacks the row."""
 
     UNKNOWN = "unknown"
-    NO_CODE = "no code for the card in the build"
+    NO_CODE = "no code for the GPU in the build"
     DRIVER_TOO_OLD = "driver too old for that CUDA"
-    DRIVER_BEFORE_CARD = "driver older than the card"
-    DRIVER_AFTER_CARD = "driver too new for the card"
+    DRIVER_BEFORE_CARD = "driver older than the GPU"
+    DRIVER_AFTER_CARD = "driver too new for the GPU"
     PTX_NEEDS_DRIVER = "driver too old to compile the build's PTX"
 
 

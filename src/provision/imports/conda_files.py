@@ -137,7 +137,7 @@ def _add_dependency(text: str, span: Span, content: ToolContent, *, is_exported:
             span,
             f"the virtual package {quote_text(text)} was left out",
             "it describes the machine",
-            "write what the machine has to have in `requires`",
+            "write the machine's requirements under `requires`",
         )
     elif not re.fullmatch(r"(?:[\w-]+::)?pip(?:[=<>\s].*)?", text):  # there for the list of pip
         content.add_conda_spec(text, span, is_exported=is_exported)

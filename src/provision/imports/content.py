@@ -104,7 +104,7 @@ class Content:
             self.leave(
                 span,
                 f"the build {quote_text(tag)} is not supported",
-                "a spec selects builds for NVIDIA cards and for CPU",
+                "a spec selects builds for NVIDIA GPUs and for CPU",
                 "set `gpu` and `cuda` of the spec",
             )
 
@@ -141,7 +141,9 @@ class Content:
                 f"set UV_INDEX_{variable}_USERNAME and UV_INDEX_{variable}_PASSWORD",
             )
         if urlsplit(url).query:
-            self.leave(span, f"the query of the index {index} is removed: it may hold a secret")
+            self.leave(
+                span, f"the query string of the index {index} is removed: it may contain a secret"
+            )
         return index
 
     def _add_pytorch_index(self, address: str, span: Span) -> None:
@@ -150,9 +152,9 @@ class Content:
         if "nightly" in tags or "test" in parts:
             self.leave(
                 span,
-                "the index of PyTorch's preliminary builds is not imported",
+                "PyTorch's nightly index is not imported",
                 "`cuda` selects builds of releases only",
-                "use a release of torch",
+                "use a released torch",
             )
         for tag in tags:
             if tag != "nightly":
@@ -168,7 +170,7 @@ class Content:
         return name
 
     def bind_main_index(self) -> None:
-        """Bind the packages to the main index if no other index is named, as pip does."""
+        """Bind the packages to the main index if the files name no other index, as pip does."""
         if not self.main_indexes:
             return
         index, span = self.main_indexes[-1]
@@ -183,9 +185,9 @@ class Content:
                 package._replace(index=package.index or index) for package in self.packages
             ]
             message = f"every package comes from the index {index}"
-            why = "no other index is named"
+            why = "the files name no other index"
             hint = (
-                "if it mirrors the public index, set it in the configuration of uv, and remove "
+                "if it mirrors the public index, set it in uv's configuration, and remove "
                 "`index` and `indexes` from the spec"
             )
         self.leave(span, message, why, hint)
@@ -216,7 +218,7 @@ class Content:
         )
 
 
-_INDEX_HELP = "add it to `indexes` of the spec by its address without secrets"
+_INDEX_HELP = "add its address to `indexes` of the spec, without secrets"
 
 
 def _split_address(url: str) -> tuple[str, str]:
@@ -232,5 +234,5 @@ def _split_address(url: str) -> tuple[str, str]:
     if parts.scheme not in ("http", "https") or not host:
         return "", "its address is not http or https"
     if re.search(r"[\s<>\"\\]", bare) or not bare.isprintable():
-        return "", "its address contains characters that a URL does not have"
+        return "", "its address contains characters that are not valid in a URL"
     return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), ""

@@ -160,8 +160,8 @@ def _read_pip(
     if _after("uninstall", words) is not None:
         return RefusedCommand(
             command,
-            "a spec lists what is there, not what is removed",
-            "leave it out: the environment contains only the packages of the lock",
+            "a spec lists packages to install, not to remove",
+            "no action needed: the environment contains only locked packages",
         )
     return None
 
@@ -183,8 +183,8 @@ def _read_conda(
     if verbs[:1] in (["remove"], ["uninstall"]):
         return RefusedCommand(
             command,
-            "a spec lists what is there, not what is removed",
-            "leave it out: the environment contains only the packages of the lock",
+            "a spec lists packages to install, not to remove",
+            "no action needed: the environment contains only locked packages",
         )
     return None
 

@@ -177,7 +177,8 @@ def _reduce_resolved(
         Leftover(
             of_cuda[0].span,
             f"{list_names(of_cuda)}: left out",
-            "they belong to torch's CUDA build, which the lock selects with all that it pins",
+            "they are part of torch's CUDA build, which the lock selects with everything "
+            "that it requires",
         )
     )
     return [package for package in packages if package not in of_cuda], [], True
@@ -264,7 +265,7 @@ def _narrow_python(earlier: str, later: str) -> str | None:
 
 def _setting_conflict(earlier: Setting, later: Setting) -> Conflict:
     name = ".".join(map(str, earlier.route))
-    message = f"{name} is {earlier.value} and {later.value}"
+    message = f"{name} is set to both {earlier.value} and {later.value}"
     return Conflict(message, earlier.span, later.span)
 
 

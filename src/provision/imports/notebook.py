@@ -305,7 +305,7 @@ def _read_installs(
                 command.span,
                 f"`{quote_text(command.command.text)}` runs only {place}",
                 f"this notebook was {'' if on_colab else 'not '}saved by Colab",
-                "add the packages to the spec if the other place needs them too",
+                "if they are needed there too, add them to the spec",
             )
     return installs
 

@@ -48,7 +48,7 @@ _VALUES = """
 _BUILD = ("packages are built from source only if the spec allows it", "set `build: true` on it")
 _ON_DEVICE = ("a spec describes a whole environment", "leave it out, or name the target's folder")
 _PLATFORM = ("targets decide it", "set `python`, `platforms` and `targets` of the spec")
-_SECRET = ("a spec contains no secrets", "set it in the configuration of uv on the machine")
+_SECRET = ("a spec contains no secrets", "set it in uv's configuration on the machine")
 _LEFT_FLAGS: dict[str, tuple[str, ...]] = {
     "--no-deps": (
         "a lock contains everything that the packages depend on",

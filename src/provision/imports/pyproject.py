@@ -144,7 +144,7 @@ class _UvSources:
             self.content.leave(
                 span,
                 f"{name} is not imported: tool.uv.sources takes it from its {kind} source",
-                "a spec and its lock contain packages of indexes only",
+                "a spec can only contain packages from an index",
                 f"if a package index has it, add it as {name}==VERSION",
             )
             return
@@ -187,7 +187,7 @@ def _read_dynamic(
     if not names:
         content.leave(
             toml.key(("project",), "dynamic"),
-            "the dependencies are not imported: a program computes them",
+            "the dependencies are not imported: they are computed by a program",
             "an import never runs programs",
             "import the output of `pip freeze`",
         )

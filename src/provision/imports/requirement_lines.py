@@ -15,6 +15,7 @@ from packaging.utils import (
 )
 
 from provision.diagnostics import Span
+from provision.field_types import suggest_requirement
 from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content
 from provision.imports.model import ImportedPackage
 from provision.imports.pip_options import OPTIONS, OptionMeaning, PipOption
@@ -32,9 +33,6 @@ _VCS = re.compile(r"(?:git|hg|svn|bzr)\+", re.IGNORECASE)
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tar\.gz|tgz|tar\.bz2|tar\.xz)$", re.IGNORECASE)
 _PATH = re.compile(r"(?:\.{1,2}(?:[/\\\[]|$)|[/~\\]|[A-Za-z]:[\\/])")
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9._-]+)")
-_SINGLE_EQUALS = re.compile(r"^\s*([A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?)\s*=\s*(\d[\w.*+!-]*)\s*$")
-_MISSING_COMMA = re.compile(r"[<>=!~]=?\s*[\w.]+\s*[<>=!~]")
-_BLANK_FOR_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s+v?(\d[\w.*+!-]*)\s*$")
 _CONDA_BUILD_FOLDERS = re.compile(r"/(?:croot|feedstock_root|conda-bld|build/\w+)/|_h_env")
 """Folders in which conda builds packages; pip freeze prints them for packages from conda."""
 
@@ -89,7 +87,7 @@ def read_requirement(
     requirement = parse_requirement(text)
     if requirement is None:
         what = f"{quote_text(text)} is not a requirement"
-        content.leave(span, what, help=_suggest(text), kind="refused")
+        content.leave(span, what, help=suggest_requirement(text), kind="refused")
         return None
     if requirement.url:
         return _read_location(content, requirement.url, requirement.name, span, origin)
@@ -209,7 +207,7 @@ def _read_conda_build(
 ) -> ImportedPackage:
     content.leave(
         span,
-        f"the version of {name} is that of its file name"
+        f"the version of {name} is taken from its file name"
         if pinned
         else f"the version of {name} is not known",
         "conda installed it, and the line names a folder of the machine that built it",
@@ -233,7 +231,7 @@ def _leave_location(content: Content, url: str, name: str, version: str, span: S
     content.leave(
         span,
         f"{subject} is not imported: it comes from {origin}",
-        "a spec and its lock contain packages of indexes only",
+        "a spec can only contain packages from an index",
         f"if a package index has it, add it as {quote_text(known)}; if not, build a wheel and "
         "serve it from an index of your own (`indexes`)",
     )
@@ -253,15 +251,6 @@ def url_host(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
-
-
-def _suggest(text: str) -> str:
-    """Return the edit that makes a requirement of a text, if it is known."""
-    if match := _SINGLE_EQUALS.match(text) or _BLANK_FOR_OPERATOR.match(text):
-        return f"write {match[1]}=={match[2]}"
-    if _MISSING_COMMA.search(text):
-        return "separate the conditions with a comma, as in torch>=2.10,<2.12"
-    return "write NAME==VERSION, as in torch==2.11.0"
 
 
 def read_pip_arguments(

@@ -208,10 +208,10 @@ def _choose_python(
     if named is not None and str(named.value)[:1].isdigit():
         return Assumption(str(named.value))
     candidates = [row.version for row in facts.pythons]
-    reason = "no file names a Python"
+    reason = "no file names a Python version"
     if named is not None:
         candidates = _admitted(candidates, str(named.value)) or candidates
-        reason = f"the files admit {named.value}"
+        reason = f"the files allow {named.value}"
     if preferred and (named is None or preferred in candidates):
         return Assumption(preferred, "the target brings this one")
     fitting = [python for python in candidates if python in _pythons_of_torch(project, facts)]

@@ -92,7 +92,7 @@ def _add_accelerators(choices: list[tuple[str, Span]], content: ToolContent) -> 
             content.leave(
                 span,
                 f"the accelerator {quote_text(text)} was left out",
-                "it is a second choice, and a spec names one",
+                "it is an alternative, and a spec names one GPU",
                 "write the GPU to use in `gpu` of the spec",
             )
         elif match is None or match[1].lower().startswith("tpu"):

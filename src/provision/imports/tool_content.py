@@ -118,7 +118,7 @@ class ToolContent(Content):
             self.leave(
                 span,
                 f"the variable {shown} was left out",
-                "each environment has its own value of it, or it is not the name of a variable",
+                "it differs between environments, or is not a valid variable name",
             )
         elif "$" in value:
             self.leave(
@@ -214,8 +214,7 @@ class ToolContent(Content):
                 f"the channels {names} were left out"
                 if len(others) > 1
                 else f"the channel {names} was left out",
-                "a spec takes packages of conda from conda-forge, or from the channel that the "
-                "package names",
+                "conda packages come from conda-forge, or from the channel in the package's name",
                 f"write a package that only such a channel has as {others[0][0]}::NAME",
             )
 
@@ -229,7 +228,7 @@ class ToolContent(Content):
         self.leave(
             span,
             f"the packages of {quote_text(name)} were not read",
-            "the file is named here and was not given",
+            "this file refers to it, but it was not passed to the command",
             import_hint(span, name),
             missing_file=name,
         )

@@ -207,7 +207,7 @@ class ExtendsChain:
         except ExternalError as error:
             raise _Refused(
                 "extends-missing",
-                f"{name} cannot be read: {error.what}",
+                f"{name} cannot be read: {error.why or error.what}",
                 error.hint or "`extends` is a path relative to this file",
             ) from None
         self.seen.append(origin)

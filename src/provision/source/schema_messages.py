@@ -71,6 +71,10 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
                 why=problem.message,
                 hint=f"for example: {KEY_EXAMPLES['secrets']}",
             )
+        case "requirement":
+            message = f"{problem.name}{problem.quoted_value} {problem.message}"
+            hint = str(problem.context["hint"])
+            return make_finding("bad-format", message, problem.where, hint=hint)
         case "literal_error" | "enum" | "union_tag_invalid":
             return _explain_choice(problem)
         case kind if kind in _BOUNDS:

@@ -17,12 +17,13 @@ from provision.suggest.candidates import Candidate, CandidateSpace, SpecChange
 
 MAX_TRIED_SPECS = 400
 """Specs that the rules are run on in one search: about a second. Our choice."""
+_VERSION_FIELDS = ("packages", "python", "cuda")
 WARNING_COST = 0.5
 """Cost of a warning that the spec did not have before; a changed version costs 1. Our choice."""
 
 
 class Suggestion(NamedTuple):
-    """A spec without errors, its changes, and the new warnings about it."""
+    """A spec without errors, its changes, and the warnings that are new or about its versions."""
 
     spec: Spec
     candidate: Candidate
@@ -172,9 +173,10 @@ class _Search:
             if errors:
                 queue.add_alternatives(cost, candidate, _routes(errors.values()))
                 continue
-            remarks = tuple(finding for finding in findings if self._is_new_remark(finding))
-            if queue.postpone(cost, candidate, WARNING_COST * len(remarks)):
+            new = [finding for finding in findings if self._is_new_remark(finding)]
+            if queue.postpone(cost, candidate, WARNING_COST * len(new)):
                 continue
+            remarks = tuple(finding for finding in findings if finding in new or _remains(finding))
             suggestions.append(Suggestion(spec, candidate, changes, remarks))
             if len(suggestions) >= self.most:
                 break
@@ -183,6 +185,13 @@ class _Search:
     def _is_new_remark(self, finding: Diagnostic) -> bool:
         is_remark = finding.severity in (Severity.WARNING, Severity.UNKNOWN)
         return is_remark and (finding.id, finding.message) not in self.known
+
+
+def _remains(finding: Diagnostic) -> bool:
+    """Return whether a finding warns about versions: the suggestion does not remove it."""
+    return finding.severity is Severity.WARNING and any(
+        route[0] in _VERSION_FIELDS for route in _routes([finding]) if route
+    )
 
 
 def _errors(

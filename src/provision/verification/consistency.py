@@ -106,8 +106,8 @@ def _check_rows(
         yield f"{names} {verb} missing, although this verification requires {pronoun}"
     elif ids != [check.id for check in selected]:
         yield (
-            "its checks are not those of this verification: there are others, or some are "
-            "repeated or in another order"
+            "its checks differ from those of this verification: some are added, repeated "
+            "or in another order"
         )
     else:
         for row, check in zip(rows, selected, strict=True):

@@ -138,7 +138,7 @@ def _packages(evidence: Sequence[_Evidence]) -> Statement:
             by_name.setdefault(name, []).append(version)
     differing = sorted(name for name, values in by_name.items() if len(set(values)) > 1)
     partial = sum(len(values) < len(locked) for values in by_name.values())
-    declared = f"{len(by_name) - len(differing) - partial} in one version"
+    declared = f"{len(by_name) - len(differing) - partial} with the same version"
     if differing:
         declared += f", {', '.join(differing)} in a separate build per target"
     if partial:

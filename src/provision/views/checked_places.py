@@ -14,10 +14,11 @@ from provision.imports.imported_source import ImportedSource
 from provision.imports.model import Leftover
 from provision.kinds.places import Place
 from provision.sanitize import redact
+from provision.spelling import pluralize
 from provision.views.diagnostics.json import findings_to_json
 from provision.views.diagnostics.source_location import SEVERITY_LABELS
 from provision.views.diagnostics.text import sort_findings
-from provision.views.formatting import Style, Styler, pluralize
+from provision.views.formatting import Style, Styler
 from provision.views.imported_files import leftovers_to_json, render_leftovers
 
 

@@ -9,12 +9,12 @@ from provision.facts import Evidence
 from provision.facts.consequences import ExplainedRow
 from provision.facts.table_lookup import FactTable
 from provision.sanitize import escape_line
+from provision.spelling import pluralize
 from provision.views.formatting import (
     Style,
     Styler,
     format_json_value,
     indent_rest,
-    pluralize,
     wrap,
 )
 

@@ -98,11 +98,6 @@ def format_seconds(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-def pluralize(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _inner(value: object, sizes: bool) -> str:
     if not value and isinstance(value, (Mapping, list, tuple)):
         return "none"

@@ -10,8 +10,8 @@ from provision.diagnostics import Span
 from provision.imports.model import ImportedFile, ImportedProject, Leftover
 from provision.imports.spec_text import WrittenSpec
 from provision.sanitize import redact
+from provision.spelling import pluralize
 from provision.views.diagnostics.source_location import format_location, redact_line
-from provision.views.formatting import pluralize
 
 
 def render_summary(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from provision.lock import Lock, LockedEnvironment, TargetChoice
 from provision.sanitize import escape_line
+from provision.spelling import pluralize
 
 if TYPE_CHECKING:
     from provision.lock.salvage import RepairSummary
@@ -63,7 +64,8 @@ def _target(choice: TargetChoice) -> dict[str, Any]:
 def _lines(lock: Lock) -> Iterator[str]:
     for name, choice in lock.targets.items():
         counts = [
-            f"{key}: {sum(key in package.environments for package in lock.packages)} packages"
+            f"{key}: "
+            + pluralize(sum(key in package.environments for package in lock.packages), "package")
             for key in choice.environments
         ]
         yield f"  {name}  {', '.join(counts)}"

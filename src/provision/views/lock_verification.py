@@ -9,6 +9,7 @@ from typing import Any
 from provision.effects.packages import PackageSources
 from provision.lock.index_comparison import IndexComparison, ListingNote
 from provision.sanitize import escape_line, redact
+from provision.spelling import pluralize
 
 _SHOWN = 20
 
@@ -36,7 +37,7 @@ def _lines(comparison: IndexComparison, lock: str, sources: PackageSources) -> I
     addresses = _index_addresses(sources)
     for name, (packages, files) in comparison.compared.items():
         address = addresses.get(name, "conda channel")
-        yield f"  {name} ({address}): {packages} packages, {files} files"
+        yield f"  {name} ({address}): {pluralize(packages, 'package')}, {pluralize(files, 'file')}"
     yield from _listed("mismatch", comparison.mismatches)
     yield from _listed("not compared", comparison.unproven)
     yield from _listed("note", comparison.yanked)
@@ -46,9 +47,10 @@ def _lines(comparison: IndexComparison, lock: str, sources: PackageSources) -> I
     if comparison.mismatches:
         yield f"{lock} does not match its indexes: {len(comparison.mismatches)} of {files} files"
     elif comparison.unproven:
-        yield f"{lock} is not verified: {len(comparison.unproven)} files could not be compared"
+        unproven = pluralize(len(comparison.unproven), "file")
+        yield f"{lock} is not verified: {unproven} could not be compared"
     else:
-        total = f"{packages} packages, {files} files"
+        total = f"{pluralize(packages, 'package')}, {pluralize(files, 'file')}"
         yield f"{lock} is verified: {total}, each listed by its index with the locked sha256"
 
 

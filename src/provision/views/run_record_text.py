@@ -63,7 +63,7 @@ def format_heading(record: Mapping[str, Any]) -> str:
     if program.get("script"):
         command += f" {_short_text(program.get('script'))}"
     return (
-        f"{command} on {_short_text(subject.get('target'))} "
+        f"{command}, target {_short_text(subject.get('target'))} "
         f"of {_short_text(subject.get('spec'))}, {_short_text(subject.get('created_utc'))}"
     )
 

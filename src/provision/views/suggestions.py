@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from provision.diagnostics import Diagnostic
+from provision.spelling import pluralize
 from provision.suggest.candidates import SpecChange
 from provision.suggest.search import (
     AssessedSuggestion,
@@ -14,7 +15,7 @@ from provision.suggest.search import (
     SuggestionStatus,
 )
 from provision.views.diagnostics.source_location import redact_line
-from provision.views.formatting import Style, Styler, indent_rest, pluralize, wrap
+from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = (

@@ -609,7 +609,9 @@ def test_one_card_is_told_as_ever(verify: Verify) -> None:  # noqa: F811
 def test_one_wrong_card_of_two_fails_and_is_named(verify: Verify) -> None:  # noqa: F811
     found = told_of_cards(verify, "count=2;wrong=1", "N01", "M02")
     assert (found["N01"]["status"], found["M02"]["status"]) == ("fail", "fail"), found
-    assert found["N01"]["message"].startswith(f"on {SECOND}, 1 of 2 cards: fp32 products are wrong")
+    assert found["N01"]["message"].startswith(
+        f"on {SECOND}, 1 of 2 cards: fp32 matrix products are wrong"
+    )
     assert (
         found["M02"]["message"]
         == f"on {SECOND}, 1 of 2 cards: 4 words of the card's memory changed after writing"

@@ -98,7 +98,7 @@ def _render_metadata(release: Release, file: SourceDistribution, files: _SdistFi
     metadata, _ = parse_email(files.metadata)
     if canonicalize_name(metadata.get("name", "")) != release.package:
         raise _unreadable_error(
-            file, f"its PKG-INFO is that of {metadata.get('name') or 'no package'}"
+            file, f"its PKG-INFO belongs to {metadata.get('name') or 'no package'}"
         )
     extras = list(metadata.get("provides_extra", []))
     required = list(metadata.get("requires_dist", []))

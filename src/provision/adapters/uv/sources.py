@@ -227,9 +227,8 @@ def _source_notes(
         yield f"default index: {redact(pip.index_url)} (pip's index-url)"
     if pip.extra_index_urls:
         yield (
-            f"pip's extra-index-url ({len(pip.extra_index_urls)}) is not used: "
-            "declare the index under `indexes:` and bind packages to it with "
-            "`index:`"
+            "pip's extra-index-url is not used: declare its indexes under `indexes:` and bind "
+            "packages to them with `index:`"
         )
     for source in named:
         if source.wheels:

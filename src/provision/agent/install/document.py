@@ -96,7 +96,7 @@ def read_document(path: Path, python: str) -> InstallRequest:
         raise InstallError(
             f"the document {path} is damaged",
             f"it is not JSON: {str(error)[:200]}",
-            "write it again",
+            "create it again with provision",
         ) from None
     return parse_document(document, str(path), python)
 

@@ -254,7 +254,7 @@ def _refuse_other_target(
             why=why,
             hint=f"open the current notebook of {context.address}, run it, and add its new report",
         )
-    hint = "select its spec and target with --spec and --target, or run the notebook of this one"
+    hint = "select its spec and target with --spec and --target, or run the notebook of this target"
     raise Refused(f"{name} is not a report of {context.address}", why=why, hint=hint)
 
 
@@ -282,8 +282,8 @@ def _refuse_outdated(
         return
     raise Refused(
         f"{name} is from an earlier version of {context.address}",
-        why=f"its nonce is {request.nonce}, and that of the current spec and lock is {nonce}: "
-        "what the verification expects has changed since",
+        why=f"its nonce is {request.nonce}, but the current spec and lock have {nonce}: the "
+        "expectations have changed since",
         hint=f"run `{loaded.command('apply', context.target)}`, run the notebook again, and add "
         "its new report",
     )

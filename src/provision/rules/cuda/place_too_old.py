@@ -99,8 +99,8 @@ def _glibc_findings(context: LintContext) -> Findings:
             continue
         fitting = [row.release for row in context.facts.torch if _runs_with(row, glibc.value)]
         yield RULE.diagnostic(
-            f"{releases.requested} requires glibc {rows[-1].glibc} or newer, but that of "
-            f"{glibc.provider} is {glibc.value}",
+            f"{releases.requested} requires glibc {rows[-1].glibc} or newer, but "
+            f"{glibc.provider} has {glibc.value}",
             glibc.route,
             evidence=glibc.evidence,
             why="The installer finds no wheel that runs on that system.",

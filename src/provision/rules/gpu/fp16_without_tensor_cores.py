@@ -34,7 +34,7 @@ def _check(context: LintContext) -> Findings:
         severity = Severity.WARNING
         help_text = "set precision: fp32, or use a GPU with tensor cores"
         if "tensor_cores" in card.lacks:
-            why = "Half precision is known to produce NaN on GTX 16xx cards."
+            why = "Half precision is known to produce NaN on GTX 16xx GPUs."
         elif rate is not None and rate < 1:
             speed = "It has no fp16 arithmetic"
             if rate:

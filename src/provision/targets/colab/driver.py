@@ -116,7 +116,7 @@ class ColabDriver(Driver[ColabObservation]):
         notebook = NotebookRecord.find(state, context.address)
         if changed or notebook is None or stored.nonce != notebook.nonce:
             verdict = f"the verdict of {stored.at[:10]} ({stored.verdict})"
-            return f"{verdict} belongs to an earlier notebook"
+            return f"{verdict} is from an earlier notebook"
         return super().reason_to_verify(context, state, reader, changed=changed)
 
     def verification_location(self, context: TargetContext) -> str:

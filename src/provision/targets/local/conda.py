@@ -269,7 +269,7 @@ def _plan_removal_without_conda(
     if recorded is None or uses_conda(context):
         return None
     effects = (RemoveSymlink(Path(recorded.link), recorded.end),) if recorded.link else ()
-    reason = "the environment is no longer made by conda"
+    reason = "conda no longer creates this environment"
     return Action(
         Operation.DESTROY, context.address, recorded.part, recorded.title, reason, effects
     )

@@ -26,6 +26,7 @@ from provision.effects.system import Effect
 from provision.errors import Refused
 from provision.plan import Action, Intent, Operation
 from provision.spec import LocalTarget
+from provision.spelling import pluralize
 from provision.state import (
     FOREIGN_RECORD_HINT,
     build_kernel_name,
@@ -159,7 +160,7 @@ def _choose_link_change(observed: LocalObservation, *, moved: bool) -> _Change:
 
 def _describe_environment(context: TargetContext, observed: LocalObservation) -> str:
     packages = context.lock.packages_in(context.environment)
-    contents = [f"python {context.spec.python}", f"{len(packages)} packages"]
+    contents = [f"python {context.spec.python}", pluralize(len(packages), "package")]
     contents += [f"torch {package.version}" for package in packages if package.name == "torch"]
     built = [package.name for package in packages if package.built]
     if built:

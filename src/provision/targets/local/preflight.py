@@ -12,6 +12,7 @@ from provision.effects.system import Reader
 from provision.field_types import parse_size
 from provision.lock.model import LockedPackage
 from provision.lock.wheels import with_platform_files
+from provision.spelling import pluralize
 from provision.targets.context import TargetContext
 
 _MAX_NAMED = 3
@@ -80,11 +81,11 @@ def _download_notes(context: TargetContext, resources: MachineResources) -> Iter
     if not known:
         return
     total = sum(known)
-    note = f"downloads about {_format_download(total)} for {len(known)} packages"
+    note = f"downloads about {_format_download(total)} for {pluralize(len(known), 'package')}"
     if unknown:
         more = ", ..." if len(unknown) > _MAX_NAMED else ""
         names = ", ".join(unknown[:_MAX_NAMED]) + more
-        note += f"; the sizes of {len(unknown)} others are unknown ({names})"
+        note += f", plus {pluralize(len(unknown), 'package')} of unknown size ({names})"
     yield f"{note}; files in uv's cache are not downloaded again"
     if resources.free_disk < total:
         free = format_bytes(resources.free_disk)

@@ -100,7 +100,7 @@ def _incompatibility(
         case IncompatibilityKind.NO_CODE if build is not None:
             message = f"{subject} has no code for {name}: it was built for {' '.join(build.sm)}"
             why = "kernels then fail with: no kernel image is available for execution on the device"
-            fix = "install a torch build whose architectures include the card"
+            fix = "install a torch build with code for this GPU"
             keys, ids = (*_TORCH, *_CARD), ("T03", "GPU005", "CUD009")
         case IncompatibilityKind.DRIVER_TOO_OLD:
             message = f"driver {driver} is too old for {built}: it needs {reason.required} or newer"
@@ -115,11 +115,11 @@ def _incompatibility(
             fix, keys, ids = newer, (*_DRIVER, *_CARD), _DRIVER_IDS
         case IncompatibilityKind.DRIVER_BEFORE_CARD:
             message = f"driver {driver} is older than {name}: it needs {reason.required} or newer"
-            why = "the driver does not know the card"
+            why = "the driver does not support the GPU"
             fix, keys, ids = "use a newer driver", ("driver.version", *_CARD), _DRIVER_IDS
         case IncompatibilityKind.DRIVER_AFTER_CARD:
             message = f"driver {driver} no longer supports {name}; {reason.required} is the last"
-            why = "the driver does not load the card"
+            why = "the driver does not find the GPU"
             fix = f"use a driver of branch {reason.required}"
             keys, ids = ("driver.version", *_CARD), _DRIVER_IDS
         case _:

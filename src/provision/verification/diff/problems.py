@@ -183,7 +183,7 @@ def _stale_package(name: str, loaded: object, snapshot: Snapshot) -> Problem:
         name,
         Severity.ERROR,
         f"{name} {loaded} is loaded, but {installed or 'another release'} is installed",
-        "it was replaced after the program or the notebook had imported it",
+        "it was replaced after the program or notebook had imported it",
         "restart the program or the kernel",
         (f"loaded.{name}",),
         ("P06",),

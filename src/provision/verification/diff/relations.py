@@ -34,8 +34,8 @@ _CAPACITIES = (
         "GPU memory",
         ("gpu.vram_bytes",),
         ("D04", "MEM001", "MEM003", "MEM004", "MEM005"),
-        "what just fits into the larger card ends with: CUDA out of memory",
-        "use a card with as much memory, or a smaller batch and gradient checkpointing",
+        "a run that just fits on the larger GPU ends with: CUDA out of memory",
+        "use a GPU with as much memory, or a smaller batch and gradient checkpointing",
     ),
     _Capacity(
         "memory",
@@ -109,7 +109,7 @@ def _lost_formats(snapshot: Snapshot, other: Snapshot, facts: Facts) -> Iterator
             f"{snapshot.values['gpu.name']} does not compute in {', '.join(lost)}; "
             f"{other.values['gpu.name']} does",
             "training in such a format is refused, or emulated and slow",
-            "set fp16 for this card (fp16=True, bf16=False, tf32=False), or use a newer card",
+            "set fp16 for this GPU (fp16=True, bf16=False, tf32=False), or use a newer GPU",
             ("gpu.name", "gpu.compute_capability"),
             ("T05", "D03", "GPU002", "GPU003", "GPU004", "GPU008", "PKG017"),
             capability.evidence.source,

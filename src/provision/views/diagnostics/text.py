@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from provision.diagnostics import Applicability, Diagnostic, Severity
+from provision.spelling import pluralize
 from provision.views.diagnostics.source_location import (
     SEVERITY_LABELS,
     FindingSource,
     format_location,
     redact_line,
 )
-from provision.views.formatting import pluralize
 
 _RANKS = list(Severity)
 

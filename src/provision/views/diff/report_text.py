@@ -7,6 +7,7 @@ from typing import Any
 
 from provision.agent.probe.model import ReadingClass, Status
 from provision.sanitize import escape_line
+from provision.spelling import pluralize
 from provision.verification.diff.model import (
     CheckChange,
     CheckPair,
@@ -28,7 +29,6 @@ from provision.views.formatting import (
     clip,
     indent_rest,
     labeled_rows,
-    pluralize,
     wrap,
 )
 from provision.views.markdown import escape_markdown, table_row

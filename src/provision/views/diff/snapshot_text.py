@@ -7,6 +7,7 @@ from typing import Any
 
 from provision.diagnostics import Severity
 from provision.sanitize import escape_line
+from provision.spelling import pluralize
 from provision.verification.diff.layers import Layer
 from provision.verification.diff.snapshot_model import Cause, Difference, SnapshotComparison
 from provision.verification.diff.snapshot_summary import (
@@ -21,7 +22,6 @@ from provision.views.formatting import (
     clip,
     indent_rest,
     labeled_rows,
-    pluralize,
     wrap,
 )
 from provision.views.markdown import escape_markdown, table_row

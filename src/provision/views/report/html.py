@@ -45,6 +45,8 @@ _BREAK_POINT = re.compile(
     r"(?<=\S{10})(?:(?<=/)(?=[^\s/]\S{9})|(?<=[^/_.,:=@+-][_.,:=@+-])(?=[^\s/_.,:=@+-]\S{9}))"
 )
 """Behind separators of long paths and identifiers, where a line may end."""
+_WHOLE = re.compile(r"(\d(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\dT[\d:]+Z)", re.ASCII)
+"""Numbers and times, in which no line ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +125,15 @@ def template_environment() -> Environment:
 
 
 def _breakable(text: str) -> str:
-    """Return a text as escaped HTML in which long words may break behind separators."""
+    """Return a text as escaped HTML in which long words may break behind separators.
+
+    Browsers also break behind the hyphen of 1.2e-07 and of a date; these stay whole.
+    """
     from markupsafe import Markup
 
-    return Markup("<wbr>").join(_BREAK_POINT.split(text))
+    pieces = [Markup("<wbr>").join(_BREAK_POINT.split(part)) for part in _WHOLE.split(text)]
+    pieces[1::2] = [Markup('<span class="whole">{}</span>').format(part) for part in pieces[1::2]]
+    return Markup().join(pieces)
 
 
 def _bar(check: ReportedCheck, measurement: Measurement) -> Bar:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from provision.agent.probe.model import Status, Threshold
+from provision.spelling import pluralize
 from provision.verification.report import Report, ReportedCheck, rows_of, to_number
-from provision.views.formatting import format_json_value, map_strings, pluralize, to_safe_text
+from provision.views.formatting import format_json_value, map_strings, to_safe_text
 
 _SIZE_CHECKS = frozenset({"H05", "H06", "H07", "D04", "D08", "M01", "M02", "S02", "S03"})
 """Checks that compare bytes."""
@@ -242,7 +243,8 @@ def list_measurements(check: ReportedCheck) -> Iterator[Measurement]:
     """Yield the numbers that were compared with the threshold, or with a share of a declared one.
 
     If both sides have numbers by the same keys, there is one for each key. Errors of numerics are
-    compared with the expected value if there is no threshold, losses by their ratio.
+    compared with the expected value if there is no threshold, losses by their ratio. An expected
+    whole number is a count, such as of steps: the threshold and its unit are not about it.
     """
     expected, observed, threshold = check.expected, check.observed, check.threshold
     if threshold is None and check.group == _NUMERICS_GROUP and isinstance(expected, float | dict):
@@ -254,7 +256,8 @@ def list_measurements(check: ReportedCheck) -> Iterator[Measurement]:
     if isinstance(observed, dict) and isinstance(expected, dict):
         for key, value in observed.items():
             measured, limit = to_number(value), to_number(expected.get(key))
-            if measured is not None and limit is not None:
+            is_count = isinstance(expected.get(key), int)
+            if measured is not None and limit is not None and not is_count:
                 yield Measurement(key, measured, limit, unit, source if limit == bound else "")
     elif isinstance(observed, dict):
         first, last = to_number(observed.get("first")), to_number(observed.get("last"))

@@ -83,7 +83,7 @@ CHECKS = (
     _numerics("N04", title="attention", causes=(*_BUILD, "attention.errors"), after=("T01", "T07")),
     _numerics(
         "N05",
-        title="fp8 products",
+        title="fp8 matrix products",
         causes=(*_BUILD, "gpu.formats"),
         needs=(Need.TORCH, Need.GPU),
         after=("T01", "T05"),

@@ -203,7 +203,7 @@ def _others(given: JudgeInput) -> Judgement:
         return skipped("the card supports no other format")
     if strange := [name for name, speed in sorted(speeds.items()) if not is_number(speed)]:
         return warns(
-            f"{', '.join(strange)} products: no valid speed measured",
+            f"{', '.join(strange)} matrix products: no valid speed measured",
             None,
             speeds,
             "the card's clock is faulty",
@@ -236,7 +236,8 @@ def _burnt(given: JudgeInput) -> Judgement:
         return _no_card(given, "so nothing was multiplied")
     if others := given["burn.other_results"]:
         return fails(
-            f"the same product gave a different result {others} times in one minute{_heat(given)}",
+            f"the same matrix product gave a different result {others} times in one minute"
+            f"{_heat(given)}",
             0,
             others,
             "the card computes wrong results when it is hot, or its memory is faulty",

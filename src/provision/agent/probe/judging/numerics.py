@@ -65,7 +65,7 @@ def _products(given: JudgeInput) -> Judgement:
             or (outside and not (tf32 and name == "fp32"))
         ):
             return fails(
-                f"{name} products{sizes[size]} are wrong: relative error {error} (limit "
+                f"{name} matrix products{sizes[size]} are wrong: relative error {error} (limit "
                 f"{bound.value:g}), {outside} elements outside torch's tolerances",
                 expected,
                 observed,
@@ -73,7 +73,7 @@ def _products(given: JudgeInput) -> Judgement:
                 _AGAIN,
                 bound,
             )
-    return passes(f"{', '.join(bounds)} products agree with float64", expected, observed)
+    return passes(f"{', '.join(bounds)} matrix products agree with float64", expected, observed)
 
 
 def _signature(given: JudgeInput) -> Judgement:
@@ -81,10 +81,11 @@ def _signature(given: JudgeInput) -> Judgement:
     if given.expected.training.precision == "tf32":
         return skipped("the spec declares tf32", error)
     if is_number(error) and error <= FP32_ERROR.value:
-        return passes("fp32 products have the error of fp32", FP32_ERROR.value, error)
+        return passes("fp32 matrix products have the error of fp32", FP32_ERROR.value, error)
     message = f", typical of {identify_arithmetic(error)}" if is_number(error) else ""
     return fails(
-        f"an fp32 product has a relative error of {error}{message}: it was not computed in fp32",
+        f"an fp32 matrix product has a relative error of {error}{message}: it was not computed in "
+        "fp32",
         FP32_ERROR.value,
         error,
         "a variable forces TF32 or another short format (NVIDIA_TF32_OVERRIDE, "
@@ -128,20 +129,20 @@ def _short_products(given: JudgeInput) -> Judgement:
     judged = fails if given.expected.training.precision == "fp8" else warns
     if refused is not None:
         return judged(
-            f"no fp8 product can be computed: {refused}",
+            f"no fp8 matrix product can be computed: {refused}",
             None,
             None,
-            "this torch has another function for fp8 products, or none for this card",
+            "this torch has another function for fp8 matrix products, or none for this card",
             "lock another torch if you need fp8",
         )
     if errors is None:
         return skipped("the card does not support fp8")
     if _within(errors, FP8_ERROR):
         return passes(
-            "fp8 products agree with float64 of the same numbers", FP8_ERROR.value, errors[0]
+            "fp8 matrix products agree with float64 of the same numbers", FP8_ERROR.value, errors[0]
         )
     return judged(
-        f"fp8 products are wrong: {_errors(errors)}",
+        f"fp8 matrix products are wrong: {_errors(errors)}",
         FP8_ERROR.value,
         errors,
         "a faulty kernel or card",
@@ -163,9 +164,9 @@ def _errors(errors: Any) -> str:
 
 def _twice(given: JudgeInput) -> Judgement:
     if given["numerics.repeats"]:
-        return passes("the same product twice gives the same bits", True, True)
+        return passes("the same matrix product twice gives the same bits", True, True)
     return fails(
-        "the same product twice gives different bits",
+        "the same matrix product twice gives different bits",
         True,
         False,
         "a nondeterministic kernel or a faulty device",

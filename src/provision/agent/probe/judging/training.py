@@ -152,7 +152,7 @@ def _precision(given: JudgeInput) -> Judgement:
     error = given.get("train.product_error")
     if observed == required and not _of_the_kind(error, declared):
         return fails(
-            f"{declared} is not in effect: products in {observed} have a relative error of "
+            f"{declared} is not in effect: matrix products in {observed} have a relative error of "
             f"{error:.2g}, as {_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
