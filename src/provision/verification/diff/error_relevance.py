@@ -127,6 +127,10 @@ class ErrorRelevance:
     def _symptom_points(self, cause: Cause, explanation: Explanation) -> int:
         symptom = explanation.symptom
         named = bool({*symptom.rules, *symptom.checks} & {*cause.ids})
+        shadowed = _shadowed_names(cause)
+        # If the error only passes through the file, other checks of its symptom explain it better.
+        if shadowed and not shadowed & self._line_names and tuple(symptom.checks) != ("P03",):
+            return 0
         keys = [difference.key for difference in cause.differences]
         is_package = bool(keys) and keys[0].startswith("package.")
         if is_package and not any(map(self.names, keys)) and not self._is_in(keys, symptom.cause):
