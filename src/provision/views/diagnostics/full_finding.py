@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 
 from provision.diagnostics import Applicability, Diagnostic
@@ -41,7 +42,7 @@ class _Context:
 
     source: FindingSource
     lines: Mapping[str, list[str]]
-    masked: Mapping[str, frozenset[int]]
+    masked: Callable[[str], frozenset[int]]
     styler: Styler
     width: int
 
@@ -57,10 +58,13 @@ def render_in_full(
         for where in (finding.where, *(related.where for related in finding.related))
     ]
     lines = {name: split_lines(text.removeprefix("\ufeff")) for name, text in source.files.items()}
-    masked = {
-        name: find_masked_lines(text, (span for span in secret if span.file == name))
-        for name, text in lines.items()
-    }
+
+    @cache
+    def masked(name: str) -> frozenset[int]:
+        """Return the lines of a file to mask; a large file that no finding shows is not read."""
+        in_file = (span for span in secret if span.file == name)
+        return find_masked_lines(lines.get(name, []), in_file)
+
     context = _Context(source, lines, masked, Styler(color), width)
     for finding in diagnostics:
         yield "\n".join(_finding(finding, context))
@@ -81,7 +85,7 @@ def _finding(finding: Diagnostic, context: _Context) -> Iterator[str]:
         arrow = styler("-->" if here[0].primary else ":::", Style.FRAME)
         yield f"{' ' * gutter.number_width}{arrow} {format_location(here[0].span)}"
         if name in context.lines:
-            lines, masked = context.lines[name], context.masked[name]
+            lines, masked = context.lines[name], context.masked(name)
             if may_contain_secret(finding):
                 masked |= find_secret_blocks(lines)
             yield gutter()
@@ -123,7 +127,7 @@ def _fix_diff(finding: Diagnostic, context: _Context, gutter: Gutter) -> Iterato
     if may_contain_secret(finding):
         return
     for name, text in texts.items():
-        masked = context.masked.get(name, frozenset())
+        masked = context.masked(name)
         new_lines = split_lines(text.removeprefix("\ufeff"))
         for removed, added in _hunks(context.lines.get(name, []), new_lines):
             replaces_masked = any(number in masked for number, _ in removed)
