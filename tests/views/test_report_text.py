@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from provision.verification import read_report
-from provision.views.formatting import display_width
+from provision.views.formatting import display_width, wrap
 from provision.views.report.text import MAX_IN_FULL, MAX_LISTED
 from tests.views.builders import (
     agree,
@@ -379,3 +379,16 @@ def test_a_report_of_many_failures(
     assert (int(more[1]) if more else 0) == max(0, wrong - MAX_LISTED)
     verbose = render_text(document, False, width, True, PATH)
     assert all(one["id"] in verbose for one in checks if one["status"] != "skip")
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "rows"),
+    [
+        ("4 checks failed, in 8.7 s", 23, ["4 checks failed, in", "8.7 s"]),
+        ("uses (12.7 GiB), 5 sheep", 13, ["uses", "(12.7 GiB), 5", "sheep"]),
+        ("7 seconds", 2, ["7", "se", "co", "nd", "s"]),
+        ("7 s", 1, ["7", "s"]),
+    ],
+)
+def test_a_number_keeps_its_unit(text: str, width: int, rows: list[str]) -> None:
+    assert wrap(text, width) == rows

@@ -24,7 +24,7 @@ FORMATS = (
 @click.command(
     epilog=examples(
         "provision export --format requirements > requirements.txt",
-        "provision export --format pylock --target here --out pylock.toml",
+        "provision export --format pylock --target local --out pylock.toml",
     )
 )
 @SPEC

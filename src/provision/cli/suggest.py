@@ -32,14 +32,14 @@ def _version_option(name: str, subject: str) -> Decorator:
 @OPTIONAL_SPEC
 @click.option(
     "--gpu",
-    metavar="CARD",
+    metavar="NAME[:COUNT]",
     shell_complete=completed_by("gpus"),
     help="Search for this GPU: L4, V100:2, none; needs no spec.",
 )
 @_version_option("--torch", "torch, such as 2.11")
 @_version_option("--transformers", "transformers, such as 5.13")
 @_version_option("--python", "Python, such as 3.12")
-@_version_option("--cuda", "CUDA of torch, such as 12.8")
+@_version_option("--cuda", "CUDA version of the torch build, such as 12.8")
 @click.option(
     "--precision",
     type=click.Choice(["fp32", "tf32", "fp16", "bf16", "fp8"]),

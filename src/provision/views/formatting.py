@@ -189,7 +189,8 @@ def labeled_rows(
 
 def _wrapped(paragraph: str, width: int) -> Iterator[str]:
     line = ""
-    for word in re.findall(r"\s*\S+", paragraph):
+    # A number and its unit are one word.
+    for word in re.findall(r"\s*\S*\d (?:s|[KMGT]i?B)(?!\w)\S*|\s*\S+", paragraph):
         if display_width(line + word) <= width:
             line += word
             continue
@@ -201,7 +202,7 @@ def _wrapped(paragraph: str, width: int) -> Iterator[str]:
             if separator := _UP_TO_SEPARATOR.match(head):
                 head = separator.group()
             yield head
-            line = line[len(head) :]
+            line = line[len(head) :].lstrip()
     yield line
 
 
