@@ -64,7 +64,8 @@ def read_error_file(path: Path) -> ScriptedError:
         raise InvalidErrorFile("it is not a JSON object")
     for name, value in content.items():
         if name not in _FIELDS:
-            raise InvalidErrorFile(f"it has a field {name!r}; the fields are {', '.join(_FIELDS)}")
+            known = ", ".join(_FIELDS)
+            raise InvalidErrorFile(f"it has the unknown field {name!r}; known fields: {known}")
         if not isinstance(value, _FIELDS[name]) or isinstance(value, bool):
             raise InvalidErrorFile(f"its {name} is not {_TYPE_NAMES[_FIELDS[name]]}")
     if content.get("at") not in TRIGGERS:
