@@ -189,8 +189,8 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
             lambda text: text.replace("provision.lock/2", "provision.lock/1"),
             "older version of provision",
         ),
-        (lambda _: '{"name": "x"}', "not a lock"),
-        (lambda _: "[]", "not a lock"),
+        (lambda _: '{"name": "x"}', "spec.lock is not a provision lock"),
+        (lambda _: "[]", "spec.lock is not a provision lock"),
         (lambda _: '{"schema": "provision.lock/2"}', "damaged"),
     ],
 )

@@ -47,7 +47,7 @@ def test_parity_says_that_a_package_of_conda_is_another_build(both: Bench) -> No
     assert "packages: 2 in one version; observed: 2 of 2 as locked on all targets" in said
     assert (
         "as declared package builds: alpha from the package index on plain, alpha pyh0_0 from "
-        "conda on here; observed: alpha 2.0 on plain and here" in said
+        "conda on local; observed: alpha 2.0 on plain and local" in said
     )
     assert stated(both)["package builds"]["found"] == "apart"
 

@@ -215,7 +215,7 @@ def test_a_copy_of_the_project_takes_no_name_from_it(made: Bench, tmp_path: Path
     assert copy.run("adopt", "spec.yaml", "--yes").returncode == 0
     assert f"no name spec.local for conda: {link} already exists" in planned(copy)
     done = copy.run("destroy", "spec.yaml", "--yes")
-    assert (done.returncode, "it stays" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "it is kept" in done.stderr) == (0, True), done.stderr
     assert link.readlink() == made.own / "envs/spec.local"
 
 

@@ -140,7 +140,9 @@ def _invoke(arguments: list[str], stdout: TextIO) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        _print_message(shown.getvalue().rstrip("\n"))  # it quotes words of the command line
         return output.report(2, {"what": error.format_message(), "help": _usage_hint(error)})
     except (KeyboardInterrupt, click.Abort) as interrupt:
         _print_interrupt("interrupted", arguments, interrupt)
