@@ -144,6 +144,7 @@ def test_every_command_that_says_something_can_say_it_as_json(name: str) -> None
         (["lock", "--up"], "No such option '--up'. Did you mean '--upgrade'?\n"),
         (["init", "--until", "x"], "No such option '--until'.\n"),
         (["apply", "--force"], "No such option '--force'.\n"),
+        (["lint", "--\x1b]0;x\x07"], r"No such option '--\x1b]0;x\x07'."),
         (["apply", "--no-verify"], "No such option '--no-verify'.\n"),
         (["run", "--no-monitr", "--", "true"], "Did you mean '--no-monitor'?"),
         (["lint", "--output-format", "xml"], "is not one of 'text', 'concise', 'json'"),

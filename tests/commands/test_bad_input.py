@@ -189,8 +189,8 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
             lambda text: text.replace("provision.lock/2", "provision.lock/1"),
             "older version of provision",
         ),
-        (lambda _: '{"name": "x"}', "is not a provision lock"),
-        (lambda _: "[]", "is not a provision lock"),
+        (lambda _: '{"name": "x"}', "spec.lock is not a provision lock"),
+        (lambda _: "[]", "spec.lock is not a provision lock"),
         (lambda _: '{"schema": "provision.lock/2"}', "damaged"),
     ],
 )
@@ -335,23 +335,7 @@ def test_destroy_keeps_the_schema_that_init_wrote(bench: Bench) -> None:
     bench.spec(small_spec("alpha"))
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     assert bench.run("destroy", "spec.yaml", "--yes").returncode == 0
-    assert not bench.own.exists()
-    schema = bench.folder / "provision.schema.json"
-    assert json.loads(schema.read_text())["title"] == "Spec"
-
-
-def test_init_replaces_its_own_schema_and_no_other_file(bench: Bench) -> None:
-    schema = bench.folder / "provision.schema.json"
-    schema.write_text('{"title": "Spec"}')
-    assert bench.run("init", "spec.yaml").returncode == 0
-    assert "definitions" in schema.read_text()
-    schema.write_text("{}")
-    done = bench.run("init", "other.yaml")
-    assert (done.returncode, schema.read_text()) == (2, "{}")
-    assert "provision.schema.json already exists" in done.stderr
-    assert not (bench.folder / "other.yaml").exists()
-    assert bench.run("init", "other.yaml", "--force").returncode == 0
-    assert "definitions" in schema.read_text()
+    assert sorted(path.name for path in bench.own.iterdir()) == [".gitignore", "spec.schema.json"]
 
 
 def test_a_bug_of_ours_is_exit_70_with_a_file(bench: Bench) -> None:

@@ -75,7 +75,7 @@ class EventLog:
             return any(
                 os.path.samestat(file, os.fstat(handler.stream.fileno()))
                 for handler in self._handlers
-                if isinstance(handler, FileHandler) and handler.stream is not None
+                if isinstance(handler, FileHandler) and handler.stream
             )
         return False
 

@@ -142,7 +142,7 @@ def _invoke(arguments: list[str], stdout: TextIO) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
-        _print_message(shown.getvalue().removesuffix("\n"))
+        _print_message(shown.getvalue().rstrip("\n"))  # it quotes words of the command line
         return output.report(2, {"what": error.format_message(), "help": _usage_hint(error)})
     except (KeyboardInterrupt, click.Abort) as interrupt:
         _print_interrupt("interrupted", arguments, interrupt)
@@ -290,7 +290,7 @@ def _resource_shortage(error: BaseException) -> tuple[str, str] | None:
     if errno.ENOMEM in numbers or any(isinstance(cause, MemoryError) for cause in causes):
         return (
             "there is not enough memory for this command",
-            "close other programs, or raise the limit (ulimit -v, or the container's limit)",
+            "close other programs, or raise the limit (ulimit -v, or that of the container)",
         )
     if numbers & {errno.EMFILE, errno.ENFILE}:
         return "this process may not open enough files", "raise the limit: ulimit -n 1024"
