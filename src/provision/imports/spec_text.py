@@ -98,17 +98,9 @@ def write_spec(
     document["gpu"], document["python"] = card.value, chosen_python.value
     if platform:
         document["platforms"] = [platform]
-    document["packages"] = [
-        package_data(package, is_built=package.name in built) for package in project.packages
-    ]
-    for number, package in enumerate(project.packages):
-        spans["packages", number] = package.span
-        if package.index is not None:
-            spans.setdefault(("indexes", package.index), package.span)
+    _add_packages(document, spans, project, built)
     if project.conda_packages and has_conda:
-        document["conda_packages"] = [package.requirement for package in project.conda_packages]
-        for number, package in enumerate(project.conda_packages):
-            spans["conda_packages", number] = package.span
+        _add_conda_packages(document, spans, project)
     if project.indexes:
         document["indexes"] = {name: {"url": url} for name, url in project.indexes.items()}
     choices = {"gpu": card, "python": chosen_python}
@@ -119,6 +111,29 @@ def write_spec(
     lines = _lines(document, {**comments, **reasons}, project)
     leftovers = () if has_conda else _conda_leftovers(project)
     return WrittenSpec("".join(lines), spans, assumptions, leftovers)
+
+
+def _add_packages(
+    document: dict[str, Any],
+    spans: dict[Route, Span],
+    project: ImportedProject,
+    built: Container[str],
+) -> None:
+    document["packages"] = [
+        package_data(package, is_built=package.name in built) for package in project.packages
+    ]
+    for number, package in enumerate(project.packages):
+        spans["packages", number] = package.span
+        if package.index is not None:
+            spans.setdefault(("indexes", package.index), package.span)
+
+
+def _add_conda_packages(
+    document: dict[str, Any], spans: dict[Route, Span], project: ImportedProject
+) -> None:
+    document["conda_packages"] = [package.requirement for package in project.conda_packages]
+    for number, package in enumerate(project.conda_packages):
+        spans["conda_packages", number] = package.span
 
 
 def _conda_leftovers(project: ImportedProject) -> tuple[Leftover, ...]:
