@@ -113,6 +113,7 @@ def test_a_call_that_outlasts_its_limit_is_killed(tmp_path: Path) -> None:
     os.close(held)
 
 
+@pytest.mark.skipif(os.environ.get("PROVISION_TEST_FORK") == "0", reason="no call forks")
 def test_a_change_that_a_fork_cannot_have_starts_a_program() -> None:
     own = dict(os.environ)
     assert fork_server.can_fork([*fork_server.ARGV, "lint"], {"env": own})

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import make_once
+
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
 CPU_LIMIT_S = 5
 RSS_LIMIT_KIB = 300 * 1024
@@ -146,19 +148,25 @@ CASES: dict[str, tuple[str | bytes, str]] = {
 
 @pytest.fixture(scope="session")
 def outcomes(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("hostile")
-    for name, (content, _) in CASES.items():
-        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    program = Path(__file__).with_name("hostile.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), done.stderr
+    def make(folder):
+        (folder / "cases").mkdir()
+        for name, (content, _) in CASES.items():
+            raw = content if isinstance(content, bytes) else content.encode()
+            (folder / "cases" / name).write_bytes(raw)
+        program = Path(__file__).with_name("hostile.py")
+        done = subprocess.run(
+            [sys.executable, str(program), str(folder / "cases")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr
+        (folder / "outcomes.json").write_text(done.stdout)
+        (folder / "errors.txt").write_text(done.stderr)
+
+    folder = make_once(tmp_path_factory, "hostile", make)
+    return json.loads((folder / "outcomes.json").read_text()), (folder / "errors.txt").read_text()
 
 
 @pytest.mark.parametrize("name", CASES)
