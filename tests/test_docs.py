@@ -453,7 +453,10 @@ def docs_bench(tmp_path: Path) -> Bench:
     the checkout.
     """
     pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
-    make_index(pytorch.folder / "default", (make_wheel(tmp_path / "wheels", "ipykernel", "7.1.0"),))
+    kernels = [
+        make_wheel(tmp_path / "wheels", "ipykernel", version) for version in ("6.17.1", "7.1.0")
+    ]  # Colab's, and the newest
+    make_index(pytorch.folder / "default", kernels)
     of_cpu = pytorch.folder / "wheels/cpu"
     make_wheel(
         of_cpu, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"
