@@ -453,10 +453,8 @@ def docs_bench(tmp_path: Path) -> Bench:
     the checkout.
     """
     pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
-    kernels = [
-        make_wheel(tmp_path / "wheels", "ipykernel", version) for version in ("6.17.1", "7.1.0")
-    ]  # Colab's, and the newest
-    make_index(pytorch.folder / "default", kernels)
+    kernels = (make_wheel(tmp_path / "wheels", "ipykernel", name) for name in ("6.17.1", "7.1.0"))
+    make_index(pytorch.folder / "default", tuple(kernels))  # Colab's ipykernel, and the newest
     of_cpu = pytorch.folder / "wheels/cpu"
     make_wheel(
         of_cpu, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A one-minute tour, offline: what of a Colab notebook does not work on Colab today and on Workbench, why a job works on one machine and fails on the other, and the notebook as a spec.
+# A one-minute tour, offline: what in a Colab notebook does not work on Colab today and on Workbench, why a job works on one machine and fails on the other, and the notebook as a spec.
 # It runs `provision` from the PATH, or $PROVISION, which `make demo` sets to this checkout's. It writes in a temporary folder only.
 trap 'exit 130' INT
 cd "$(dirname "$0")" || exit 2
@@ -22,7 +22,7 @@ step() {
 	}
 }
 
-step 'A notebook of 2024. Does it still work on Colab, and on Workbench? Nothing is installed to find out.' check train.ipynb --on colab-t4 --on workbench-t4 --output-format concise
+step 'A Colab notebook with versions of 2024. Does it still work on Colab, and on Workbench? Nothing is installed to find out.' check train.ipynb --on colab-t4 --on workbench-t4 --output-format concise
 step 'With torch 2.11 it runs on Colab again. On Workbench it ends with an error.
 # Of each machine there is a capture (both are examples). Which difference is the cause?' diff colab.json workbench.json --error trace.txt
 step 'Make one spec for both from the notebook.' init --from train.ipynb --gpu T4 --target colab --target workbench
