@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -67,7 +68,7 @@ def test_the_captures_are_those_of_the_test_machines(name: str) -> None:
 
 def test_only_the_driver_is_a_cause() -> None:
     """Every other difference is harmless, and the error is not needed to find the driver."""
-    captures = [str(DEMO / f"{name}.json") for name in CAPTURES]
+    captures = [f"{name}.json" for name in CAPTURES]
     done = _provision("diff", *captures, "--output-format", "json")
 
     assert done.returncode == 1
@@ -104,9 +105,9 @@ def shown() -> tuple[str, float]:
     return done.stdout, time.monotonic() - before
 
 
-def _provision(*words: str) -> subprocess.CompletedProcess[str]:
+def _provision(*words: str, cwd: Path = DEMO) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [PROVISION, *words], capture_output=True, text=True, env=_environ(), check=False
+        [PROVISION, *words], cwd=cwd, capture_output=True, text=True, env=_environ(), check=False
     )
 
 
@@ -154,6 +155,23 @@ def test_the_readme_shows_a_part_of_the_demo() -> None:
         commands = re.findall(r"\$ provision (.+)", words)
         assert len(commands) == 2
         assert all(command.strip() in script for command in commands)
+
+
+def test_the_first_commands_of_the_readme_run(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.split("## The first five minutes")[1].split("```")[1]
+    lines = re.findall(r"^\$ provision (.+)$", block, re.MULTILINE)
+    check, capture, diff = [shlex.split(line, comments=True) for line in lines]
+    shutil.copytree(DEMO, tmp_path, dirs_exist_ok=True)
+
+    assert _provision(*check, cwd=tmp_path).returncode == 1
+    captured = _provision(*capture, cwd=tmp_path)
+    assert captured.returncode == 0, captured.stderr
+    shutil.copy(DEMO / "colab.json", tmp_path / "works.json")
+    shutil.copy(DEMO / "workbench.json", tmp_path / "fails.json")
+    compared = _provision(*diff, cwd=tmp_path)
+    assert compared.returncode == 1
+    assert "the likeliest cause of the error: on fails, driver 535.261.03" in compared.stdout
 
 
 def test_what_the_makefile_calls() -> None:
