@@ -30,8 +30,8 @@ from terminal_svg import THEMES, record, render
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
 DEMO_COMMANDS = (
-    "lint four-pins.yaml --output-format concise",
-    "diff colab.json workbench.json",
+    "check train.ipynb --on colab-t4 --on workbench-t4 --output-format concise",
+    "diff colab.json workbench.json --error trace.txt",
 )
 RULE_PAGES, COMMAND_PAGES = "reference/rules", "reference/commands"
 """Folders below docs/ that are not under version control."""

@@ -449,15 +449,19 @@ def test_a_block_that_is_not_true_is_found(docs_bench: Bench, block: str, said: 
 
 @pytest.fixture
 def docs_bench(tmp_path: Path) -> Bench:
-    """A project with small wheels that have the names and versions of the pages' packages."""
+    """A project with small wheels that have the names and versions of the pages' packages, next to
+    the checkout.
+    """
     pytorch, folder = lay_out(tmp_path / "pytorch"), tmp_path / "project"
-    make_index(pytorch.folder / "default", (make_wheel(tmp_path / "wheels", "ipykernel", "7.1.0"),))
+    kernels = (make_wheel(tmp_path / "wheels", "ipykernel", name) for name in ("6.17.1", "7.1.0"))
+    make_index(pytorch.folder / "default", tuple(kernels))  # Colab's ipykernel, and the newest
     of_cpu = pytorch.folder / "wheels/cpu"
     make_wheel(
         of_cpu, "torch", "2.13.0+cpu", tag=f"{TAG}-{TAG}-manylinux_2_28_x86_64"
     )  # for the Python of these tests, whichever it is
     home = folder / "home"
     home.mkdir(parents=True)
+    (tmp_path / "provision").symlink_to(ROOT)
     places = {
         "PROVISION_INDEX_PYTORCH_CPU": make_index(tmp_path / "cpu", tuple(of_cpu.iterdir())),
         "XDG_DATA_HOME": str(home),

@@ -64,6 +64,11 @@ def load_pairs(salt: str = "") -> Iterator[Pair]:
         yield Pair(row["name"], write(a), write(b), tuple(row["causes"]), row["error"])
 
 
+def make_capture(machine: str, change: Mapping[str, Any]) -> bytes:
+    """Return a capture of a machine of machines.yaml after a change."""
+    return _capture(_changed(_machine(machine), [dict(change)]))
+
+
 @cache
 def _read(name: str) -> Any:
     return yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
