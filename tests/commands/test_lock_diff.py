@@ -261,7 +261,11 @@ def test_hostile_names_in_an_older_lock_are_only_text(bench: Bench) -> None:
         ("not json", 1, "old.lock is damaged"),
         ("[]", 1, "old.lock is not a provision lock"),
         ('{"name": "x"}', 1, "old.lock is not a provision lock"),
-        ('{"schema": "provision.lock/99"}', 1, "written by a newer version of provision (provision.lock/99)"),
+        (
+            '{"schema": "provision.lock/99"}',
+            1,
+            "written by a newer version of provision (provision.lock/99)",
+        ),
         ("<<<<<<< main\n", 1, "conflict markers"),
         ("cut", 1, "old.lock is damaged"),
         ("edited", 1, "old.lock was edited by hand or truncated"),

@@ -31,11 +31,11 @@ _ENDPOINTS_TIMEOUT_S = 5.0
 class Sandbox(NamedTuple):
     """A running sandbox.
 
-    The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets and
-    metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to which a client adds /v2/...,
-    /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without TLS; metadata is ""
-    because each device has its own server. `store` is None if another process runs the services,
-    which `holder` names.
+    The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets,
+    aiplatform and metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to which a client
+    adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without TLS;
+    metadata is "" because each device has its own server. `store` is None if another process runs
+    the services, which `holder` names.
     """
 
     endpoints: dict[str, str]
@@ -147,6 +147,8 @@ def _run_services(
     from provision.sandbox.notebooks_service import NotebooksService
     from provision.sandbox.secret_manager import secret_manager_routes
     from provision.sandbox.storage import storage_routes
+    from provision.sandbox.vertex_rest_routes import vertex_routes
+    from provision.sandbox.vertex_service import VertexService
 
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
@@ -156,6 +158,7 @@ def _run_services(
     router = Router(
         [
             *notebooks_routes(service),
+            *vertex_routes(VertexService(store, facts, faults, lifecycle.delays)),
             *compute_routes(store, facts, faults),
             *storage_routes(store, faults),
             *secret_manager_routes(store),
@@ -175,6 +178,7 @@ def _run_services(
             "compute": root,
             "storage": root,
             "secrets": root,
+            "aiplatform": root,
             "metadata": "",
         }
         (folder / _ENDPOINTS).write_text(json.dumps(lifecycle.endpoints))
