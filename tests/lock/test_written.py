@@ -97,6 +97,9 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "idle_shutdown": ("bench", "60m"),
     "max_lifetime": ("bench", "8h"),
     "on_failure": ("bench", "keep"),
+    "internet": ("team", False),
+    "end_user_credentials": ("team", True),
+    "secure_boot": ("team", True),
 }
 
 

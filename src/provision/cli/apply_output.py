@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from dataclasses import replace
@@ -23,7 +24,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
 from provision.targets import TargetContext, get_driver
 from provision.targets.capabilities import Openable
-from provision.targets.summary import InstanceSummary, NotebookSummary
+from provision.targets.summary import InstanceSummary, NotebookSummary, ResourceSummary
 
 _DEVICE_LIFETIME_NOTE = (
     "the device stops with the command that runs the sandbox, and attach starts it again; "
@@ -71,6 +72,9 @@ def _pending_document(pending: PendingTarget) -> dict[str, Any]:
     if pending.summary.instance is not None:
         instance = pending.summary.instance
         return {**document, "instance": instance.name, "zone": instance.zone}
+    if pending.summary.resource is not None:
+        resource = dataclasses.asdict(pending.summary.resource)
+        return {**document, "resource": resource, "because": pending.reason}
     notebook = pending.summary.notebook
     if notebook is None:
         return document
@@ -92,6 +96,8 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
         notebook = pending.summary.notebook
         if pending.summary.instance is not None:
             _print_pending_instance(pending.summary.instance, pending.context, loaded)
+        if pending.summary.resource is not None:
+            _print_pending_resource(pending.summary.resource, pending.context, pending.reason)
         if notebook is not None:
             notebook_output.print_pending_notebook(
                 loaded, pending.context, notebook.file, pending.reason, notebook.link
@@ -107,6 +113,14 @@ def _print_pending_instance(
         return
     folder = shlex.quote(loaded.sandbox_folder)
     print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
+
+
+def _print_pending_resource(resource: ResourceSummary, context: TargetContext, reason: str) -> None:
+    sandbox = ", SANDBOX: not real" if context.sandbox_sources is not None else ""
+    print_row(resource.kind, f"{resource.name} in {resource.location}{sandbox}")
+    print_row("use", resource.next_step)
+    print_row("unverified", reason)
+    print_row("remove", context.command("destroy"))
 
 
 def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) -> None:

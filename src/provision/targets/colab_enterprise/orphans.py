@@ -1,0 +1,71 @@
+"""Orphans: runtime templates with our labels that no state or journal tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from provision.effects.system import Reader
+from provision.errors import ProvisionError
+from provision.kinds import ColabEnterpriseTarget
+from provision.spec import Spec
+from provision.state import Ledger
+from provision.targets.capabilities import Orphan, OrphanList
+from provision.targets.colab_enterprise.records import TemplateRecord, is_template_part
+from provision.targets.colab_enterprise.resource_names import SPEC_LABEL, TARGET_LABEL
+from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
+
+
+def list_orphan_templates(
+    ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
+) -> OrphanList | None:
+    """Return the templates with our labels that none of the ledgers records or began.
+
+    They are searched in the projects and regions that specs, states and journals name. Returns
+    None without one.
+    """
+    known: set[tuple[str, str]] = set()
+    places: dict[tuple[str, str], None] = {}
+    for spec, ledger in ledgers:
+        records = [
+            TemplateRecord.from_json(document)
+            for key, document in ledger.state.resources.items()
+            if is_template_part(key.rpartition("#")[2])
+        ]
+        records += [
+            TemplateRecord.from_intent(intent)
+            for intent in ledger.intents
+            if is_template_part(intent.part)
+        ]
+        known |= {(record.resource_name, record.lineage) for record in records}
+        targets = spec.targets.values()
+        own = [target for target in targets if isinstance(target, ColabEnterpriseTarget)]
+        places |= dict.fromkeys((target.project, target.region) for target in own)
+        places |= dict.fromkeys((record.project, record.region) for record in records)
+    if not places:
+        return None
+    orphans: list[Orphan] = []
+    failed: dict[str, ProvisionError] = {}
+    for project, region in places:
+        try:
+            templates = reader.cloud().templates(project, region)
+        except ProvisionError as error:
+            failed[project] = error
+            continue
+        for template in templates:
+            labels = template.get("labels", {})
+            identity = (str(template.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+            if labels.get(MANAGED_LABEL) == "1" and identity not in known:
+                orphans.append(_to_orphan(template))
+    return OrphanList(tuple(orphans), failed)
+
+
+def _to_orphan(template: Mapping[str, Any]) -> Orphan:
+    labels, name = template.get("labels", {}), str(template["name"])
+    _, project, _, region, _, short_name = name.split("/")
+    delete = (
+        f"gcloud colab runtime-templates delete {short_name} --project={project} --region={region}"
+    )
+    created = str(template.get("createTime", ""))
+    spec, target = (str(labels.get(key, "")) for key in (SPEC_LABEL, TARGET_LABEL))
+    return Orphan(name, "costs nothing by itself", created, spec, target, delete)
