@@ -197,5 +197,5 @@ def test_an_operation_takes_its_time_or_is_forgotten(tmp_path: Path) -> None:
 def test_a_store_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.edit_data() as data:
-        del data["templates"], data["vertex_operations"]
+        del data["templates"], data["executions"], data["vertex_operations"]
     assert Store(tmp_path).snapshot()["templates"] == {}

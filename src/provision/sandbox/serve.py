@@ -141,8 +141,10 @@ def _run_services(
 ) -> Iterator[Sandbox]:
     from provision.facts import load_facts
     from provision.sandbox.compute import compute_routes
+    from provision.sandbox.execution_jobs import ExecutionJobs
     from provision.sandbox.grpc_server import run_grpc_server
     from provision.sandbox.http_server import Router, run_http_server
+    from provision.sandbox.notebook_execution import NotebookMachines
     from provision.sandbox.notebooks_rest_routes import notebooks_routes
     from provision.sandbox.notebooks_service import NotebooksService
     from provision.sandbox.secret_manager import secret_manager_routes
@@ -155,10 +157,12 @@ def _run_services(
     store, facts = Store(folder), load_facts()
     lifecycle = Lifecycle(store, faults, booter, delays)
     service = NotebooksService(store, facts, faults, lifecycle)
+    machines = NotebookMachines(folder)
+    jobs = ExecutionJobs(store, facts, faults, lifecycle, machines)
     router = Router(
         [
             *notebooks_routes(service),
-            *vertex_routes(VertexService(store, facts, faults, lifecycle.delays)),
+            *vertex_routes(VertexService(store, facts, faults, lifecycle.delays), jobs),
             *compute_routes(store, facts, faults),
             *storage_routes(store, faults),
             *secret_manager_routes(store),
@@ -170,6 +174,7 @@ def _run_services(
         _listening(run_http_server(router, ports[0])) as http_port,
         _listening(run_grpc_server(service, ports[1])) as grpc_port,
         closing(booter),
+        closing(machines),
     ):
         root = f"http://127.0.0.1:{http_port}"
         lifecycle.endpoints = {
@@ -184,6 +189,7 @@ def _run_services(
         (folder / _ENDPOINTS).write_text(json.dumps(lifecycle.endpoints))
         try:
             lifecycle.boot_interrupted_devices()
+            jobs.run_interrupted_jobs()
             yield Sandbox(dict(lifecycle.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)

@@ -41,7 +41,7 @@ class VertexService:
 
     def create_template(self, parent: str, template_id: str, body: Any) -> Body:
         """Start to create a template; there is no request id by which a call is recognized."""
-        _, region = self._admit(parent)
+        _, region = self.admit(parent)
         template = template_id or str(uuid.uuid4().int)[:19]
         if template_id:
             check_template_id(template_id)
@@ -59,17 +59,17 @@ class VertexService:
                     reason="alreadyExists",
                 )
             data["templates"][name] = _stored(name, requested)
-            return self._begin(data, "CreateNotebookRuntimeTemplate", name)
+            return begin_operation(data, "CreateNotebookRuntimeTemplate", name, self._due())
 
     def get_template(self, name: str) -> Body:
         """Return a template."""
-        self._admit(name)
+        self.admit(name)
         with self._store.read_data() as data:
             return _shown(_template(data, name))
 
     def list_templates(self, parent: str, size: int = 0, token: str = "") -> Body:
         """Return the templates of a region."""
-        self._admit(parent)
+        self.admit(parent)
         with self._store.read_data() as data:
             bodies = [
                 _shown(body)
@@ -85,7 +85,7 @@ class VertexService:
 
     def patch_template(self, name: str, body: Any, mask: str) -> Body:
         """Change the fields of a mask and return the template; this is not an operation."""
-        self._admit(name, changes=True)
+        self.admit(name, changes=True)
         requested = _validated({key: value for key, value in body.items() if key != "name"})
         with self._store.edit_data() as data:
             current = _template(data, name)
@@ -103,16 +103,16 @@ class VertexService:
 
     def delete_template(self, name: str) -> Body:
         """Start to delete a template."""
-        self._admit(name, changes=True)
+        self.admit(name, changes=True)
         with self._store.edit_data() as data:
             _template(data, name)
-            operation = self._begin(data, "DeleteNotebookRuntimeTemplate", name)
+            operation = begin_operation(data, "DeleteNotebookRuntimeTemplate", name, self._due())
             del data["templates"][name]
             return operation
 
     def operation(self, name: str) -> Body:
         """Return an operation."""
-        self._admit(name)
+        self.admit(name)
         with self._store.edit_data() as data:
             if self._faults.has("lost-operation"):
                 data["vertex_operations"].pop(name, None)
@@ -120,24 +120,27 @@ class VertexService:
                 raise resource_not_found(name)
             return _operation_shown(data, name)
 
-    def _admit(self, name: str, *, changes: bool = False) -> tuple[str, str]:
+    def admit(self, name: str, *, changes: bool = False) -> tuple[str, str]:
         """Return the project and region of a name. Raises ApiError for a fault of any request."""
         project, region = parse_template_name(name, self._facts)
         changed = name if changes else ""
         raise_request_fault(self._faults, project, changes=changed, api=VERTEX_API)
         return project, region
 
-    def _begin(self, data: Body, verb: str, target: str) -> Body:
-        """Begin an operation; the name of Vertex AI's operations begins with that of its target."""
-        name = f"{target}/operations/{uuid.uuid4().int % 10**19}"
-        due = ENDLESS if self._faults.has("hang") else time.time() + self._delays.operation
-        data["vertex_operations"][name] = {
-            "target": target,
-            "verb": verb,
-            "created": utc_timestamp(),
-            "due": due,
-        }
-        return _operation_shown(data, name)
+    def _due(self) -> float:
+        return ENDLESS if self._faults.has("hang") else time.time() + self._delays.operation
+
+
+def begin_operation(data: Body, verb: str, target: str, due: float) -> Body:
+    """Begin an operation; the name of Vertex AI's operations begins with that of its target."""
+    name = f"{target}/operations/{uuid.uuid4().int % 10**19}"
+    data["vertex_operations"][name] = {
+        "target": target,
+        "verb": verb,
+        "created": utc_timestamp(),
+        "due": due,
+    }
+    return _operation_shown(data, name)
 
 
 def _validated(body: Any) -> Body:
@@ -202,6 +205,7 @@ def _operation_shown(data: Body, name: str) -> Body:
     response: Body = {"@type": "type.googleapis.com/google.protobuf.Empty"}
     if record["verb"].startswith("Create"):
         kind = record["verb"].removeprefix("Create")
-        body = data["templates"].get(record["target"], {})
+        resources = {**data["templates"], **data["executions"]}
+        body = resources.get(record["target"], {})
         response = {"@type": f"{_TYPES}.{kind}", **_shown(body)}
     return {"name": name, "metadata": metadata, "done": True, "response": response}
