@@ -53,6 +53,12 @@ class FakeCloud:
         named = self.made_templates.items()
         return tuple(copy.deepcopy(one) for name, one in named if name.startswith(parent))
 
+    def execution(self, name: str) -> Mapping[str, Any] | None:
+        return None
+
+    def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        return ()
+
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         return {"availableImages": list(self.images)} if self.images else None
 

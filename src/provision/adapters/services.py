@@ -73,7 +73,7 @@ def perform_on_vertex(
     """Perform an effect on Vertex AI."""
     from provision.adapters.google.vertex_effects import perform
 
-    perform(effect, services.google.vertex, progress)
+    perform(effect, services.google, services.polling_clock, progress)
 
 
 def perform_on_colab(effect: ServiceEffect, services: Services, progress: ProgressCallback) -> None:

@@ -59,6 +59,12 @@ class ColabEnterpriseTarget(TargetModel):
         default=None, examples=["projects/my-project/zones/us-central1-a/reservations/mine"]
     )
     """Reservation to use, by its full name."""
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    """Folder in Cloud Storage for the notebook that verifies the template, and its report."""
+    service_account: str | None = None
+    """Email address of the service account that runs this notebook."""
+    max_duration: Duration = "1h"
+    """Time after which the service ends this notebook."""
 
 
 class ColabEnterprise(Kind):
@@ -98,6 +104,13 @@ class ColabEnterprise(Kind):
                 rule="SEC004",
             )
         yield from _limit_refusals(own, target, facts)
+        if (own.bucket is None) != (own.service_account is None):
+            name = "bucket" if own.bucket is not None else "service_account"
+            yield Refusal(
+                target.route_to(name),
+                "a notebook is executed with both a bucket and a service account",
+                "set bucket and service_account, or remove both: the template is not verified then",
+            )
         if own.subnet is not None and own.network is None:
             yield Refusal(
                 target.route_to("subnet"), "a subnet needs its network", "set network too"

@@ -111,6 +111,14 @@ class GoogleClient:
         """See CloudReader."""
         return self.vertex.templates(project, region)
 
+    def execution(self, name: str) -> Mapping[str, Any] | None:
+        """See CloudReader."""
+        return self.vertex.execution(name)
+
+    def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        """See CloudReader."""
+        return self.vertex.executions(project, region)
+
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
         from provision.adapters.google.operations import latest_operation

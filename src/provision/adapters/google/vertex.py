@@ -20,11 +20,11 @@ from provision.errors import ExternalError
 
 RestResource = Mapping[str, Any]
 _REGION = re.compile(r"[a-z]{2,20}-[a-z]{2,20}[0-9]{1,2}")
-_TEMPLATES = "notebookRuntimeTemplates"
+_TEMPLATES, _EXECUTIONS = "notebookRuntimeTemplates", "notebookExecutionJobs"
 
 
 class VertexApi:
-    """The calls for runtime templates. All raise CloudError and may block for minutes.
+    """The calls for runtime templates and execution jobs. All raise CloudError and may block.
 
     A `name` is projects/PROJECT/locations/REGION/notebookRuntimeTemplates/TEMPLATE.
     """
@@ -52,12 +52,27 @@ class VertexApi:
         """Change the fields that `mask` names, and return the template."""
         return self._rest.request_json("PATCH", self._url(name), {"updateMask": mask}, body)
 
-    def delete_template(self, name: str, progress: ProgressCallback) -> bool:
-        """Delete a template and wait until it is gone; return whether it existed."""
+    def delete(self, name: str, progress: ProgressCallback) -> bool:
+        """Delete a template or job and wait until it is gone; return whether it existed."""
         operation = none_if_missing(lambda: self._rest.request_json("DELETE", self._url(name)))
         if operation is not None:
             self._wait(operation, progress)
         return operation is not None
+
+    def execution(self, name: str) -> RestResource | None:
+        """Return an execution job, None if it does not exist."""
+        return self._rest.get_or_none(self._url(name))
+
+    def executions(self, project: str, region: str) -> tuple[RestResource, ...]:
+        """Return the execution jobs of a region."""
+        pages = self._rest.pages(self._url(f"projects/{project}/locations/{region}", _EXECUTIONS))
+        return tuple(item for page in pages for item in page.get(_EXECUTIONS, ()))
+
+    def create_execution(self, name: str, body: RestResource, progress: ProgressCallback) -> None:
+        """Create an execution job, and wait until it exists; it then runs."""
+        parent, _, job = name.rpartition(f"/{_EXECUTIONS}/")
+        query, url = {"notebookExecutionJobId": job}, self._url(parent, _EXECUTIONS)
+        self._wait(self._rest.request_json("POST", url, query, body), progress)
 
     def _wait(self, operation: RestResource, progress: ProgressCallback) -> None:
         """Wait until an operation is done, or until the service no longer remembers it."""

@@ -1,4 +1,4 @@
-"""Driver of Colab Enterprise: a runtime template from which people make runtimes."""
+"""Driver of Colab Enterprise: a runtime template, verified by a notebook that runs on it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,26 @@ from provision.targets.colab_enterprise.planning import (
     plan_template,
 )
 from provision.targets.colab_enterprise.records import (
+    ExecutionRecord,
     TemplateRecord,
     is_template_part,
 )
+from provision.targets.colab_enterprise.resource_names import get_enterprise_target
+from provision.targets.colab_enterprise.verification import (
+    NOT_RUNNABLE,
+    await_execution_report,
+    is_runnable,
+    reason_for_new_run,
+    verify_by_execution,
+)
 from provision.targets.context import Interpreter, TargetContext
+from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
 from provision.targets.workbench.resource_names import LINEAGE_LABEL
 
 _SYSTEM = Path("/usr")
-_NOT_VERIFIED = "provision runs nothing in a runtime yet"
+_VENV = Path("/content/.provision/env")
+"""Prefixes on a runtime; the cell inserts the digest of its payload before `env`."""
 
 
 class ColabEnterpriseDriver(Driver[TemplateObservation]):
@@ -45,8 +56,8 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
     sandbox_note = "Google Cloud: services on this machine"
 
     def owns(self, part: str) -> bool:
-        """Return whether a part records a template, current or replaced."""
-        return is_template_part(part)
+        """Return whether a part records a template, current or replaced, or an execution job."""
+        return is_template_part(part) or part == ExecutionRecord.part
 
     def observe(
         self, context: TargetContext, ledger: Ledger, reader: Reader
@@ -77,6 +88,9 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         still_running: tuple[str, ...] = (),  # noqa: ARG002
     ) -> None:
         """Record the template that an interrupted action made, if it exists."""
+        if intent.part == ExecutionRecord.part:
+            _recover_execution(intent, journal)
+            return
         record = TemplateRecord.from_intent(intent)
         current = TemplateRecord.find(journal.state, intent.address)
         if intent.names and (current is None or current.resource_name != record.resource_name):
@@ -90,20 +104,34 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         """Return whether an action changes the machine of the template."""
         return action.operation not in (Operation.KEEP, Operation.CHANGE)
 
-    def verification_location(self, context: TargetContext) -> str:  # noqa: ARG002
-        """Return where the probe would run."""
-        return "on a runtime of the template"
+    def verification_location(self, context: TargetContext) -> str:
+        """Return where the probe runs."""
+        if not is_runnable(context):
+            return "on a runtime of the template"
+        limit = get_enterprise_target(context).max_duration
+        return f"by an execution job on this machine, at most {limit}"
 
     def reason_to_verify(
-        self,
-        context: TargetContext,  # noqa: ARG002
-        state: State,  # noqa: ARG002
-        reader: Reader,  # noqa: ARG002
-        *,
-        changed: bool,  # noqa: ARG002
+        self, context: TargetContext, state: State, reader: Reader, *, changed: bool
     ) -> str:
-        """Return that a template is not verified."""
-        return _NOT_VERIFIED
+        """Return why the stored verdict does not apply, or that the target cannot be verified."""
+        if not is_runnable(context):
+            return NOT_RUNNABLE
+        return super().reason_to_verify(context, state, reader, changed=changed)
+
+    def reason_for_missing_report(
+        self,
+        context: TargetContext,
+        stored: VerificationRecord,
+        state: State,
+        reader: Reader,  # noqa: ARG002
+    ) -> str:
+        """Return why the last run has no verdict; "" when the stored one is of that run."""
+        if reason := reason_for_new_run(context, state):
+            return reason
+        record = ExecutionRecord.find(state, context.address)
+        is_reported = record is not None and stored.nonce == record.nonce
+        return "" if is_reported else "its notebook has not reported yet"
 
     def require_verifiable(
         self,
@@ -112,24 +140,39 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         reader: Reader,
         only: tuple[str, ...],
     ) -> None:
-        """Refuse to verify a template: nothing runs until a runtime is made from it."""
+        """Check that a template is recorded, and that a notebook can run on it."""
         super().require_verifiable(context, ledger, reader, only)
-        raise Refused(
-            f"{context.address} is a runtime template, which provision does not verify",
-            why=_NOT_VERIFIED,
-            hint="make a runtime from the template in Colab Enterprise, and run the probe in its "
-            "terminal: provision probe --help",
-        )
+        if not is_runnable(context):
+            raise Refused(f"{context.address} cannot be verified", why=NOT_RUNNABLE)
+        if TemplateRecord.find(ledger.state, context.address) is None:
+            raise Refused(
+                f"no runtime template is recorded for {context.address}",
+                hint=f"create it with `{context.command('apply')}`",
+            )
 
     def verify(
-        self,
-        context: TargetContext,
-        journal: Journal,
-        options: VerifyOptions,  # noqa: ARG002
+        self, context: TargetContext, journal: Journal, options: VerifyOptions
     ) -> ProbeEvidence | Pending:
-        """Return that nothing was verified."""
+        """Run the notebook as an execution job, and wait for its report."""
+        if is_runnable(context):
+            return verify_by_execution(self, context, journal, options)
         journal.system.perform(MakeFolder(context.reports_folder, 0o700), journal.progress)
         return Pending()
+
+    def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
+        """Wait for the report of the recorded run."""
+        return await_execution_report(self, context, journal)
+
+    def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
+        """Return the notice about a job that may still run."""
+        record = ExecutionRecord.find(ledger.state, context.address)
+        stored = VerificationRecord.find(ledger.state, context.address)
+        if record is None or record.ended or (stored and stored.nonce == record.nonce):
+            return ""
+        return (
+            f"{record.title} may still run in {record.region} and cost money; wait for it: "
+            f"{context.command('attach')}; end it: {context.command('destroy')}"
+        )
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the template."""
@@ -181,9 +224,20 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         """Return the labelled templates that none of the ledgers tracks."""
         return list_orphan_templates(ledgers, reader)
 
-    def get_interpreter(self, context: TargetContext) -> Interpreter:  # noqa: ARG002
+    def get_interpreter(self, context: TargetContext) -> Interpreter:
         """Return where programs run on a runtime."""
+        if get_enterprise_target(context).isolation == "venv":
+            return Interpreter(_VENV / "bin/python", _VENV, _VENV)
         return Interpreter(_SYSTEM / "bin/python3", _SYSTEM, _SYSTEM)
+
+
+def _recover_execution(intent: Intent, journal: Journal) -> None:
+    """Record the job that an interrupted run started, if it exists; `orphans` lists a later one."""
+    record = ExecutionRecord.from_json(intent.details)
+    job = journal.system.cloud().execution(record.resource_name) or {}
+    if job.get("labels", {}).get(LINEAGE_LABEL) == record.lineage:
+        journal.record(intent.address, intent.part, record.to_json())
+    journal.close_intent(intent)
 
 
 def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Iterator[Refusal]:
@@ -192,6 +246,14 @@ def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Ite
     if observed.machine_choice.problem:
         hint = "set machine_type, or lower the requirements"
         yield Refusal((*own, "machine_type"), observed.machine_choice.problem, hint)
+    if context.sandbox_sources and is_runnable(context):
+        target = get_enterprise_target(context)
+        if target.isolation == "system":
+            yield Refusal(
+                (*own, "isolation"),
+                "the sandbox has no image of Colab Enterprise to install packages on",
+                "set isolation: venv",
+            )
     may_adopt = context.adopt and observed.is_made_for
     if not observed.is_foreign or may_adopt:
         return

@@ -1,8 +1,8 @@
-"""Orphans: runtime templates with our labels that no state or journal tracks."""
+"""Orphans: runtime templates and running jobs with our labels that no state tracks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from provision.effects.system import Reader
@@ -11,7 +11,11 @@ from provision.kinds import ColabEnterpriseTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
-from provision.targets.colab_enterprise.records import TemplateRecord, is_template_part
+from provision.targets.colab_enterprise.records import (
+    ExecutionRecord,
+    TemplateRecord,
+    is_template_part,
+)
 from provision.targets.colab_enterprise.resource_names import SPEC_LABEL, TARGET_LABEL
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 
@@ -38,6 +42,7 @@ def list_orphan_templates(
             if is_template_part(intent.part)
         ]
         known |= {(record.resource_name, record.lineage) for record in records}
+        known |= set(_recorded_executions(ledger))
         targets = spec.targets.values()
         own = [target for target in targets if isinstance(target, ColabEnterpriseTarget)]
         places |= dict.fromkeys((target.project, target.region) for target in own)
@@ -48,24 +53,43 @@ def list_orphan_templates(
     failed: dict[str, ProvisionError] = {}
     for project, region in places:
         try:
-            templates = reader.cloud().templates(project, region)
+            cloud = reader.cloud()
+            templates = cloud.templates(project, region)
+            jobs = [job for job in cloud.executions(project, region) if not _has_ended(job)]
         except ProvisionError as error:
             failed[project] = error
             continue
-        for template in templates:
-            labels = template.get("labels", {})
-            identity = (str(template.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+        for resource in (*templates, *jobs):
+            labels = resource.get("labels", {})
+            identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
             if labels.get(MANAGED_LABEL) == "1" and identity not in known:
-                orphans.append(_to_orphan(template))
+                orphans.append(_to_orphan(resource))
     return OrphanList(tuple(orphans), failed)
 
 
-def _to_orphan(template: Mapping[str, Any]) -> Orphan:
-    labels, name = template.get("labels", {}), str(template["name"])
-    _, project, _, region, _, short_name = name.split("/")
-    delete = (
-        f"gcloud colab runtime-templates delete {short_name} --project={project} --region={region}"
-    )
-    created = str(template.get("createTime", ""))
+def _recorded_executions(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    for key, document in ledger.state.resources.items():
+        if key.endswith(f"#{ExecutionRecord.part}"):
+            record = ExecutionRecord.from_json(document)
+            yield record.resource_name, record.lineage
+    for intent in ledger.intents:
+        if intent.part == ExecutionRecord.part:
+            record = ExecutionRecord.from_json(intent.details)
+            yield record.resource_name, record.lineage
+
+
+def _has_ended(job: Mapping[str, Any]) -> bool:
+    running = ("QUEUED", "PENDING", "RUNNING", "CANCELLING", "UPDATING")
+    return str(job.get("jobState", "")).removeprefix("JOB_STATE_") not in running
+
+
+def _to_orphan(resource: Mapping[str, Any]) -> Orphan:
+    labels, name = resource.get("labels", {}), str(resource["name"])
+    _, project, _, region, collection, short_name = name.split("/")
+    kind, state = "executions", str(resource.get("jobState", ""))
+    if collection == "notebookRuntimeTemplates":
+        kind, state = "runtime-templates", "costs nothing by itself"
+    delete = f"gcloud colab {kind} delete {short_name} --project={project} --region={region}"
+    created = str(resource.get("createTime", ""))
     spec, target = (str(labels.get(key, "")) for key in (SPEC_LABEL, TARGET_LABEL))
-    return Orphan(name, "costs nothing by itself", created, spec, target, delete)
+    return Orphan(name, state, created, spec, target, delete)

@@ -14,12 +14,14 @@ from provision.plan import Action, Operation
 from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder
 from provision.targets.colab_enterprise.observation import TemplateObservation
 from provision.targets.colab_enterprise.records import (
+    ExecutionRecord,
     TemplateRecord,
     build_intent,
     is_template_part,
 )
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.colab_enterprise.template_body import build_patch
+from provision.targets.colab_enterprise.verification import plan_execution_removal
 from provision.targets.context import TargetContext
 
 RUNTIMES_NOTE = "runtimes that people made from the old template keep running as they are"
@@ -97,7 +99,11 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
     """Yield the removal of everything recorded or begun at an address."""
     reason = "destroy was requested"
     names: set[str] = set()
-    for part, document in ledger.state.parts(address).items():
+    # A job that runs on the template ends first.
+    parts = sorted(
+        ledger.state.parts(address).items(), key=lambda item: item[0] != ExecutionRecord.part
+    )
+    for part, document in parts:
         title = str(document.get("title", part))
         effects: tuple[Effect, ...]
         if is_template_part(part):
@@ -107,13 +113,25 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
             notes = (RUNTIMES_NOTE.replace("old ", ""),)
             yield Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
             continue
+        if part == ExecutionRecord.part:
+            job = ExecutionRecord.from_json(document)
+            names.add(job.resource_name)
+            effects = plan_execution_removal(job)
+            yield Action(Operation.DESTROY, address, part, title, reason, effects)
+            continue
         paths = document.get("paths", ())
         effects = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
         yield Action(Operation.DESTROY, address, part, title, reason, effects)
     for intent in ledger.find_all_interrupted(address):
-        record = TemplateRecord.from_intent(intent)
-        if intent.names and not names.issuperset(intent.names):
-            why = "an interrupted run may have left it"
+        if not intent.names or names.issuperset(intent.names):
+            continue
+        why = "an interrupted run may have left it"
+        if intent.part == ExecutionRecord.part:
+            effects = plan_execution_removal(ExecutionRecord.from_json(intent.details))
+            title = "half-made execution job"
+            yield Action(Operation.DESTROY, address, intent.part, title, why, effects)
+        else:
+            record = TemplateRecord.from_intent(intent)
             title, effects = "half-made runtime template", (_deletion(record),)
             yield Action(Operation.DESTROY, address, intent.part, title, why, effects)
 

@@ -47,6 +47,37 @@ class TemplateRecord(Record):
         return f"{_FORMER}{self.region}.{self.project}"
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutionRecord(Record):
+    """An execution job, the last run of a template's notebook.
+
+    Attributes:
+        folder: gs:// address of the objects of the run, with a slash at its end.
+        nonce: The request that its report answers.
+        declared: Digest of what the run is about.
+        ended: Why it ended without a report; "" if it has one or still runs.
+    """
+
+    part: ClassVar[str] = "execution"
+
+    title: str
+    project: str
+    region: str
+    job: str
+    lineage: str
+    folder: str
+    nonce: str
+    declared: str
+    kind: str = "colab-enterprise"
+    ended: str = ""
+
+    @property
+    def resource_name(self) -> str:
+        """The full name of the job."""
+        parent = f"projects/{self.project}/locations/{self.region}"
+        return f"{parent}/notebookExecutionJobs/{self.job}"
+
+
 def is_template_part(part: str) -> bool:
     """Return whether a part records a template, current or replaced."""
     return part == TemplateRecord.part or part.startswith(_FORMER)
