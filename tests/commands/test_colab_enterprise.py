@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,14 @@ from provision.commands.shared.load import load_spec
 from provision.commands.shared.sandbox_spec import build_sandbox_spec
 from provision.commands.status import status
 from provision.effects.system import Effect, ProgressCallback
-from provision.effects.vertex import CreateTemplate, DeleteTemplate, UpdateTemplate
+from provision.effects.vertex import (
+    AwaitExecution,
+    CreateTemplate,
+    DeleteExecution,
+    DeleteTemplate,
+    StartExecution,
+    UpdateTemplate,
+)
 from provision.errors import ProvisionError, Refused
 from provision.plan import Action, Operation
 from provision.sandbox.serve import serve
@@ -44,7 +52,14 @@ targets:
     machine_type: e2-standard-8
 """
 REGION = "projects/my-project/locations/us-central1"
-VERTEX = (CreateTemplate, UpdateTemplate, DeleteTemplate)
+VERTEX = (
+    CreateTemplate,
+    UpdateTemplate,
+    DeleteTemplate,
+    StartExecution,
+    AwaitExecution,
+    DeleteExecution,
+)
 
 
 class Killed(BaseException):
@@ -333,6 +348,167 @@ def test_a_move_that_was_killed_and_taken_back_leaves_one_template(team: Team, a
     assert [action.operation for action in team.actions()] == [Operation.KEEP]
 
 
+PROVEN = (
+    SPEC
+    + """\
+    isolation: venv
+    bucket: gs://my-bucket/provision
+    service_account: trainer@my-project.iam.gserviceaccount.com
+"""
+)
+
+
+@pytest.fixture
+def proven(team: Team) -> Team:
+    """A target whose notebook runs as an execution job."""
+    team.path.write_text(PROVEN)
+    return team
+
+
+def jobs(team: Team) -> dict[str, str]:
+    """The states of the jobs in the store, by short name."""
+    found = team.store.snapshot()["executions"]
+    return {name.rpartition("/")[2]: body["jobState"] for name, body in found.items()}
+
+
+def needed(team: Team) -> tuple[bool, str]:
+    result = plan(team.loaded(), ("team",), team.system(), team.lines.append)
+    check = result.target_plans.plan.verifications["team"]
+    return check.needed, check.reason
+
+
+def test_the_notebook_verifies_the_template_in_a_real_kernel(proven: Team) -> None:
+    done = proven.apply()
+    (result,) = done.results
+    assert (done.exit_code, result.report.verdict) == (0, "simulated")
+    assert list(jobs(proven).values()) == ["JOB_STATE_SUCCEEDED"]
+    assert needed(proven)[0] is False
+    again = proven.apply()
+    assert (again.exit_code, again.results[0].fresh, len(jobs(proven))) == (0, False, 1)
+    ledger = LocalStore(Path(proven.loaded().folder), proven.system()).load_ledger()
+    (row,) = status(proven.loaded(), ledger, proven.system()).targets
+    assert (row.condition, row.verdict) == ("current", "simulated")
+    proven.edit("e2-standard-8", "e2-standard-4")
+    assert needed(proven)[0]
+    proven.apply()
+    assert needed(proven)[0] is False
+    assert proven.orphans() == []
+    assert sorted(proven.destroy()) == ["execution", "template", "verification"]
+    assert (jobs(proven), proven.templates()) == ({}, {})
+    assert proven.store.objects("my-bucket") == ()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_verification_that_was_killed_is_continued(
+    proven: Team, number: int, after: bool
+) -> None:
+    with pytest.raises(Killed):
+        proven.apply(proven.system(number, after=after))
+    assert proven.orphans() == [], "state or journal know it"
+    assert proven.apply().exit_code == 0
+    assert len(jobs(proven)) == 1
+    assert needed(proven)[0] is False
+    proven.destroy()
+    assert (jobs(proven), proven.templates()) == ({}, {})
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_destroy_after_a_killed_verification_leaves_nothing(proven: Team, after: bool) -> None:
+    with pytest.raises(Killed):
+        proven.apply(proven.system(2, after=after))
+    proven.destroy()
+    assert (jobs(proven), proven.templates()) == ({}, {})
+
+
+def test_a_job_that_runs_for_a_lost_state_is_an_orphan(proven: Team) -> None:
+    assert proven.apply(detach=True).exit_code == 3
+    state = Path(proven.loaded().folder) / "state.json"
+    state.unlink()
+    names = [name.split("/")[4] for name in proven.orphans()]
+    assert sorted(names) == ["notebookExecutionJobs", "notebookRuntimeTemplates"]
+
+
+def test_a_job_that_somebody_deleted(proven: Team) -> None:
+    proven.apply(detach=True)
+    with proven.store.edit_data() as data:
+        data["executions"].clear()
+    with pytest.raises(ProvisionError, match="was not verified") as caught:
+        proven.apply()
+    assert (caught.value.exit_code, "was deleted while it ran" in caught.value.why) == (3, True)
+    assert needed(proven)[0]
+    assert proven.apply().exit_code == 0
+
+
+def break_objects(team: Team, change: Callable[[str], None]) -> None:
+    """Let the job end, change its objects, and apply."""
+    team.apply(detach=True)
+    end = time.monotonic() + 120
+    while "JOB_STATE_RUNNING" in jobs(team).values():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    for about in team.store.objects("my-bucket"):
+        change(about["name"])
+    team.apply()
+
+
+def test_a_report_that_never_arrives(proven: Team) -> None:
+    def drop(name: str) -> None:
+        if name.endswith(".json"):
+            proven.store.delete_object("my-bucket", name)
+
+    with pytest.raises(ProvisionError, match="left no report") as caught:
+        break_objects(proven, drop)
+    assert caught.value.exit_code == 3
+
+
+def test_a_report_that_somebody_replaced(proven: Team) -> None:
+    def forge(name: str) -> None:
+        if name.endswith("report.json"):
+            proven.store.put_object("my-bucket", name, b"{}")
+
+    with pytest.raises(ProvisionError, match="not the one that the notebook wrote") as caught:
+        break_objects(proven, forge)
+    assert caught.value.exit_code == 3
+
+
+def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
+    assert proven.apply(detach=True).exit_code == 3
+    proven.destroy()
+    index = Path(proven.bench.index.removeprefix("file://"))
+    for wheel in index.parent.rglob("alpha*.whl"):
+        wheel.write_bytes(b"damaged")
+    with pytest.raises(ProvisionError, match="did not make the environment") as caught:
+        proven.apply()
+    assert caught.value.exit_code == 1
+    assert "in the stage install" in caught.value.why
+    assert list(jobs(proven).values()) == ["JOB_STATE_FAILED"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        ("act-as", 2, "actAs"),
+        ("quota:us-central1", 2, "CPUS"),
+        ("stockout:us-central1", 3, "No available zone"),
+    ],
+)
+def test_a_job_that_the_service_does_not_run(
+    bench: Bench, fault: str, code: int, words: str
+) -> None:
+    bench.spec(PROVEN)
+    done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--fault", fault)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    again = bench.run("apply", "spec.yaml", "--sandbox", "--yes")
+    assert again.returncode == 0, again.stderr
+    assert "runtime template provision-spec-team-" in again.stdout
+    assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+    store = json.loads((bench.folder / ".provision/sandbox/store.json").read_text())
+    assert (store["templates"], store["executions"]) == ({}, {})
+
+
 BAD: list[tuple[str, str, int, str]] = [
     ("region: us-central1", "region: moon-east1", 1, "moon-east1"),
     ("region: us-central1", "region: ../../evil", 1, "evil"),
@@ -340,7 +516,8 @@ BAD: list[tuple[str, str, int, str]] = [
     ("machine_type: e2-standard-8", "idle_shutdown: 601s", 1, "idle_shutdown"),
     ("machine_type: e2-standard-8", "data_disk: {size: 1GiB}", 1, "data_disk"),
     ("machine_type: e2-standard-8", "subnet: mine", 1, "subnet"),
-    ("machine_type: e2-standard-8", "bucket: gs://x", 1, "bucket"),
+    ("machine_type: e2-standard-8", "bucket: gs://bucket", 1, "service account"),
+    ("machine_type: e2-standard-8", "bucket: my-bucket", 1, "bucket"),
     ("env: {MODE: a}", "env: {MODE: $(HOME)}", 1, "$(HOME)"),
     ("env: {MODE: a}", "cuda_toolkit: '12.8'", 1, "CUDA toolkit"),
     ("gpu: none", "gpu: GB200", 1, "GB200"),
@@ -392,7 +569,7 @@ def test_the_commands_name_template_and_next_step(bench: Bench) -> None:
     (waiting,) = json.loads(found.stdout)["waiting"]
     assert waiting["resource"]["location"] == "us-central1"
     verify = bench.run("verify", "spec.yaml", "--sandbox")
-    assert (verify.returncode, "does not verify" in verify.stderr) == (2, True)
+    assert (verify.returncode, "set bucket and" in verify.stderr) == (2, True)
     run = bench.run("run", "spec.yaml", "--sandbox", "--", "true")
     assert run.returncode == 2
     assert "Traceback" not in run.stderr

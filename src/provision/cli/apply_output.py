@@ -57,6 +57,8 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
             document["session"] = result.summary.session
         comparison = compare_with_facts(loaded, result.context, result.report.document)
         return document | notebook_output.facts_comparison_document(comparison, loaded)
+    if result.summary.resource is not None:
+        return {**document, "resource": dataclasses.asdict(result.summary.resource)}
     if result.summary.instance is None:
         return {**document, "compared": result.summary.file_comparison or None}
     return {
@@ -97,7 +99,8 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
         if pending.summary.instance is not None:
             _print_pending_instance(pending.summary.instance, pending.context, loaded)
         if pending.summary.resource is not None:
-            _print_pending_resource(pending.summary.resource, pending.context, pending.reason)
+            _print_resource(pending.summary.resource, pending.context)
+            print_row("unverified", pending.reason)
         if notebook is not None:
             notebook_output.print_pending_notebook(
                 loaded, pending.context, notebook.file, pending.reason, notebook.link
@@ -115,11 +118,10 @@ def _print_pending_instance(
     print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
 
 
-def _print_pending_resource(resource: ResourceSummary, context: TargetContext, reason: str) -> None:
+def _print_resource(resource: ResourceSummary, context: TargetContext) -> None:
     sandbox = ", SANDBOX: not real" if context.sandbox_sources is not None else ""
     print_row(resource.kind, f"{resource.name} in {resource.location}{sandbox}")
     print_row("use", resource.next_step)
-    print_row("unverified", reason)
     print_row("remove", context.command("destroy"))
 
 
@@ -135,6 +137,10 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
         _print_notebook(result, result.summary.notebook, loaded)
     elif result.summary.instance is not None:
         _print_instance(result, result.summary.instance)
+    elif result.summary.resource is not None:
+        print_text("")
+        _print_resource(result.summary.resource, result.context)
+        _print_provenance(result)
     else:
         _print_environment(result)
     print_row("page", os.path.relpath(result.html_path))
