@@ -86,6 +86,8 @@ ColabEnterpriseTarget:
   data_disk: {size: 200GiB, type: ssd}, network: my-network, subnet: my-subnet, internet: false,
   idle_shutdown: 60m, end_user_credentials: false, secure_boot: true,
   reservation: projects/my-project/zones/us-central1-a/reservations/my-reservation,
+  bucket: "gs://my-bucket/provision", max_duration: 45m,
+  service_account: trainer@my-project.iam.gserviceaccount.com,
   paths: {data: /content/data}, requires: {ram: 8GiB}}
 DataDisk: {size: 200GiB, type: ssd}
 WorkbenchTarget:

@@ -123,7 +123,13 @@ class Team:
 
     def destroy(self, system: RealSystem | None = None) -> list[str]:
         system = system or self.system()
-        gone = destroy(self.path, (), system, lambda _: None, self.lines.append, sandbox=True)
+        # A kernel that was started a moment ago may still have the lock file open.
+        wait_s = 10.0
+        gone = destroy(
+            *(self.path, (), system, lambda _: None, self.lines.append),
+            sandbox=True,
+            lock_wait_s=wait_s,
+        )
         return [action.part for action in gone]
 
     def templates(self) -> dict[str, Any]:
@@ -483,6 +489,8 @@ def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     assert caught.value.exit_code == 1
     assert "in the stage install" in caught.value.why
     assert list(jobs(proven).values()) == ["JOB_STATE_FAILED"]
+    proven.destroy()
+    assert not (Path(proven.loaded().folder) / "reports").exists()
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "max_lifetime": ("bench", "8h"),
     "on_failure": ("bench", "keep"),
     "internet": ("team", False),
+    "max_duration": ("team", "45m"),
     "end_user_credentials": ("team", True),
     "secure_boot": ("team", True),
 }

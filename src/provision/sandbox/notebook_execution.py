@@ -26,7 +26,7 @@ class NotebookMachines:
     """The machines of the running jobs, by the job's name; they end with this process."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder / "executions"
+        self._folder = folder.resolve() / "executions"
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -104,7 +104,8 @@ class NotebookMachines:
             stopped = self._running.pop(name, None) is None
         if stopped or self._is_closed:
             return
-        error = "the kernel's machine ended"
+        log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        error = f"the kernel's machine ended: {log[-1][:300] if log else 'without a message'}"
         with suppress(OSError, ValueError):
             error = str(json.loads(status.read_bytes())["error"])
         done(error, output.read_bytes() if output.exists() else b"")

@@ -176,16 +176,7 @@ def _run_services(
         closing(booter),
         closing(machines),
     ):
-        root = f"http://127.0.0.1:{http_port}"
-        lifecycle.endpoints = {
-            "notebooks_rest": root,
-            "notebooks_grpc": f"127.0.0.1:{grpc_port}",
-            "compute": root,
-            "storage": root,
-            "secrets": root,
-            "aiplatform": root,
-            "metadata": "",
-        }
+        lifecycle.endpoints = _endpoints(http_port, grpc_port)
         (folder / _ENDPOINTS).write_text(json.dumps(lifecycle.endpoints))
         try:
             lifecycle.boot_interrupted_devices()
@@ -193,6 +184,15 @@ def _run_services(
             yield Sandbox(dict(lifecycle.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)
+
+
+def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
+    rest = ("notebooks_rest", "compute", "storage", "secrets", "aiplatform")
+    return {
+        **dict.fromkeys(rest, f"http://127.0.0.1:{http_port}"),
+        "notebooks_grpc": f"127.0.0.1:{grpc_port}",
+        "metadata": "",
+    }
 
 
 @contextmanager

@@ -116,7 +116,8 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
         if part == ExecutionRecord.part:
             job = ExecutionRecord.from_json(document)
             names.add(job.resource_name)
-            effects = plan_execution_removal(job)
+            reports = (resolve_own_folder(folder, path, address) for path in job.paths)
+            effects = (*plan_execution_removal(job), *map(RemoveTree, reports))
             yield Action(Operation.DESTROY, address, part, title, reason, effects)
             continue
         paths = document.get("paths", ())

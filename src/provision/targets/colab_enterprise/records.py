@@ -56,6 +56,7 @@ class ExecutionRecord(Record):
         nonce: The request that its report answers.
         declared: Digest of what the run is about.
         ended: Why it ended without a report; "" if it has one or still runs.
+        paths: The folder of its report, relative to the state folder.
     """
 
     part: ClassVar[str] = "execution"
@@ -70,6 +71,7 @@ class ExecutionRecord(Record):
     declared: str
     kind: str = "colab-enterprise"
     ended: str = ""
+    paths: tuple[str, ...] = ()
 
     @property
     def resource_name(self) -> str:

@@ -14,7 +14,7 @@ from provision.facts import load_facts
 from provision.field_types import parse_duration
 from provision.lock import digest_of
 from provision.plan import Action, Intent, Operation
-from provision.state import State
+from provision.state import State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, Pending, ProbeEvidence, VerifyOptions
 from provision.targets.colab_enterprise.execution_notebook import build_execution_notebook
 from provision.targets.colab_enterprise.records import ExecutionRecord, TemplateRecord
@@ -117,6 +117,7 @@ def _plan_run(context: TargetContext, journal: Journal, earlier: ExecutionRecord
         folder,
         nonce,
         _declared(context, template),
+        paths=(f"reports/{to_folder_name(context.address)}",),
     )
     uri = f"{folder}notebook.ipynb"
     content = build_execution_notebook(context, load_facts(), nonce, folder)
@@ -141,7 +142,7 @@ def _plan_run(context: TargetContext, journal: Journal, earlier: ExecutionRecord
         record.part,
         str(Operation.CREATE),
         names=(record.resource_name,),
-        details={key: str(value) for key, value in record.to_json().items()},
+        details={key: str(value) for key, value in replace(record, paths=()).to_json().items()},
     )
     return Action(
         Operation.CREATE,
