@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import time
@@ -601,3 +602,37 @@ def test_a_machine_that_the_service_does_not_know(bench: Bench) -> None:
     done = bench.run("apply", "spec.yaml", "--sandbox", "--yes")
     assert (done.returncode, "'e9-huge' is not supported" in done.stderr) == (2, True)
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+
+
+def test_a_process_that_was_killed_leaves_no_kernel_and_its_job_goes_on(bench: Bench) -> None:
+    bench.spec(PROVEN)
+    running = bench.start("apply", "spec.yaml", "--sandbox", "--yes")
+    store = bench.folder / ".provision/sandbox/store.json"
+    end = time.monotonic() + 120
+    states: list[str] = []
+    while "JOB_STATE_RUNNING" not in states:
+        assert time.monotonic() < end
+        assert running.poll() is None
+        time.sleep(0.01)
+        if store.exists():
+            found = json.loads(store.read_text())["executions"].values()
+            states = [job["jobState"] for job in found]
+    running.kill()
+    running.communicate(timeout=60)
+    folder = str(bench.folder / ".provision/sandbox/executions")
+    while any(folder in line for line in command_lines()):
+        assert time.monotonic() < end, "a kernel outlives the emulator"
+        time.sleep(0.1)
+    assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
+    again = bench.run("apply", "spec.yaml", "--sandbox", "--yes")
+    assert again.returncode == 0, again.stderr
+    found = json.loads(store.read_text())["executions"]
+    assert [job["jobState"] for job in found.values()] == ["JOB_STATE_SUCCEEDED"]
+    assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+    assert json.loads(store.read_text())["executions"] == {}
+
+
+def command_lines() -> Iterator[str]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
