@@ -436,6 +436,22 @@ def test_a_job_that_runs_for_a_lost_state_is_an_orphan(proven: Team) -> None:
     assert sorted(names) == ["notebookExecutionJobs", "notebookRuntimeTemplates"]
 
 
+def test_a_detached_run_is_attached_to(bench: Bench) -> None:
+    bench.spec(PROVEN.replace("e2-standard-8", "n1-standard-4"))
+    planned = bench.run("plan", "spec.yaml", "--sandbox")
+    assert "each verification: at most 1h of this machine, $0.19" in planned.stdout
+    done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
+    assert done.returncode == 3, done.stderr
+    assert "its notebook runs; wait for the report: provision attach" in done.stdout
+    attached = bench.run("attach", "spec.yaml", "--sandbox")
+    assert (attached.returncode, "SIMULATED" in attached.stdout) == (0, True), attached.stderr
+    again = bench.run("verify", "spec.yaml", "--sandbox")
+    assert (again.returncode, "SIMULATED" in again.stdout) == (0, True), again.stderr
+    store = json.loads((bench.folder / ".provision/sandbox/store.json").read_text())
+    assert len(store["executions"]) == 1, "the earlier job is deleted before a new one starts"
+    assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
+
+
 def test_a_job_that_somebody_deleted(proven: Team) -> None:
     proven.apply(detach=True)
     with proven.store.edit_data() as data:

@@ -34,6 +34,7 @@ from provision.targets.colab_enterprise.resource_names import get_enterprise_tar
 from provision.targets.colab_enterprise.verification import (
     NOT_RUNNABLE,
     await_execution_report,
+    find_unreported_run,
     is_runnable,
     reason_for_new_run,
     verify_by_execution,
@@ -165,9 +166,8 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
         """Return the notice about a job that may still run."""
-        record = ExecutionRecord.find(ledger.state, context.address)
-        stored = VerificationRecord.find(ledger.state, context.address)
-        if record is None or record.ended or (stored and stored.nonce == record.nonce):
+        record = find_unreported_run(context, ledger.state)
+        if record is None:
             return ""
         return (
             f"{record.title} may still run in {record.region} and cost money; wait for it: "
@@ -200,15 +200,13 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         record = TemplateRecord.find(state, context.address)
         if record is None:
             return TargetSummary()
-        return TargetSummary(
-            resource=ResourceSummary(
-                "runtime template",
-                record.template,
-                record.region,
-                "in Colab Enterprise, create a runtime from this template and connect a notebook "
-                "to it",
-            )
+        use = (
+            "in Colab Enterprise, create a runtime from this template and connect a notebook to it"
         )
+        if find_unreported_run(context, state) is not None:
+            use = f"its notebook runs; wait for the report: {context.command('attach')}"
+        name, region = record.template, record.region
+        return TargetSummary(resource=ResourceSummary("runtime template", name, region, use))
 
     def refuse_program(self, context: TargetContext) -> Refusal:
         """Return that programs run in a notebook."""

@@ -10,6 +10,7 @@ from provision.effects.local import RemoveTree
 from provision.effects.system import Effect
 from provision.effects.vertex import CreateTemplate, DeleteTemplate, UpdateTemplate
 from provision.errors import Refused
+from provision.field_types import parse_duration
 from provision.plan import Action, Operation
 from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder
 from provision.targets.colab_enterprise.observation import TemplateObservation
@@ -21,7 +22,7 @@ from provision.targets.colab_enterprise.records import (
 )
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.colab_enterprise.template_body import build_patch
-from provision.targets.colab_enterprise.verification import plan_execution_removal
+from provision.targets.colab_enterprise.verification import is_runnable, plan_execution_removal
 from provision.targets.context import TargetContext
 
 RUNTIMES_NOTE = "runtimes that people made from the old template keep running as they are"
@@ -200,6 +201,13 @@ def _notes(context: TargetContext, observed: TemplateObservation) -> Iterator[st
         f"cost: a template costs nothing; its machine on Compute Engine: "
         f"{observed.machine_choice.price}; prices of Colab Enterprise are not in the facts"
     )
+    offer = observed.machine_choice.offer
+    if is_runnable(context) and offer is not None:
+        hours = parse_duration(target.max_duration) / 3600
+        yield (
+            f"each verification: at most {target.max_duration} of this machine, "
+            f"${offer.dollars * hours:.2f} on Compute Engine"
+        )
     release = observed.body["softwareConfig"]["colabImage"]["releaseName"]
     known = facts.conditions["enterprise Pythons"].value
     image = f"{release}, for Python {context.spec.python}"

@@ -48,6 +48,15 @@ def reason_for_new_run(context: TargetContext, state: State) -> str:
     return ""
 
 
+def find_unreported_run(context: TargetContext, state: State) -> ExecutionRecord | None:
+    """Return the recorded run if it may still run; None if it has ended or reported."""
+    record = ExecutionRecord.find(state, context.address)
+    stored = VerificationRecord.find(state, context.address)
+    if record is None or record.ended or (stored is not None and stored.nonce == record.nonce):
+        return None
+    return record
+
+
 def verify_by_execution(
     driver: AnyDriver, context: TargetContext, journal: Journal, options: VerifyOptions
 ) -> ProbeEvidence | Pending:
