@@ -186,6 +186,7 @@ def test_a_template_is_made_kept_and_removed(team: Team) -> None:
     ledger = LocalStore(Path(team.loaded().folder), team.system()).load_ledger()
     (row,) = status(team.loaded(), ledger, team.system()).targets
     assert (row.condition, row.verdict) == ("current", "")
+    assert ledger.state.accounts == (), "no Workbench instances are searched in its project"
     assert team.destroy() == ["template"]
     assert team.templates() == {}
     assert team.destroy() == []

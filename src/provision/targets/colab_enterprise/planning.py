@@ -19,6 +19,7 @@ from provision.targets.colab_enterprise.records import (
     TemplateRecord,
     build_intent,
     is_template_part,
+    journal_name,
 )
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.colab_enterprise.template_body import build_patch
@@ -109,14 +110,14 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
         effects: tuple[Effect, ...]
         if is_template_part(part):
             record = TemplateRecord.from_json(document)
-            names.add(record.resource_name)
+            names.add(journal_name(record.resource_name))
             effects = (_deletion(record),)
             notes = (RUNTIMES_NOTE.replace("old ", ""),)
             yield Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
             continue
         if part == ExecutionRecord.part:
             job = ExecutionRecord.from_json(document)
-            names.add(job.resource_name)
+            names.add(journal_name(job.resource_name))
             reports = (resolve_own_folder(folder, path, address) for path in job.paths)
             effects = (*plan_execution_removal(job), *map(RemoveTree, reports))
             yield Action(Operation.DESTROY, address, part, title, reason, effects)

@@ -80,6 +80,14 @@ class ExecutionRecord(Record):
         return f"{parent}/notebookExecutionJobs/{self.job}"
 
 
+def journal_name(resource_name: str) -> str:
+    """Return the name of a resource in an intent: Google's full resource name.
+
+    Names that begin with projects/ are those of Workbench, which is searched in their projects.
+    """
+    return f"//aiplatform.googleapis.com/{resource_name}"
+
+
 def is_template_part(part: str) -> bool:
     """Return whether a part records a template, current or replaced."""
     return part == TemplateRecord.part or part.startswith(_FORMER)
@@ -97,5 +105,5 @@ def find_former_templates(state: State, address: str) -> dict[str, TemplateRecor
 def build_intent(address: str, operation: Operation, record: TemplateRecord) -> Intent:
     """Return the journal entry of an action on a template."""
     details = {key: str(getattr(record, key)) for key in _FOUND_BY}
-    names = (record.resource_name,)
+    names = (journal_name(record.resource_name),)
     return Intent(address, record.part, str(operation), names=names, details=details)

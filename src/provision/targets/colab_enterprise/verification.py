@@ -17,7 +17,11 @@ from provision.plan import Action, Intent, Operation
 from provision.state import State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, Pending, ProbeEvidence, VerifyOptions
 from provision.targets.colab_enterprise.execution_notebook import build_execution_notebook
-from provision.targets.colab_enterprise.records import ExecutionRecord, TemplateRecord
+from provision.targets.colab_enterprise.records import (
+    ExecutionRecord,
+    TemplateRecord,
+    journal_name,
+)
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.context import TargetContext
 from provision.targets.stored_verdict import VerificationRecord
@@ -150,7 +154,7 @@ def _plan_run(context: TargetContext, journal: Journal, earlier: ExecutionRecord
         context.address,
         record.part,
         str(Operation.CREATE),
-        names=(record.resource_name,),
+        names=(journal_name(record.resource_name),),
         details={key: str(value) for key, value in replace(record, paths=()).to_json().items()},
     )
     return Action(
