@@ -51,6 +51,7 @@ PARTS = {
     "LocalTarget": "targets.NAME, kind: local",
     "ColabTarget": "targets.NAME, kind: colab",
     "ColabEnterpriseTarget": "targets.NAME, kind: colab-enterprise",
+    "DataDisk": "targets.NAME.data_disk, kind: colab-enterprise",
     "WorkbenchTarget": "targets.NAME, kind: workbench",
     "Disk": "targets.NAME.boot_disk, targets.NAME.data_disk",
     "Access": "targets.NAME.access",
@@ -83,7 +84,13 @@ ColabTarget:
 ColabEnterpriseTarget:
   {kind: colab-enterprise, project: my-project, region: us-central1, machine_type: g2-standard-8,
   isolation: venv, gpu: L4, cuda: "12.8",
+  data_disk: {size: 200GiB, type: ssd}, network: my-network, subnet: my-subnet, internet: false,
+  idle_shutdown: 60m, end_user_credentials: false, secure_boot: true,
+  reservation: projects/my-project/zones/us-central1-a/reservations/my-reservation,
+  bucket: "gs://my-bucket/provision", max_duration: 45m,
+  service_account: trainer@my-project.iam.gserviceaccount.com,
   paths: {data: /content/data}, requires: {ram: 8GiB}}
+DataDisk: {size: 200GiB, type: ssd}
 WorkbenchTarget:
   {kind: workbench, project: my-project, zones: [us-central1-a, us-central1-b], machine_type:
   g2-standard-8,

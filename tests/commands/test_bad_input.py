@@ -249,11 +249,6 @@ def test_several_targets_are_named_before_anything_is_done(bench: Bench) -> None
 @pytest.mark.parametrize(
     ("extra", "words", "code"),
     [
-        (
-            "targets: {w: {kind: colab-enterprise, project: my-project, region: us-central1}}\n",
-            "this version cannot create targets of kind colab-enterprise",
-            2,
-        ),
         ("cuda_toolkit: '12.8'\n", "installing a CUDA toolkit on a local machine", 1),
         ("system_packages: [surely-not-installed-here]\n", "surely-not-installed-here", 2),
         ("requires: {vram: 16GiB}\n", "requires.vram does not apply to gpu: none", 1),
@@ -304,21 +299,6 @@ def test_a_check_that_does_not_exist_is_named_with_its_neighbours(applied: Bench
     assert (told.returncode, "<testcase " in told.stdout, "P02" in told.stdout) == (0, True, True)
     assert told.stdout.startswith("<?xml ")
     assert applied.run("verify", "spec.yaml", "--only", "P06:alpha").returncode == 0
-
-
-def test_a_target_of_another_kind_is_refused_before_anything_is_resolved(bench: Bench) -> None:
-    bench.spec(
-        small_spec(
-            "alpha",
-            extra="targets: {w: {kind: colab-enterprise, project: my-project, region: "
-            "us-central1}}\n",
-        )
-    )
-    done = bench.run(
-        "apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI="http://127.0.0.1:9/simple"
-    )
-    assert done.returncode == 2
-    assert "kind colab-enterprise" in done.stderr
 
 
 def test_specs_and_targets_with_hyphens_do_not_meet(bench: Bench) -> None:

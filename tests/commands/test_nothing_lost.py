@@ -214,19 +214,6 @@ def test_a_folder_that_path_cannot_hold_is_refused(bench: Bench) -> None:
     assert "cannot be in PATH" in done.stderr
 
 
-def test_status_with_targets_that_are_not_made_here(bench: Bench) -> None:
-    bench.spec(
-        small_spec(
-            "alpha",
-            extra="targets: {local: {kind: local}, team: {kind: colab-enterprise, project: "
-            "my-project, region: us-central1}}\n",
-        )
-    )
-    done = bench.run("status", "spec.yaml")
-    assert done.returncode == 1
-    assert "not made by this version" in done.stdout
-
-
 @pytest.mark.parametrize(
     "name",
     [

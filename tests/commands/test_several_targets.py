@@ -112,11 +112,7 @@ WORKBENCH = (
 )
 NO_BUCKET = WORKBENCH.replace("bucket: gs://my-bucket/provision, ", "")
 REFUSED = [
-    (
-        "kind: colab-enterprise, project: my-project, region: us-central1",
-        2,
-        "this version cannot create targets of kind colab-enterprise",
-    ),
+    ("kind: colab-enterprise, project: p, region: us-central1", 2, "nobody.json"),
     (WORKBENCH, 2, "nobody.json"),
     (NO_BUCKET, 1, "target two has errors in the spec"),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextvars import copy_context
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from provision.kinds import REGISTRY
+from provision.cli import run_cli
+from provision.kinds import REGISTRY, Registry
+from provision.kinds.colab import Colab
+from provision.kinds.local import Local
 from provision.schema import json_schema
 from provision.spec import Spec
 from provision.targets import Driver, find_driver, load_driver, load_drivers
@@ -19,6 +23,15 @@ from tests.conftest import ROOT
 
 PLAIN = {"gpu": "none", "python": "3.11", "packages": []}
 LOCAL_ONLY = replace(REGISTRY, kinds=REGISTRY.kinds[:1])
+
+
+class Undriven(Colab):
+    """A kind that can only be checked and locked."""
+
+    driver = ""
+
+
+UNDRIVEN = Registry((Local(), Undriven()))
 
 
 def test_names_models_and_rules_of_kinds_agree() -> None:
@@ -62,13 +75,29 @@ def test_the_schema_has_the_kinds_of_the_registry() -> None:
 
 
 def test_a_kind_without_a_driver_cannot_be_made() -> None:
-    spec = Spec.model_validate(
-        {
-            **PLAIN,
-            "targets": {"a": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"}},
-        }
-    )
+    data = {**PLAIN, "targets": {"a": {"kind": "colab", "runtime": "2026.07"}}}
+    spec = Spec.model_validate(data, context=UNDRIVEN)
     assert find_driver(spec, "a") is None
+
+
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--yes"], ["status"]])
+def test_a_target_without_a_driver_is_refused_before_anything_is_resolved(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(
+        "gpu: none\npython: '3.12'\npackages: []\ntargets: {t: {kind: colab, runtime: '2026.07'}}\n"
+    )
+    # In a context of its own: the registry stays set otherwise.
+    code = copy_context().run(run_cli, [*command, str(path)], UNDRIVEN)
+    shown = capsys.readouterr()
+    if command == ["status"]:
+        assert (code, "not made by this version" in shown.out) == (1, True)
+        return
+    assert code == 2
+    assert "spec.yaml:4:21: this version cannot create targets of kind colab" in shown.err
+    assert "supported kinds: local" in shown.err
+    assert not (tmp_path / "spec.lock").exists()
 
 
 @pytest.mark.parametrize("command", [["lint"], ["lock", "--check"]])

@@ -97,6 +97,10 @@ TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "idle_shutdown": ("bench", "60m"),
     "max_lifetime": ("bench", "8h"),
     "on_failure": ("bench", "keep"),
+    "internet": ("team", False),
+    "max_duration": ("team", "45m"),
+    "end_user_credentials": ("team", True),
+    "secure_boot": ("team", True),
 }
 
 

@@ -12,12 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from google.cloud import notebooks_v2 as nb
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 
+from provision.facts import load_facts
 from provision.sandbox.discovery import (
-    EXTRACT_FILE,
+    NOTEBOOKS,
+    VERTEX,
+    ApiDocument,
     extract_schema,
     find_discovery_document,
     load_api_schema,
@@ -179,14 +183,24 @@ def test_the_drift_of_the_grpc_messages_is_known() -> None:
     )
 
 
-def test_the_extract_is_that_of_the_installed_discovery_document() -> None:
-    installed = find_discovery_document()
+@pytest.mark.parametrize("document", [NOTEBOOKS, VERTEX])
+def test_the_extract_is_that_of_the_installed_discovery_document(document: ApiDocument) -> None:
+    installed = find_discovery_document(document)
     assert installed is not None
-    kept = json.loads(EXTRACT_FILE.read_bytes())
+    kept = json.loads(document.extract_file.read_bytes())
     kept.pop("source")
-    assert kept == extract_schema(json.loads(installed.read_bytes())), (
-        "run support/extract_notebooks_surface.py"
+    assert kept == extract_schema(json.loads(installed.read_bytes()), document), (
+        "run support/extract_api_schemas.py"
     )
+
+
+def test_the_regions_are_those_of_the_installed_discovery_document() -> None:
+    installed = find_discovery_document(VERTEX)
+    assert installed is not None
+    endpoints = json.loads(installed.read_bytes())["endpoints"]
+    locations = {endpoint["location"] for endpoint in endpoints} - {"us", "eu"}
+    known = load_facts().conditions["enterprise regions"].value.split()
+    assert set(known) == locations, "edit src/provision/facts/tables/colab.yaml"
 
 
 def test_the_extract_serves_where_the_document_is_not_installed() -> None:

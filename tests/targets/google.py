@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from provision.effects import google as effects
+from provision.effects import vertex
 
 IMAGE = "workbench-instances-2603-20261004-2157-rc0"
 SPEC: dict[str, Any] = {
@@ -32,6 +33,7 @@ class FakeCloud:
     rows: tuple[dict[str, Any], ...] | None = None
     cards: tuple[dict[str, Any], ...] | None = None
     done: list[str] = field(default_factory=list)
+    made_templates: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def instance(self, name: str) -> Mapping[str, Any] | None:
         return copy.deepcopy(self.found.get(name))
@@ -42,6 +44,20 @@ class FakeCloud:
             for name, one in self.found.items()
             if name.startswith(f"projects/{project}/")
         )
+
+    def template(self, name: str) -> Mapping[str, Any] | None:
+        return copy.deepcopy(self.made_templates.get(name))
+
+    def templates(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        parent = f"projects/{project}/locations/{region}/"
+        named = self.made_templates.items()
+        return tuple(copy.deepcopy(one) for name, one in named if name.startswith(parent))
+
+    def execution(self, name: str) -> Mapping[str, Any] | None:
+        return None
+
+    def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        return ()
 
     def config(self, project: str, zone: str) -> Mapping[str, Any] | None:
         return {"availableImages": list(self.images)} if self.images else None
@@ -88,6 +104,12 @@ class FakeCloud:
                 self.found[effect.name]["state"] = "ACTIVE"
             case effects.DeleteInstance():
                 self.found.pop(effect.name, None)
+            case vertex.CreateTemplate():
+                body = {**copy.deepcopy(dict(effect.body)), "name": effect.name}
+                body.pop("eucConfig")
+                self.made_templates[effect.name] = body
+            case vertex.DeleteTemplate():
+                self.made_templates.pop(effect.name, None)
             case effects.DeleteObjects():
                 self.objects = {
                     uri: content

@@ -191,6 +191,7 @@ DRIVERS = {
     kind.name: driver for kind in REGISTRY.kinds if (driver := load_driver(kind)) is not None
 }
 MINIMAL: dict[str, dict[str, Any]] = {
+    "colab-enterprise": {"kind": "colab-enterprise", "project": "p", "region": "us-central1"},
     "colab": {"kind": "colab", "runtime": "2026.07"},
     "local": {"kind": "local"},
     "workbench": WORKBENCH,

@@ -24,6 +24,7 @@ from provision.effects.google import (
 )
 from provision.errors import Refused
 from provision.facts.schema_platforms import MachineType
+from provision.kinds import WorkbenchTarget
 from provision.lock import Lock, LockedEnvironment, LockedFile, LockedPackage
 from provision.lock import TargetChoice as LockChosen
 from provision.lock.inputs import collect_lock_inputs
@@ -38,7 +39,7 @@ from provision.targets.workbench.agent_config import (
     compute_declared_digest,
     encode_config,
 )
-from provision.targets.workbench.choices import choose_image, choose_machine
+from provision.targets.workbench.choices import MachineChoice, choose_image, choose_machine
 from provision.targets.workbench.diff import ChangeMethod, build_patch, find_changes
 from provision.targets.workbench.request_body import AgentRun, InstanceChoices, build_body
 from provision.targets.workbench.resource_names import build_instance_name, build_resource_names
@@ -394,9 +395,17 @@ class TestDiff:
         assert find_changes(body(place({"data_disk": {"size": "200GiB"}})), real, old) == ()
 
 
+def chosen_machine(there: TargetContext) -> MachineChoice:
+    target = there.spec.targets["wb"]
+    assert isinstance(target, WorkbenchTarget)
+    region = target.zones[0].rpartition("-")[0]
+    card = FACTS.card("L4")
+    return choose_machine(there.spec, target.machine_type, region, FACTS, card, reserved=False)
+
+
 class TestMachine:
     def test_the_cheapest_that_carries_the_card(self) -> None:
-        chosen = choose_machine(place().spec, place().spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
+        chosen = chosen_machine(place())
         assert chosen.machine_type == "g2-standard-4"
         assert re.fullmatch(
             r"\$0\.7\d an hour in us-central1 \(20\d\d-\d\d-\d\d\), without disks and traffic",
@@ -405,7 +414,7 @@ class TestMachine:
 
     def test_memory_counts(self) -> None:
         there = place(requires={"ram": "40GiB"})
-        chosen = choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4"))  # type: ignore[arg-type]
+        chosen = chosen_machine(there)
         machine: MachineType = FACTS.machines[chosen.machine_type]
         assert machine.ram_gb >= 40
 
@@ -417,10 +426,7 @@ class TestMachine:
 
     def test_no_price_is_said(self) -> None:
         there = place({"zones": ["mars-north1-a"]})
-        assert (
-            choose_machine(there.spec, there.spec.targets["wb"], FACTS, FACTS.card("L4")).price
-            == "price unknown"
-        )  # type: ignore[arg-type]
+        assert chosen_machine(there).price == "price unknown"
 
 
 class TestImage:

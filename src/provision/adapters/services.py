@@ -67,6 +67,15 @@ def perform_on_google(
     perform(effect, services.google, services.polling_clock, progress)
 
 
+def perform_on_vertex(
+    effect: ServiceEffect, services: Services, progress: ProgressCallback
+) -> None:
+    """Perform an effect on Vertex AI."""
+    from provision.adapters.google.vertex_effects import perform
+
+    perform(effect, services.google, services.polling_clock, progress)
+
+
 def perform_on_colab(effect: ServiceEffect, services: Services, progress: ProgressCallback) -> None:
     """Perform an effect on Colab."""
     from provision.adapters.colab.runs import perform

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from dataclasses import replace
@@ -24,7 +25,7 @@ from provision.commands.shared.load import LoadedSpec
 from provision.commands.shared.target_plans import runs_in_browser
 from provision.targets import TargetContext, get_driver
 from provision.targets.capabilities import Openable
-from provision.targets.summary import InstanceSummary, NotebookSummary
+from provision.targets.summary import InstanceSummary, NotebookSummary, ResourceSummary
 
 _DEVICE_LIFETIME_NOTE = (
     "the device stops with the command that runs the sandbox, and attach starts it again; "
@@ -57,6 +58,8 @@ def _result_document(result: TargetResult, loaded: LoadedSpec) -> dict[str, Any]
             document["session"] = result.summary.session
         comparison = compare_with_facts(loaded, result.context, result.report.document)
         return document | notebook_output.facts_comparison_document(comparison, loaded)
+    if result.summary.resource is not None:
+        return {**document, "resource": dataclasses.asdict(result.summary.resource)}
     if result.summary.instance is None:
         return {**document, "compared": result.summary.file_comparison or None}
     return {
@@ -72,6 +75,9 @@ def _pending_document(pending: PendingTarget) -> dict[str, Any]:
     if pending.summary.instance is not None:
         instance = pending.summary.instance
         return {**document, "instance": instance.name, "zone": instance.zone}
+    if pending.summary.resource is not None:
+        resource = dataclasses.asdict(pending.summary.resource)
+        return {**document, "resource": resource, "because": pending.reason}
     notebook = pending.summary.notebook
     if notebook is None:
         return document
@@ -93,6 +99,9 @@ def print_as_text(applied: ApplyResult, loaded: LoadedSpec, *, verbose: bool) ->
         notebook = pending.summary.notebook
         if pending.summary.instance is not None:
             _print_pending_instance(pending.summary.instance, pending.context, loaded)
+        if pending.summary.resource is not None:
+            _print_resource(pending.summary.resource, pending.context)
+            print_row("unverified", pending.reason)
         if notebook is not None:
             notebook_output.print_pending_notebook(
                 loaded, pending.context, notebook.file, pending.reason, notebook.link
@@ -110,6 +119,13 @@ def _print_pending_instance(
     print_row("SANDBOX", f"{_DEVICE_LIFETIME_NOTE}: provision sandbox up --folder {folder}")
 
 
+def _print_resource(resource: ResourceSummary, context: TargetContext) -> None:
+    sandbox = ", SANDBOX: not real" if context.sandbox_sources is not None else ""
+    print_row(resource.kind, f"{resource.name} in {resource.location}{sandbox}")
+    print_row("use", resource.next_step)
+    print_row("remove", context.command("destroy"))
+
+
 def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) -> None:
     report_output.print_report(result.report, result.json_path, verbose=verbose)
     if not result.fresh:
@@ -122,6 +138,10 @@ def _print_result(result: TargetResult, loaded: LoadedSpec, *, verbose: bool) ->
         _print_notebook(result, result.summary.notebook, loaded)
     elif result.summary.instance is not None:
         _print_instance(result, result.summary.instance)
+    elif result.summary.resource is not None:
+        print_text("")
+        _print_resource(result.summary.resource, result.context)
+        _print_provenance(result)
     else:
         _print_environment(result)
     print_row("page", os.path.relpath(result.html_path))

@@ -135,6 +135,18 @@ class CloudReader(Protocol):
     def instances(self, project: str) -> tuple[Mapping[str, Any], ...]:
         """Return the instances of a project in all zones."""
 
+    def template(self, name: str) -> Mapping[str, Any] | None:
+        """Return a runtime template as aiplatform v1 describes it, None if it does not exist."""
+
+    def templates(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the runtime templates of a project in a region."""
+
+    def execution(self, name: str) -> Mapping[str, Any] | None:
+        """Return a notebook execution job of aiplatform v1, None if it does not exist."""
+
+    def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the notebook execution jobs of a project in a region."""
+
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """Return the newest operation (done, error, metadata.verb) on an instance.
 

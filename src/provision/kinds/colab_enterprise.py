@@ -1,14 +1,39 @@
-"""The kind `colab-enterprise`: a runtime of Colab Enterprise."""
+"""The kind `colab-enterprise`: a runtime template of Colab Enterprise."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
+from pydantic import Field
+
 from provision.facts import Facts
-from provision.kinds.base import STARTER_REGION, Gpu, Kind, StarterField, TargetModel
+from provision.field_types import Duration, Size, StrictModel, parse_duration, parse_size
+from provision.kinds.base import (
+    NOT_SUPPORTED_YET,
+    STARTER_REGION,
+    Gpu,
+    Kind,
+    Refusal,
+    StarterField,
+    TargetFacts,
+    TargetFields,
+    TargetModel,
+)
+
+_DISK_GB = (10, 65536)
+"""Sizes of a data disk (Terraform, google_colab_runtime_template)."""
+
+
+class DataDisk(StrictModel):
+    """The data disk of a runtime."""
+
+    size: Size = "100GiB"
+    """Size."""
+    type: Literal["standard", "ssd", "balanced", "extreme"] = "standard"
+    """Type of Persistent Disk."""
 
 
 class ColabEnterpriseTarget(TargetModel):
-    """A Colab Enterprise runtime."""
+    """A Colab Enterprise runtime template."""
 
     kind: Literal["colab-enterprise"]
     project: str
@@ -19,13 +44,38 @@ class ColabEnterpriseTarget(TargetModel):
     """Machine type, or auto for the cheapest that fits."""
     isolation: Literal["system", "venv"] = "system"
     """Install on top of the runtime's packages (system), or in a separate environment (venv)."""
+    data_disk: DataDisk = DataDisk.model_construct()
+    """Data disk; the boot disk (100 GB, SSD) cannot be chosen."""
+    network: str | None = None
+    """VPC network; default: a network of Google's."""
+    subnet: str | None = None
+    """Subnet in the region."""
+    internet: bool = True
+    """Give runtimes access to the internet."""
+    idle_shutdown: Duration | None = "3h"
+    """Stop a runtime after this time without use, 10m to 24h; null never stops it."""
+    end_user_credentials: bool = False
+    """Let notebooks run with the credentials of their user."""
+    secure_boot: bool = False
+    """Start signed software only."""
+    reservation: str | None = Field(
+        default=None, examples=["projects/my-project/zones/us-central1-a/reservations/mine"]
+    )
+    """Reservation to use, by its full name."""
+    bucket: str | None = Field(default=None, pattern=r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$")
+    """Folder in Cloud Storage for the notebook that verifies the template, and its report."""
+    service_account: str | None = None
+    """Email address of the service account that runs this notebook."""
+    max_duration: Duration = "1h"
+    """Time after which the service ends this notebook."""
 
 
 class ColabEnterprise(Kind):
-    """Runtimes of Colab Enterprise; this version checks and locks them only."""
+    """Runtime templates of Colab Enterprise."""
 
     name = "colab-enterprise"
     model = ColabEnterpriseTarget
+    driver = "provision.targets.colab_enterprise.driver:ColabEnterpriseDriver"
     rules = ("provision.rules.colab_enterprise",)
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
@@ -34,3 +84,67 @@ class ColabEnterprise(Kind):
             "project": StarterField("my-project", "yours"),
             "region": StarterField(STARTER_REGION, "yours"),
         }
+
+    def refusals(
+        self, target: TargetFacts, fields: TargetFields, facts: Facts
+    ) -> Iterator[Refusal]:
+        """Yield fields without effect, and machines that a template cannot describe."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        yield from super().refusals(target, fields, facts)
+        gpu = target.gpu_settings.gpu
+        if not gpu.is_none and (target.card is None or not target.card.workbench):
+            cards = facts.conditions["enterprise cards"].value.split()
+            yield Refusal(
+                target.gpu_settings.gpu_route,
+                f"Colab Enterprise does not offer {gpu.type}",
+                f"use one of {', '.join(cards)}, or set gpu: none",
+            )
+        if fields.cuda_toolkit is not None:
+            yield Refusal(
+                ("cuda_toolkit",),
+                f"installing a CUDA toolkit on a runtime is {NOT_SUPPORTED_YET}",
+                "remove the field",
+            )
+        for name in fields.secrets:
+            yield Refusal(
+                ("secrets", name),
+                f"secrets on a runtime of Colab Enterprise are {NOT_SUPPORTED_YET}",
+                "remove it, or read it from Secret Manager in the notebook",
+                rule="SEC004",
+            )
+        yield from _limit_refusals(own, target, facts)
+        if (own.bucket is None) != (own.service_account is None):
+            name = "bucket" if own.bucket is not None else "service_account"
+            yield Refusal(
+                target.route_to(name),
+                "a notebook is executed with both a bucket and a service account",
+                "set bucket and service_account, or remove both: the template is not verified then",
+            )
+        if own.subnet is not None and own.network is None:
+            yield Refusal(
+                target.route_to("subnet"), "a subnet needs its network", "set network too"
+            )
+
+
+def _limit_refusals(
+    own: ColabEnterpriseTarget, target: TargetFacts, facts: Facts
+) -> Iterator[Refusal]:
+    least, most = (facts.limits[f"{word} idle"].value for word in ("shortest", "longest"))
+    if own.idle_shutdown is not None:
+        seconds = parse_duration(own.idle_shutdown)
+        if not least * 60 <= seconds <= most * 60 or seconds % 60:
+            yield Refusal(
+                target.route_to("idle_shutdown"),
+                f"idle_shutdown: {own.idle_shutdown} is not a whole number of minutes from "
+                f"{least:g} to {most:g}",
+                f"set it from {least:g}m to {most / 60:g}h, or to null",
+            )
+    size_gb = parse_size(own.data_disk.size) / 2**30
+    if not _DISK_GB[0] <= size_gb <= _DISK_GB[1]:
+        yield Refusal(
+            target.route_to("data_disk", "size"),
+            f"the data disk has {own.data_disk.size}, but a runtime's disk has from "
+            f"{_DISK_GB[0]} to {_DISK_GB[1]} GiB",
+            "set another size",
+        )

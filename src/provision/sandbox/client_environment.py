@@ -23,5 +23,6 @@ def client_variables(endpoints: Mapping[str, str]) -> dict[str, str]:
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{endpoints['compute']}/compute/v1/",
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE": f"{endpoints['storage']}/storage/v1/",
         "CLOUDSDK_API_ENDPOINT_OVERRIDES_SECRETMANAGER": f"{endpoints['secrets']}/",
+        "CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM": f"{endpoints['aiplatform']}/",
         "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
     }

@@ -1,4 +1,4 @@
-"""Schema of the Notebooks API: its installed discovery document, or the extract in this folder."""
+"""Schemas of the emulated APIs: an installed discovery document, or its extract in this folder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,34 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-EXTRACT_FILE = Path(__file__).with_name("notebooks.v2.json")
 _KEPT = ("type", "$ref", "items", "additionalProperties", "enum", "readOnly", "format")
-_ROOTS = ("Instance", "DiagnoseInstanceRequest", "ResizeDiskRequest")
 _MASKED = re.compile(r"\* `([a-z0-9_.]+)`")
+
+
+class ApiDocument(NamedTuple):
+    """A discovery document: its file, the messages of requests, and the resource with a patch."""
+
+    file: str
+    roots: tuple[str, ...]
+    patched: str
+
+    @property
+    def extract_file(self) -> Path:
+        """The extract that is used if google-api-python-client is not installed."""
+        return Path(__file__).with_name(self.file)
+
+
+NOTEBOOKS = ApiDocument(
+    "notebooks.v2.json",
+    ("Instance", "DiagnoseInstanceRequest", "ResizeDiskRequest"),
+    "instances",
+)
+VERTEX_PREFIX = "GoogleCloudAiplatformV1"
+VERTEX = ApiDocument(
+    "aiplatform.v1.json",
+    (f"{VERTEX_PREFIX}NotebookRuntimeTemplate", f"{VERTEX_PREFIX}NotebookExecutionJob"),
+    "notebookRuntimeTemplates",
+)
 
 
 class ApiSchema(NamedTuple):
@@ -27,40 +51,39 @@ class ApiSchema(NamedTuple):
     mask_paths: frozenset[str]
 
 
-@lru_cache(maxsize=1)
-def load_api_schema() -> ApiSchema:
+@lru_cache(maxsize=2)
+def load_api_schema(document: ApiDocument = NOTEBOOKS) -> ApiSchema:
     """Return the schema of google-api-python-client's document, or of the extract without it."""
-    installed = find_discovery_document()
+    installed = find_discovery_document(document)
     extract = (
-        extract_schema(json.loads(installed.read_bytes()))
+        extract_schema(json.loads(installed.read_bytes()), document)
         if installed
-        else json.loads(EXTRACT_FILE.read_bytes())
+        else json.loads(document.extract_file.read_bytes())
     )
     return ApiSchema(extract["revision"], extract["messages"], frozenset(extract["masks"]))
 
 
-def find_discovery_document() -> Path | None:
-    """Return the discovery document of notebooks.v2 in google-api-python-client, or None."""
+def find_discovery_document(document: ApiDocument = NOTEBOOKS) -> Path | None:
+    """Return the discovery document in google-api-python-client, or None."""
     module = find_spec("googleapiclient")
     if module is None or module.origin is None:
         return None
-    path = Path(module.origin).parent / "discovery_cache" / "documents" / "notebooks.v2.json"
+    path = Path(module.origin).parent / "discovery_cache" / "documents" / document.file
     return path if path.exists() else None
 
 
-def extract_schema(whole: Mapping[str, Any]) -> dict[str, Any]:
+def extract_schema(whole: Mapping[str, Any], document: ApiDocument = NOTEBOOKS) -> dict[str, Any]:
     """Return the part of a discovery document that validates request bodies."""
     messages: dict[str, Any] = {}
-    waiting = list(_ROOTS)
+    waiting = list(document.roots)
     while waiting:
         name = waiting.pop()
         if name not in messages:
             fields = whole["schemas"][name]["properties"]
             messages[name] = {field: _pruned(about) for field, about in sorted(fields.items())}
             waiting.extend(_references(messages[name]))
-    patch = whole["resources"]["projects"]["resources"]["locations"]["resources"]["instances"][
-        "methods"
-    ]["patch"]
+    locations = whole["resources"]["projects"]["resources"]["locations"]
+    patch = locations["resources"][document.patched]["methods"]["patch"]
     masks = _MASKED.findall(patch["parameters"]["updateMask"]["description"])
     return {
         "revision": whole["revision"],

@@ -49,7 +49,10 @@ FAULT_KINDS: Final = {
     "create-aborted": FaultKind(
         "creating ends with code 10: Failed to perform tenant project creation"
     ),
-    "act-as": FaultKind("creating is refused: no permission to act as the service account (403)"),
+    "act-as": FaultKind(
+        "creating an instance or an execution job is refused: no permission to act as the service "
+        "account (403)"
+    ),
     "permission": FaultKind("every request is refused: a notebooks role is missing (403)"),
     "api-disabled": FaultKind("every request is refused: the Notebooks API is not enabled (403)"),
     "error": FaultKind(

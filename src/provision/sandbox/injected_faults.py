@@ -1,4 +1,4 @@
-"""Errors of the Notebooks service for scripted faults.
+"""Errors of the emulated services for scripted faults.
 
 They occur at a request, at a creation, and during the creation of an instance.
 """
@@ -14,72 +14,80 @@ from provision.sandbox.api_errors import RETRY_INFO, ApiError, StatusCode, error
 from provision.sandbox.faults import Faults
 from provision.sandbox.request_validation import first_or_empty
 
-_API = "notebooks.googleapis.com"
+_NOTEBOOKS_API = "notebooks.googleapis.com"
+VERTEX_API = "aiplatform.googleapis.com"
+_API_NAMES = {_NOTEBOOKS_API: "Notebooks API", VERTEX_API: "Vertex AI API"}
+_PERMISSIONS = {
+    _NOTEBOOKS_API: "notebooks.instances.list",
+    VERTEX_API: "aiplatform.notebookRuntimeTemplates.get",
+}
 _RETRY_AFTER = 1
 """Seconds."""
 
 
-def raise_request_fault(faults: Faults, project: str, *, changes: str = "") -> None:
+def raise_request_fault(
+    faults: Faults, project: str, *, changes: str = "", api: str = _NOTEBOOKS_API
+) -> None:
     """Raise the ApiError of a fault of any request, or of a change of the resource `changes`."""
     if error := faults.consume_scripted_error("request"):
         raise error
     if faults.is_nth_request("token-expiry"):
-        raise _expired_token_error()
+        raise _expired_token_error(api)
     if faults.consume("rate"):
-        raise _rate_limit_error(project)
+        raise _rate_limit_error(project, api)
     if faults.consume("error-500"):
         raise ApiError(StatusCode.INTERNAL, "Internal error encountered.")
     if faults.consume("unavailable"):
         raise ApiError(StatusCode.UNAVAILABLE, "The service is currently unavailable.")
     if faults.has("api-disabled"):
-        raise _disabled_api_error(project)
+        raise _disabled_api_error(project, api)
     if faults.has("permission"):
-        raise _permission_error(project)
+        raise _permission_error(project, api)
     if changes and faults.consume("busy"):
         raise operations.conflict_error(changes)
 
 
-def _expired_token_error() -> ApiError:
+def _expired_token_error(api: str) -> ApiError:
     return ApiError(
         StatusCode.UNAUTHENTICATED,
         "Request had invalid authentication credentials. Expected OAuth 2 access token, "
         "login cookie or other valid authentication credential.",
-        details=(error_info("ACCESS_TOKEN_EXPIRED", "googleapis.com", {"service": _API}),),
+        details=(error_info("ACCESS_TOKEN_EXPIRED", "googleapis.com", {"service": api}),),
         headers={"WWW-Authenticate": 'Bearer error="invalid_token"'},
     )
 
 
-def _rate_limit_error(project: str) -> ApiError:
+def _rate_limit_error(project: str, api: str) -> ApiError:
     consumer = f"projects/{project}"
-    metadata = {"service": _API, "consumer": consumer}
+    metadata = {"service": api, "consumer": consumer}
     retry = {"@type": RETRY_INFO, "retryDelay": f"{_RETRY_AFTER}s"}
     return ApiError(
         StatusCode.RESOURCE_EXHAUSTED,
         "Quota exceeded for quota metric 'API requests' and limit 'API requests per "
-        f"minute' of service '{_API}' for consumer '{consumer}'.",
+        f"minute' of service '{api}' for consumer '{consumer}'.",
         details=(error_info("RATE_LIMIT_EXCEEDED", "googleapis.com", metadata), retry),
         headers={"Retry-After": str(_RETRY_AFTER)},
     )
 
 
-def _disabled_api_error(project: str) -> ApiError:
-    metadata = {"service": _API, "consumer": f"projects/{project}"}
-    url = f"https://console.developers.google.com/apis/api/{_API}/overview?project={project}"
+def _disabled_api_error(project: str, api: str) -> ApiError:
+    metadata = {"service": api, "consumer": f"projects/{project}"}
+    url = f"https://console.developers.google.com/apis/api/{api}/overview?project={project}"
     return ApiError(
         StatusCode.PERMISSION_DENIED,
-        f"Notebooks API has not been used in project {project} before or it is disabled. "
+        f"{_API_NAMES[api]} has not been used in project {project} before or it is disabled. "
         f"Enable it by visiting {url} then retry.",
         details=(error_info("SERVICE_DISABLED", "googleapis.com", metadata),),
     )
 
 
-def _permission_error(project: str) -> ApiError:
-    permission, resource = "notebooks.instances.list", f"projects/{project}"
+def _permission_error(project: str, api: str) -> ApiError:
+    permission, resource = _PERMISSIONS[api], f"projects/{project}"
     metadata = {"permission": permission, "resource": resource}
     return ApiError(
         StatusCode.PERMISSION_DENIED,
         f"Permission '{permission}' denied on '{resource}'",
-        details=(error_info("IAM_PERMISSION_DENIED", _API, metadata),),
+        details=(error_info("IAM_PERMISSION_DENIED", api, metadata),),
     )
 
 

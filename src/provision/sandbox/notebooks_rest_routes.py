@@ -13,7 +13,7 @@ from provision.sandbox.request_validation import to_camel_case
 _ZONE = "/v2/projects/{project}/locations/{location}"
 _INSTANCE = _ZONE + "/instances/{instances}"
 _OPERATION = _ZONE + "/operations/{operations}"
-_COMMON_PARAMETERS = frozenset(
+COMMON_PARAMETERS = frozenset(
     (
         "alt",
         "$alt",
@@ -29,6 +29,7 @@ _COMMON_PARAMETERS = frozenset(
         "$.xgafv",
     )
 )
+"""Query parameters that every method of Google's REST APIs has."""
 _Method = Callable[[NotebooksService, Request, str], Any]
 """Called with the service, the request, and the name of the zone or resource in its path."""
 
@@ -36,7 +37,7 @@ _Method = Callable[[NotebooksService, Request, str], Any]
 def notebooks_routes(service: NotebooksService) -> Iterator[Route]:
     """Yield the routes of the methods of notebooks.v2."""
     for http_method, pattern, method, *parameters in _METHODS:
-        yield http_method, pattern, _handler(service, method, _COMMON_PARAMETERS.union(parameters))
+        yield http_method, pattern, _handler(service, method, COMMON_PARAMETERS.union(parameters))
 
 
 def _handler(service: NotebooksService, method: _Method, parameters: frozenset[str]) -> Handler:
@@ -44,12 +45,12 @@ def _handler(service: NotebooksService, method: _Method, parameters: frozenset[s
         name = f"projects/{project}/locations/{location}"
         for collection, short_name in resource.items():
             name = f"{name}/{collection}/{short_name}"
-        return method(service, _with_json_names(request, parameters), name)
+        return method(service, with_json_names(request, parameters), name)
 
     return handle
 
 
-def _with_json_names(request: Request, parameters: frozenset[str]) -> Request:
+def with_json_names(request: Request, parameters: frozenset[str]) -> Request:
     """Return a request whose query has JSON's names. Raises ApiError for an unknown parameter."""
     query = {to_camel_case(name): value for name, value in request.query.items()}
     for name in query:

@@ -7,15 +7,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from provision.sandbox.api_errors import invalid_argument
-from provision.sandbox.discovery import load_api_schema
+from provision.sandbox.discovery import NOTEBOOKS, ApiDocument, load_api_schema
 
 _UPPER = re.compile(r"([A-Z])")
 _LOWER = re.compile(r"_([a-z0-9])")
 _INTEGER = re.compile(r"-?\d{1,19}")
+_DURATION = re.compile(r"\d{1,12}(\.\d{1,9})?s")
 _Field = Mapping[str, Any]
 
 
-def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
+def validate_body(
+    body: Any, message: str, at: str, document: ApiDocument = NOTEBOOKS
+) -> dict[str, Any]:
     """Return a body with int64 values as text and without the defaults that proto3 omits.
 
     `at` is the name of the body in messages, such as "instance".
@@ -25,7 +28,7 @@ def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
     """
     if not isinstance(body, dict):
         raise invalid_argument(f"Invalid value at '{at}' ({message}), {_shown(body)}")
-    fields = load_api_schema().messages[message]
+    fields = load_api_schema(document).messages[message]
     values: dict[str, Any] = {}
     for name, value in body.items():
         if name not in fields:
@@ -38,7 +41,7 @@ def validate_body(body: Any, message: str, at: str) -> dict[str, Any]:
         where = f"{at}.{to_snake_case(name)}"
         if fields[name].get("readOnly"):
             raise invalid_argument(f"Field '{where}' is output only and cannot be set.")
-        kept = _value(value, fields[name], where)
+        kept = _value(value, fields[name], where, document)
         if kept not in (False, "", 0, [], {}):
             values[name] = kept
     return values
@@ -68,13 +71,14 @@ def to_camel_case(name: str) -> str:
     return _LOWER.sub(lambda match: match[1].upper(), name)
 
 
-def _value(value: Any, field: _Field, at: str) -> Any:
+def _value(value: Any, field: _Field, at: str, document: ApiDocument) -> Any:
     if "$ref" in field:
-        return validate_body(value, field["$ref"], at)
+        return validate_body(value, field["$ref"], at, document)
     if field["type"] == "array":
         if not isinstance(value, list):
             raise invalid_argument(f"Invalid value at '{at}', {_shown(value)}")
-        return [_value(item, field["items"], f"{at}[{index}]") for index, item in enumerate(value)]
+        items = field["items"]
+        return [_value(item, items, f"{at}[{index}]", document) for index, item in enumerate(value)]
     if field["type"] == "object":
         if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
             raise invalid_argument(f"Invalid value at '{at}' (Map), {_shown(value)}")
@@ -87,6 +91,8 @@ def _plain(value: Any, field: _Field, at: str) -> Any:
         if value not in field["enum"]:
             raise invalid_argument(f"Invalid value at '{at}' (Enum), {_shown(value)}")
         return "" if value == field["enum"][0] else value
+    if field.get("format") == "google-duration" and not _DURATION.fullmatch(str(value)):
+        raise invalid_argument(f"Invalid value at '{at}' (Duration), {_shown(value)}")
     if field.get("format") == "int64":
         if isinstance(value, bool) or not _INTEGER.fullmatch(str(value)):
             raise invalid_argument(f"Invalid value at '{at}' (TYPE_INT64), {_shown(value)}")

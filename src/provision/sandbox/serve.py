@@ -31,11 +31,11 @@ _ENDPOINTS_TIMEOUT_S = 5.0
 class Sandbox(NamedTuple):
     """A running sandbox.
 
-    The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets and
-    metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to which a client adds /v2/...,
-    /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without TLS; metadata is ""
-    because each device has its own server. `store` is None if another process runs the services,
-    which `holder` names.
+    The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets,
+    aiplatform and metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to which a client
+    adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without TLS;
+    metadata is "" because each device has its own server. `store` is None if another process runs
+    the services, which `holder` names.
     """
 
     endpoints: dict[str, str]
@@ -141,21 +141,28 @@ def _run_services(
 ) -> Iterator[Sandbox]:
     from provision.facts import load_facts
     from provision.sandbox.compute import compute_routes
+    from provision.sandbox.execution_jobs import ExecutionJobs
     from provision.sandbox.grpc_server import run_grpc_server
     from provision.sandbox.http_server import Router, run_http_server
+    from provision.sandbox.notebook_execution import NotebookMachines
     from provision.sandbox.notebooks_rest_routes import notebooks_routes
     from provision.sandbox.notebooks_service import NotebooksService
     from provision.sandbox.secret_manager import secret_manager_routes
     from provision.sandbox.storage import storage_routes
+    from provision.sandbox.vertex_rest_routes import vertex_routes
+    from provision.sandbox.vertex_service import VertexService
 
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"process {os.getpid()}: {_command()}\n".encode(), 0)
     store, facts = Store(folder), load_facts()
     lifecycle = Lifecycle(store, faults, booter, delays)
     service = NotebooksService(store, facts, faults, lifecycle)
+    machines = NotebookMachines(folder)
+    jobs = ExecutionJobs(store, facts, faults, lifecycle, machines)
     router = Router(
         [
             *notebooks_routes(service),
+            *vertex_routes(VertexService(store, facts, faults, lifecycle.delays), jobs),
             *compute_routes(store, facts, faults),
             *storage_routes(store, faults),
             *secret_manager_routes(store),
@@ -167,22 +174,25 @@ def _run_services(
         _listening(run_http_server(router, ports[0])) as http_port,
         _listening(run_grpc_server(service, ports[1])) as grpc_port,
         closing(booter),
+        closing(machines),
     ):
-        root = f"http://127.0.0.1:{http_port}"
-        lifecycle.endpoints = {
-            "notebooks_rest": root,
-            "notebooks_grpc": f"127.0.0.1:{grpc_port}",
-            "compute": root,
-            "storage": root,
-            "secrets": root,
-            "metadata": "",
-        }
+        lifecycle.endpoints = _endpoints(http_port, grpc_port)
         (folder / _ENDPOINTS).write_text(json.dumps(lifecycle.endpoints))
         try:
             lifecycle.boot_interrupted_devices()
+            jobs.run_interrupted_jobs()
             yield Sandbox(dict(lifecycle.endpoints), store, faults)
         finally:
             (folder / _ENDPOINTS).unlink(missing_ok=True)
+
+
+def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
+    rest = ("notebooks_rest", "compute", "storage", "secrets", "aiplatform")
+    return {
+        **dict.fromkeys(rest, f"http://127.0.0.1:{http_port}"),
+        "notebooks_grpc": f"127.0.0.1:{grpc_port}",
+        "metadata": "",
+    }
 
 
 @contextmanager

@@ -23,6 +23,8 @@ console.
 """
 _SCHEMA = "provision.sandbox/1"
 _COLLECTIONS = ("instances", "operations", "requests", "buckets", "secrets")
+_LATER_COLLECTIONS = ("templates", "executions", "vertex_operations")
+"""Collections that stores of earlier versions lack."""
 
 
 class EmulatedObject(NamedTuple):
@@ -54,8 +56,8 @@ class Store:
     def edit_data(self) -> Iterator[dict[str, Any]]:
         """Yield all data for changes, which are saved at the end of the outermost block.
 
-        The keys are instances, operations, requests, buckets and secrets. If the block raises, the
-        changes are saved too: a service that refuses late has still done its earlier steps.
+        The keys are the names of the collections. If the block raises, the changes are saved too: a
+        service that refuses late has still done its earlier steps.
         """
         with self._lock:
             self._depth += 1
@@ -258,7 +260,8 @@ def _digest(text: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    empty: dict[str, Any] = {"schema": _SCHEMA, "last": 0, **{key: {} for key in _COLLECTIONS}}
+    empty: dict[str, Any] = {"schema": _SCHEMA, "last": 0}
+    empty |= {key: {} for key in (*_COLLECTIONS, *_LATER_COLLECTIONS)}
     try:
         data = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -270,7 +273,9 @@ def _read(path: Path) -> dict[str, Any]:
     else:
         is_known = isinstance(data, dict) and data.get("schema") == _SCHEMA
         if is_known and all(isinstance(data.get(key), dict) for key in _COLLECTIONS):
-            return {**empty, **data}
+            data = {**empty, **data}
+            if all(isinstance(data[key], dict) for key in _LATER_COLLECTIONS):
+                return data
         why = f"its schema is not {_SCHEMA}"
     raise StateError(
         f"{path}: the sandbox's store cannot be read",

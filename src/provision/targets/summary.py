@@ -41,6 +41,19 @@ class NotebookSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceSummary:
+    """Another resource that a target has, and what a person does with it.
+
+    `kind` is a word for it, such as "runtime template"; `location` is its region.
+    """
+
+    kind: str
+    name: str
+    location: str
+    next_step: str
+
+
+@dataclass(frozen=True, slots=True)
 class TargetSummary:
     """Facts about an applied target, for the end of `apply`; None and "" for what a kind lacks.
 
@@ -57,3 +70,4 @@ class TargetSummary:
     instance: InstanceSummary | None = None
     notebook: NotebookSummary | None = None
     session: str = ""
+    resource: ResourceSummary | None = None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from provision.adapters.google.instances import InstanceOperations
     from provision.adapters.google.notebooks import NotebooksApi
     from provision.adapters.google.storage import Storage
+    from provision.adapters.google.vertex import VertexApi
     from provision.effects.system import ProgressCallback
 
 _UNAVAILABLE_KINDS = (
@@ -78,6 +79,13 @@ class GoogleClient:
 
         return Storage(self.rest, self._endpoints.storage)
 
+    @cached_property
+    def vertex(self) -> VertexApi:
+        """Notebooks of Vertex AI."""
+        from provision.adapters.google.vertex import VertexApi
+
+        return VertexApi(self.rest, self._endpoints.aiplatform, self.policy)
+
     def operations(self, progress: ProgressCallback) -> InstanceOperations:
         """Return the operations on instances, which report their progress."""
         from provision.adapters.google.instances import InstanceOperations
@@ -94,6 +102,22 @@ class GoogleClient:
         """See CloudReader."""
         listed, self.unreachable_zones = self.notebooks.list(f"projects/{project}/locations/-")
         return listed
+
+    def template(self, name: str) -> Mapping[str, Any] | None:
+        """See CloudReader."""
+        return self.vertex.template(name)
+
+    def templates(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        """See CloudReader."""
+        return self.vertex.templates(project, region)
+
+    def execution(self, name: str) -> Mapping[str, Any] | None:
+        """See CloudReader."""
+        return self.vertex.execution(name)
+
+    def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
+        """See CloudReader."""
+        return self.vertex.executions(project, region)
 
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""

@@ -16,6 +16,8 @@ class Endpoints(NamedTuple):
     compute: str = "https://compute.googleapis.com"
     storage: str = "https://storage.googleapis.com"
     secrets: str = "https://secretmanager.googleapis.com"
+    aiplatform: str = "https://{region}-aiplatform.googleapis.com"
+    """Vertex AI has an address for each region."""
 
     @classmethod
     def from_addresses(cls, addresses: Mapping[str, str]) -> Self:

@@ -12,7 +12,7 @@ from provision.errors import UsageError
 from provision.kinds import Gpu, MachineRequirements, TargetModel
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
-from provision.targets import SandboxSources, find_driver
+from provision.targets import SandboxSources, find_driver, load_driver
 
 _GPU_REQUIREMENTS = ("vram", "driver", "compute_capability")
 
@@ -35,8 +35,13 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
             targets[name] = target
             simulated[driver.sandbox_note] = None
     if not targets:
+        supported = [
+            kind.name
+            for kind in spec.registry.kinds
+            if (driver := load_driver(kind)) is not None and driver.sandbox_note
+        ]
         raise UsageError(
-            "a sandbox supports targets of kind workbench only",
+            f"a sandbox supports targets of kind {' and '.join(supported)} only",
             why=f"{loaded.path} has no such target",
             hint="omit --sandbox: other targets need no account",
         )

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import provision
 from provision.facts import Facts
@@ -27,15 +27,30 @@ _OWN = "google-colab"
 """Colab's own package: it is on no index, so it could not be reinstalled."""
 
 
+class NotebookRuntime(NamedTuple):
+    """The runtime of a notebook: isolation, and what the facts know of it (None: nothing).
+
+    `device` is the name of its GPU in nvidia-smi.
+    """
+
+    isolation: str
+    runtime: ColabRuntime | None = None
+    device: str | None = None
+
+
 def build_agent_config(
-    context: TargetContext, facts: Facts, uv: Mapping[str, Any], nonce: str = ""
+    context: TargetContext,
+    facts: Facts,
+    uv: Mapping[str, Any],
+    nonce: str = "",
+    runtime: NotebookRuntime | None = None,
 ) -> dict[str, Any]:
     """Return the document; `uv` is the uv that installs: version, and sha256 by file name.
 
     Without a nonce it gets one that is derived from the rest, so that the same choices give the
-    same bytes.
+    same bytes. `runtime` is that of the context's Colab target unless it is given.
     """
-    document = _build_declaration(context, facts, uv)
+    document = _build_declaration(context, facts, uv, runtime or _colab_runtime(context, facts))
     nonce = nonce or hashlib.sha256(encode_config(document)).hexdigest()[:NONCE_DIGITS]
     return {
         **document,
@@ -49,14 +64,21 @@ def encode_config(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
+def _colab_runtime(context: TargetContext, facts: Facts) -> NotebookRuntime:
+    target = get_colab_target(context)
+    shape = find_shape(context.spec.gpu, target.shape, facts)
+    device = (shape.device or None) if shape else None
+    return NotebookRuntime(target.isolation, facts.runtimes.get(target.runtime), device)
+
+
 def _build_declaration(
-    context: TargetContext, facts: Facts, uv: Mapping[str, Any]
+    context: TargetContext, facts: Facts, uv: Mapping[str, Any], target: NotebookRuntime
 ) -> dict[str, Any]:
-    spec, target, environment = context.spec, get_colab_target(context), context.environment
+    spec, environment = context.spec, context.environment
     expectations = expectations_of(
         context.effective_spec, context.target, context.lock, environment, PurePosixPath()
     )
-    runtime, choice = facts.runtimes.get(target.runtime), context.lock.targets[context.target]
+    runtime, choice = target.runtime, context.lock.targets[context.target]
     return {
         "schema": SCHEMA,
         "tool": {"name": "provision", "version": provision.__version__},
@@ -70,7 +92,7 @@ def _build_declaration(
         "runtime": _runtime(runtime, context, facts) if runtime else None,
         "isolation": target.isolation,
         "python": context.lock.python,
-        "gpu": _gpu(context, facts),
+        "gpu": _gpu(context, target.device),
         "driver_min": environment.driver,
         "system_packages": list(spec.system_packages),
         "install": build_install_request(
@@ -114,13 +136,6 @@ def _runtime(runtime: ColabRuntime, context: TargetContext, facts: Facts) -> dic
     }
 
 
-def _gpu(context: TargetContext, facts: Facts) -> dict[str, Any] | None:
+def _gpu(context: TargetContext, device: str | None) -> dict[str, Any] | None:
     gpu = context.spec.gpu
-    if gpu.is_none:
-        return None
-    shape = find_shape(gpu, get_colab_target(context).shape, facts)
-    return {
-        "type": gpu.type,
-        "device": (shape.device or None) if shape else None,
-        "count": gpu.count,
-    }
+    return None if gpu.is_none else {"type": gpu.type, "device": device, "count": gpu.count}

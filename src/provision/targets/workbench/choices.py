@@ -13,11 +13,9 @@ from provision.facts.machines import (
     find_cpu_machines,
     find_machines,
     list_offers,
-    region_of,
 )
 from provision.facts.schema_platforms import MachineType, split_image_name
 from provision.field_types import parse_size
-from provision.kinds import WorkbenchTarget
 from provision.spec import Spec
 
 _LEAST_RAM_GB = 8.0
@@ -46,18 +44,22 @@ def format_price(offer: MachineOffer) -> str:
 
 
 def choose_machine(
-    spec: Spec, target: WorkbenchTarget, facts: Facts, card: Card | None
+    spec: Spec,
+    machine_type: str,
+    region: str,
+    facts: Facts,
+    card: Card | None,
+    *,
+    reserved: bool,
 ) -> MachineChoice:
-    """Return the named machine type, else the cheapest with the GPUs and the memory."""
-    cards, region = (spec.gpu.count if card else 0), region_of(target.zones[0])
-    if target.machine_type != "auto":
-        named = facts.machines.get(target.machine_type)
+    """Return the named machine type, else ("auto") the cheapest with the GPUs and the memory."""
+    cards = spec.gpu.count if card else 0
+    if machine_type != "auto":
+        named = facts.machines.get(machine_type)
         offers = list_offers((named,), card, cards) if named else ()
-        return MachineChoice(
-            target.machine_type, cheapest_offer(offers, region) if offers else None
-        )
+        return MachineChoice(machine_type, cheapest_offer(offers, region) if offers else None)
     if card:
-        able = find_machines(facts, card, cards, reserved=target.reservation is not None)
+        able = find_machines(facts, card, cards, reserved=reserved)
         least = 0.0
     else:
         able = find_cpu_machines(facts)
@@ -73,7 +75,7 @@ def choose_machine(
 
 def _no_machine_reason(spec: Spec, able: tuple[MachineType, ...], least: float) -> str:
     if not able:
-        return f"Workbench has no machine type with {spec.gpu}"
+        return f"no known machine type has {spec.gpu}"
     most = max(machine.ram_gb for machine in able)
     gpu = "" if spec.gpu.is_none else f" with {spec.gpu}"
     return f"no machine type{gpu} has {least:g} GiB of memory; the largest has {most:g} GiB"

@@ -11,6 +11,7 @@ from typing import Any
 from provision.effects.google import CloudReader
 from provision.effects.system import Reader
 from provision.facts import Card, Facts, load_facts
+from provision.facts.machines import region_of
 from provision.facts.schema_platforms import split_image_name
 from provision.plan import Action, Intent
 from provision.state import Ledger
@@ -148,7 +149,14 @@ def observe_instance(
         *match,
         recorded=record,
         intent=ledger.find_interrupted(context.address),
-        machine_choice=choose_machine(context.spec, target, facts, find_card(context, facts)),
+        machine_choice=choose_machine(
+            context.spec,
+            target.machine_type,
+            region_of(target.zones[0]),
+            facts,
+            find_card(context, facts),
+            reserved=target.reservation is not None,
+        ),
         image_choice=choose_image(target.image, facts, config, image),
         next_nonce=hashlib.sha256(run.encode()).hexdigest()[:32],
         former_instances=tuple(plan_former_removals(state, context.address, names)),

@@ -1,0 +1,99 @@
+"""Waits for the end of a notebook execution job, and reads its report from Cloud Storage."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from provision.adapters.google.client import GoogleClient
+from provision.adapters.google.report_polling import (
+    MAX_REPORT_BYTES,
+    MAX_STATUS_BYTES,
+    DeviceFailed,
+    PollingClock,
+    ReportTimeout,
+    ReportUnavailable,
+    parse_message,
+)
+from provision.adapters.google.retry import format_duration
+from provision.effects.system import ProgressCallback
+from provision.effects.vertex import AwaitExecution
+from provision.sanitize import escape_line, redact
+
+_ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED")
+_TEXT_LENGTH = 600
+
+
+def await_execution(
+    effect: AwaitExecution, client: GoogleClient, clock: PollingClock, progress: ProgressCallback
+) -> bytes:
+    """Return the report of a job. May block for hours.
+
+    Raises:
+        ReportTimeout: the job did not end in time; it still runs.
+        DeviceFailed: the notebook could not make the environment.
+        ReportUnavailable: the job is gone, or left no acceptable report.
+    """
+    job = effect.name.rpartition("/")[2]
+    began = shown_at = clock.now()
+    shown = ""
+    while True:
+        resource = client.vertex.execution(effect.name)
+        if resource is None:
+            raise ReportUnavailable(
+                "the template was not verified",
+                why=f"the execution job {job} was deleted while it ran",
+                hint="run the same command again to start another one",
+            )
+        state = str(resource.get("jobState", "")).removeprefix("JOB_STATE_")
+        if state in _ENDED:
+            return _read_report(effect, client, state, resource.get("status") or {})
+        now = clock.now()
+        if state != shown or now - shown_at >= clock.heartbeat_s:
+            still = "still " if state == shown else ""
+            progress(f"execution job {job}: {still}{state.lower()}")
+            shown, shown_at = state, now
+        if now - began >= effect.timeout_s:
+            raise ReportTimeout(
+                "the template was not verified",
+                why=f"the execution job {job} did not end within "
+                f"{format_duration(effect.timeout_s)}",
+                hint="set max_duration longer, or use a larger machine",
+            )
+        clock.sleep(clock.interval_s)
+
+
+def _read_report(
+    effect: AwaitExecution, client: GoogleClient, state: str, outcome: dict[str, Any]
+) -> bytes:
+    status = parse_message(client.object(f"{effect.folder}status.json", MAX_STATUS_BYTES))
+    if status.get("nonce") != effect.nonce:
+        status = {}
+    report = client.object(f"{effect.folder}report.json", MAX_REPORT_BYTES) if status else None
+    if report is not None:
+        subject = parse_message(report, len(report)).get("subject")
+        is_own = isinstance(subject, dict) and subject.get("nonce") == effect.nonce
+        if is_own and status.get("report_sha256") == hashlib.sha256(report).hexdigest():
+            return report
+        raise ReportUnavailable(
+            "the report in the bucket is not the one that the notebook wrote",
+            why="its sha256 or its nonce differs",
+            hint="someone else can write to the bucket: check who may, then verify again",
+        )
+    why = f"the execution job ended as {state.lower()}"
+    if message := str(outcome.get("message", "")):
+        why += f": {_line(message)}"
+    if status:
+        why += f"\nin the stage {_line(str(status.get('stage', '')))}: "
+        why += _line(str(status.get("message", "")))
+        hint = _line(str(status.get("hint", "")))
+        raise DeviceFailed("the notebook did not make the environment", why=why, hint=hint)
+    hint = (
+        "its executed notebook is in the bucket, if the service has written one; it may lack the "
+    )
+    hint += "right to write there: grant the service account roles/storage.objectUser on the bucket"
+    raise ReportUnavailable("the execution job left no report", why=why, hint=hint)
+
+
+def _line(text: str) -> str:
+    return escape_line(redact(text))[:_TEXT_LENGTH]

@@ -1,0 +1,81 @@
+"""The effects on Vertex AI.
+
+A `name` is projects/PROJECT/locations/REGION/notebookRuntimeTemplates/TEMPLATE, or one of
+notebookExecutionJobs; a body is the REST JSON of aiplatform v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from provision.effects.google import GoogleEffect
+
+
+@dataclass(frozen=True, slots=True)
+class VertexEffect(GoogleEffect):
+    """A change at Vertex AI."""
+
+    service: ClassVar[str] = "provision.adapters.services:perform_on_vertex"
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTemplate(VertexEffect):
+    """Create a runtime template; one with this name and the same lineage counts as created.
+
+    A template costs nothing; the runtimes that are made from it do.
+    """
+
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTemplate(VertexEffect):
+    """Change the fields of a runtime template that `mask` lists, joined by commas."""
+
+    body: Mapping[str, Any]
+    mask: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTemplate(VertexEffect):
+    """Delete a runtime template.
+
+    One without the label of `lineage` belongs to another state and is left alone.
+    """
+
+    lineage: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartExecution(VertexEffect):
+    """Run a notebook as an execution job; a job with this name counts as started."""
+
+    is_billable: ClassVar[bool] = True
+
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitExecution(VertexEffect):
+    """Wait for the end of an execution job, and write its report to `report`.
+
+    A report is accepted if it has the `nonce`, and the sha256 in the status next to it. Both are
+    objects in `folder` (gs://BUCKET/.../), where the notebook writes them.
+    """
+
+    folder: str
+    nonce: str
+    report: Path
+    timeout_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteExecution(VertexEffect):
+    """Delete an execution job, which ends it; one of another `lineage` is left alone."""
+
+    lineage: str

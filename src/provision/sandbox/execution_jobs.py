@@ -1,0 +1,213 @@
+"""The emulated notebook execution jobs of Vertex AI: a notebook of a bucket runs in a kernel."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from provision.facts import Facts
+from provision.sandbox.api_errors import (
+    ApiError,
+    StatusCode,
+    invalid_argument,
+    resource_not_found,
+)
+from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
+from provision.sandbox.faults import Faults
+from provision.sandbox.instance_validation import check_labels
+from provision.sandbox.lifecycle import Lifecycle
+from provision.sandbox.notebook_execution import NotebookMachines
+from provision.sandbox.request_validation import validate_body
+from provision.sandbox.store import Store, utc_timestamp
+from provision.sandbox.vertex_service import VertexService, begin_operation
+
+Body = dict[str, Any]
+_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,126}[a-z0-9])?")
+_GROUPS = (
+    ("directNotebookSource", "gcsNotebookSource", "dataformRepositorySource"),
+    ("notebookRuntimeTemplateResourceName", "customEnvironmentSpec"),
+    ("executionUser", "serviceAccount"),
+)
+"""Fields of which exactly one is set (aiplatform v1, oneof groups of NotebookExecutionJob)."""
+_HIDDEN = ("directNotebookSource", "workbenchRuntime")
+"""Fields that `get` does not return (magic-modules, colab NotebookExecution)."""
+_DEFAULT_TIMEOUT_S = 86400.0
+_MAX_NOTEBOOK_BYTES = 64 << 20
+
+
+class ExecutionJobs:
+    """The service over a store. Names are full resource names; methods raise ApiError to refuse."""
+
+    def __init__(
+        self,
+        store: Store,
+        facts: Facts,
+        faults: Faults,
+        lifecycle: Lifecycle,
+        machines: NotebookMachines,
+    ) -> None:
+        self._store, self._facts, self._faults = store, facts, faults
+        self._lifecycle, self._machines = lifecycle, machines
+        self._vertex = VertexService(store, facts, faults, lifecycle.delays)
+
+    def create(self, parent: str, job_id: str, body: Any) -> Body:
+        """Create a job, which runs at once; the operation is done when the job exists."""
+        _, region = self._vertex.admit(parent)
+        if job_id and not _ID.fullmatch(job_id):
+            raise invalid_argument(f"Invalid notebook_execution_job_id '{job_id}'")
+        requested = validate_body(
+            body, f"{VERTEX_PREFIX}NotebookExecutionJob", "notebook_execution_job", VERTEX
+        )
+        _check_job(requested)
+        name = f"{parent}/notebookExecutionJobs/{job_id or uuid.uuid4().int % 10**19}"
+        with self._store.edit_data() as data:
+            if name in data["executions"]:
+                raise ApiError(
+                    StatusCode.ALREADY_EXISTS,
+                    f"Resource '{name}' already exists",
+                    reason="alreadyExists",
+                )
+            self._check_references(data, requested)
+            self._raise_creation_fault(region, requested)
+            created = utc_timestamp()
+            data["executions"][name] = {
+                **requested,
+                "name": name,
+                "jobState": "JOB_STATE_PENDING",
+                "createTime": created,
+                "updateTime": created,
+            }
+            operation = begin_operation(
+                data, "CreateNotebookExecutionJob", name, self._lifecycle.operation_end_time()
+            )
+        self._run(name)
+        return operation
+
+    def get(self, name: str) -> Body:
+        """Return a job."""
+        self._vertex.admit(name)
+        with self._store.read_data() as data:
+            if name not in data["executions"]:
+                raise resource_not_found(name)
+            return _shown(data["executions"][name])
+
+    def list_jobs(self, parent: str) -> Body:
+        """Return the jobs of a region."""
+        self._vertex.admit(parent)
+        with self._store.read_data() as data:
+            jobs = [
+                _shown(body)
+                for name, body in sorted(data["executions"].items())
+                if name.startswith(f"{parent}/")
+            ]
+        return {"notebookExecutionJobs": jobs} if jobs else {}
+
+    def delete(self, name: str) -> Body:
+        """Delete a job; its machine ends. There is no other way to stop one."""
+        self._vertex.admit(name, changes=True)
+        with self._store.edit_data() as data:
+            if data["executions"].pop(name, None) is None:
+                raise resource_not_found(name)
+            operation = begin_operation(data, "DeleteNotebookExecutionJob", name, time.time())
+        self._machines.stop(name)
+        return operation
+
+    def run_interrupted_jobs(self) -> None:
+        """Run the jobs again whose machines ended with the process that ran the sandbox."""
+        with self._store.read_data() as data:
+            names = [
+                name
+                for name, body in data["executions"].items()
+                if body["jobState"] in ("JOB_STATE_PENDING", "JOB_STATE_RUNNING")
+            ]
+        for name in names:
+            self._run(name)
+
+    def _run(self, name: str) -> None:
+        with self._store.read_data() as data:
+            body = dict(data["executions"][name])
+        uri = body["gcsNotebookSource"]["uri"]
+        bucket, _, path = uri.removeprefix("gs://").partition("/")
+        source = self._store.object(bucket, path)
+        _, _, _, region, *_ = name.split("/")
+        if self._faults.has("stockout", region):
+            error = f"No available zone found in {region}. Please try again later."
+            self._end(name, error, StatusCode.RESOURCE_EXHAUSTED, b"")
+        elif source is None or len(source.content) > _MAX_NOTEBOOK_BYTES:
+            self._end(name, f"Unable to read {uri}", StatusCode.NOT_FOUND, b"")
+        elif not self._faults.has("hang"):
+            self._set_state(name, "JOB_STATE_RUNNING")
+            timeout_s = float(body.get("executionTimeout", f"{_DEFAULT_TIMEOUT_S}s")[:-1])
+
+            def done(error: str, executed: bytes) -> None:
+                self._end(name, error, StatusCode.UNKNOWN, executed)
+
+            storage = self._lifecycle.endpoints["storage"]
+            self._machines.start(name, source.content, storage, timeout_s, done)
+
+    def _set_state(self, name: str, state: str, **values: Any) -> None:
+        with self._store.edit_data() as data:
+            if name in data["executions"]:
+                changes = {"jobState": state, "updateTime": utc_timestamp(), **values}
+                data["executions"][name].update(changes)
+
+    def _end(self, name: str, error: str, code: StatusCode, executed: bytes) -> None:
+        """End a job, and write the executed notebook below its output."""
+        with self._store.read_data() as data:
+            output = str(data["executions"].get(name, {}).get("gcsOutputUri", ""))
+        if executed and output:
+            bucket, _, prefix = output.removeprefix("gs://").partition("/")
+            file = f"{prefix.rstrip('/')}/{name.rpartition('/')[2]}.ipynb".lstrip("/")
+            self._store.put_object(bucket, file, executed, "application/x-ipynb+json")
+        if error:
+            status = {"code": int(code), "message": error}
+            self._set_state(name, "JOB_STATE_FAILED", status=status)
+        else:
+            self._set_state(name, "JOB_STATE_SUCCEEDED", status={})
+
+    def _check_references(self, data: Body, requested: Mapping[str, Any]) -> None:
+        template = requested["notebookRuntimeTemplateResourceName"]
+        if template not in data["templates"]:
+            raise resource_not_found(template)
+        bucket = requested["gcsOutputUri"].removeprefix("gs://").partition("/")[0]
+        if self._faults.has("no-bucket") and not self._store.has_bucket(bucket):
+            raise ApiError(StatusCode.NOT_FOUND, f"The bucket {bucket} does not exist")
+
+    def _raise_creation_fault(self, region: str, requested: Mapping[str, Any]) -> None:
+        if self._faults.has("act-as"):
+            account = requested.get("serviceAccount", "")
+            raise ApiError(
+                StatusCode.PERMISSION_DENIED,
+                "Permission 'iam.serviceAccounts.actAs' denied on service account "
+                f"{account} (or it may not exist).",
+            )
+        if self._faults.has("quota", region):
+            raise ApiError(
+                StatusCode.RESOURCE_EXHAUSTED,
+                f"Quota 'CPUS' exceeded.  Limit: 0.0 in region {region}.",
+            )
+
+
+def _check_job(body: Mapping[str, Any]) -> None:
+    for group in _GROUPS:
+        if sum(field in body for field in group) != 1:
+            raise invalid_argument(f"Exactly one of {', '.join(group)} must be set")
+    if not 0 < len(body.get("displayName", "")) <= 128:
+        raise invalid_argument("'display_name' is required, with at most 128 characters")
+    check_labels(body.get("labels", {}))
+    if not re.fullmatch(r"gs://[a-z0-9][a-z0-9._-]+(/.*)?", body.get("gcsOutputUri", "")):
+        raise invalid_argument("'gcs_output_uri' is required, as in gs://BUCKET/FOLDER")
+    for field in ("directNotebookSource", "dataformRepositorySource", "customEnvironmentSpec"):
+        if field in body:
+            raise ApiError(
+                StatusCode.UNIMPLEMENTED,
+                f"The sandbox does not run jobs with {field}; use a notebook in a bucket and a "
+                "template",
+            )
+
+
+def _shown(body: Mapping[str, Any]) -> Body:
+    return {key: value for key, value in body.items() if key not in _HIDDEN}

@@ -1,0 +1,100 @@
+"""Routes of the emulated Vertex AI API over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from provision.sandbox.api_errors import invalid_argument
+from provision.sandbox.execution_jobs import ExecutionJobs
+from provision.sandbox.http_server import Handler, Request, Route
+from provision.sandbox.notebooks_rest_routes import COMMON_PARAMETERS, with_json_names
+from provision.sandbox.notebooks_service import filter_unsupported_error
+from provision.sandbox.vertex_service import VertexService
+
+_REGION = "/v1/projects/{project}/locations/{location}"
+_TEMPLATES = f"{_REGION}/notebookRuntimeTemplates"
+_TEMPLATE = _TEMPLATES + "/{notebookRuntimeTemplates}"
+_JOBS = f"{_REGION}/notebookExecutionJobs"
+_JOB = _JOBS + "/{notebookExecutionJobs}"
+_Method = Callable[[Any, Request, str], Any]
+"""Called with the service, the request, and the name of the region or resource in its path."""
+
+
+def vertex_routes(service: VertexService, jobs: ExecutionJobs) -> Iterator[Route]:
+    """Yield the routes of the methods of aiplatform.v1 that the sandbox has."""
+    for owner, methods in ((service, _METHODS), (jobs, _JOB_METHODS)):
+        for http_method, pattern, method, *parameters in methods:
+            allowed = COMMON_PARAMETERS.union(parameters)
+            yield http_method, pattern, _handler(owner, method, allowed)
+
+
+def _handler(service: Any, method: _Method, parameters: frozenset[str]) -> Handler:
+    def handle(request: Request, project: str, location: str, **resource: str) -> Any:
+        name = f"projects/{project}/locations/{location}"
+        for collection, short_name in resource.items():
+            name = f"{name}/{collection}/{short_name}"
+        return method(service, with_json_names(request, parameters), name)
+
+    return handle
+
+
+def _list_templates(service: VertexService, request: Request, region: str) -> Any:
+    if request.query.keys() & {"filter", "orderBy", "readMask"}:
+        raise filter_unsupported_error()
+    size = request.query.get("pageSize", "0")
+    if not size.isdecimal():
+        raise invalid_argument(f"Invalid value at 'page_size' (TYPE_INT32), \"{size}\"")
+    return service.list_templates(region, int(size), request.query.get("pageToken", ""))
+
+
+def _create_template(service: VertexService, request: Request, region: str) -> Any:
+    template = request.query.get("notebookRuntimeTemplateId", "")
+    return service.create_template(region, template, request.json())
+
+
+def _patch_template(service: VertexService, request: Request, name: str) -> Any:
+    return service.patch_template(name, request.json(), request.query.get("updateMask", ""))
+
+
+_METHODS: tuple[tuple[Any, ...], ...] = (
+    ("POST", _TEMPLATES, _create_template, "notebookRuntimeTemplateId"),
+    (
+        "GET",
+        _TEMPLATES,
+        _list_templates,
+        *("pageSize", "pageToken", "filter", "orderBy", "readMask"),
+    ),
+    ("GET", _TEMPLATE, lambda service, _request, name: service.get_template(name)),
+    ("PATCH", _TEMPLATE, _patch_template, "updateMask"),
+    ("DELETE", _TEMPLATE, lambda service, _request, name: service.delete_template(name)),
+    (
+        "GET",
+        _TEMPLATE + "/operations/{operations}",
+        lambda service, _request, name: service.operation(name),
+    ),
+    (
+        "GET",
+        _JOB + "/operations/{operations}",
+        lambda service, _request, name: service.operation(name),
+    ),
+)
+"""HTTP method, path, handler, and the query parameters of each method."""
+
+
+def _create_job(jobs: ExecutionJobs, request: Request, region: str) -> Any:
+    return jobs.create(region, request.query.get("notebookExecutionJobId", ""), request.json())
+
+
+def _list_jobs(jobs: ExecutionJobs, request: Request, region: str) -> Any:
+    if request.query.keys() & {"filter", "orderBy", "pageToken"}:
+        raise filter_unsupported_error()
+    return jobs.list_jobs(region)
+
+
+_JOB_METHODS: tuple[tuple[Any, ...], ...] = (
+    ("POST", _JOBS, _create_job, "notebookExecutionJobId"),
+    ("GET", _JOBS, _list_jobs, "pageSize", "pageToken", "filter", "orderBy", "view"),
+    ("GET", _JOB, lambda jobs, _request, name: jobs.get(name), "view"),
+    ("DELETE", _JOB, lambda jobs, _request, name: jobs.delete(name)),
+)

@@ -1,0 +1,1 @@
+"""Runtime templates of Colab Enterprise."""

@@ -1,0 +1,95 @@
+"""Orphans: runtime templates and running jobs with our labels that no state tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from provision.effects.system import Reader
+from provision.errors import ProvisionError
+from provision.kinds import ColabEnterpriseTarget
+from provision.spec import Spec
+from provision.state import Ledger
+from provision.targets.capabilities import Orphan, OrphanList
+from provision.targets.colab_enterprise.records import (
+    ExecutionRecord,
+    TemplateRecord,
+    is_template_part,
+)
+from provision.targets.colab_enterprise.resource_names import SPEC_LABEL, TARGET_LABEL
+from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
+
+
+def list_orphan_templates(
+    ledgers: Sequence[tuple[Spec, Ledger]], reader: Reader
+) -> OrphanList | None:
+    """Return the templates with our labels that none of the ledgers records or began.
+
+    They are searched in the projects and regions that specs, states and journals name. Returns
+    None without one.
+    """
+    known: set[tuple[str, str]] = set()
+    places: dict[tuple[str, str], None] = {}
+    for spec, ledger in ledgers:
+        records = [
+            TemplateRecord.from_json(document)
+            for key, document in ledger.state.resources.items()
+            if is_template_part(key.rpartition("#")[2])
+        ]
+        records += [
+            TemplateRecord.from_intent(intent)
+            for intent in ledger.intents
+            if is_template_part(intent.part)
+        ]
+        known |= {(record.resource_name, record.lineage) for record in records}
+        known |= set(_recorded_executions(ledger))
+        targets = spec.targets.values()
+        own = [target for target in targets if isinstance(target, ColabEnterpriseTarget)]
+        places |= dict.fromkeys((target.project, target.region) for target in own)
+        places |= dict.fromkeys((record.project, record.region) for record in records)
+    if not places:
+        return None
+    orphans: list[Orphan] = []
+    failed: dict[str, ProvisionError] = {}
+    for project, region in places:
+        try:
+            cloud = reader.cloud()
+            templates = cloud.templates(project, region)
+            jobs = [job for job in cloud.executions(project, region) if not _has_ended(job)]
+        except ProvisionError as error:
+            failed[project] = error
+            continue
+        for resource in (*templates, *jobs):
+            labels = resource.get("labels", {})
+            identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+            if labels.get(MANAGED_LABEL) == "1" and identity not in known:
+                orphans.append(_to_orphan(resource))
+    return OrphanList(tuple(orphans), failed)
+
+
+def _recorded_executions(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    for key, document in ledger.state.resources.items():
+        if key.endswith(f"#{ExecutionRecord.part}"):
+            record = ExecutionRecord.from_json(document)
+            yield record.resource_name, record.lineage
+    for intent in ledger.intents:
+        if intent.part == ExecutionRecord.part:
+            record = ExecutionRecord.from_json(intent.details)
+            yield record.resource_name, record.lineage
+
+
+def _has_ended(job: Mapping[str, Any]) -> bool:
+    running = ("QUEUED", "PENDING", "RUNNING", "CANCELLING", "UPDATING")
+    return str(job.get("jobState", "")).removeprefix("JOB_STATE_") not in running
+
+
+def _to_orphan(resource: Mapping[str, Any]) -> Orphan:
+    labels, name = resource.get("labels", {}), str(resource["name"])
+    _, project, _, region, collection, short_name = name.split("/")
+    kind, state = "executions", str(resource.get("jobState", ""))
+    if collection == "notebookRuntimeTemplates":
+        kind, state = "runtime-templates", "costs nothing by itself"
+    delete = f"gcloud colab {kind} delete {short_name} --project={project} --region={region}"
+    created = str(resource.get("createTime", ""))
+    spec, target = (str(labels.get(key, "")) for key in (SPEC_LABEL, TARGET_LABEL))
+    return Orphan(name, state, created, spec, target, delete)
