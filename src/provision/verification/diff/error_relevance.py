@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from pathlib import PureWindowsPath
 
 from packaging.utils import canonicalize_name
 
@@ -24,8 +25,8 @@ _IN_LINE, _IN_FRAME = 70, 30
 both are stronger than a file of a package in the traceback."""
 _WORD = re.compile(r"[A-Za-z_][\w.-]*\w")
 _FRAME = re.compile(r"(?:site|dist)-packages/(\w+)")
-_OWN_FILE = re.compile(r'File "(?![^"\n]*(?:site|dist)-packages)[^"\n]*?(\w+)(?:/__init__)?\.py"')
-"""A file of a traceback that is not one of an installed package."""
+_SOURCE_FILE = re.compile(r'File "([^"\n]*)\.py"')
+"""A file of a traceback, without its suffix."""
 _PATH = re.compile(r"(?<![\w.-])/[^\s'\"():,]+")
 _RAISED = re.compile(
     r"^\s*(?:[\w.]+(?:Error|Exception|Warning|Exit|Interrupt)\b|Killed).*$", re.MULTILINE
@@ -56,7 +57,7 @@ class ErrorRelevance:
         self._variables = {word for line in lines for word in _WORD.findall(line)}
         frames = _FRAME.findall(text)
         self._frame_names = self._names_in(" ".join(frames[-3:]))
-        self._own_files = self._names_in(" ".join(_OWN_FILE.findall(text)))
+        self._own_files = self._names_in(" ".join(_own_modules(text)))
         main = self._explanations[0] if self._explanations else None
         self.summary = ErrorSummary(
             main.line if main else last,
@@ -166,3 +167,16 @@ def _shadowed_names(cause: Cause) -> set[str]:
         for value in (difference.a, difference.b)
         for item in (value if isinstance(value, list) else ())
     }
+
+
+def _own_modules(text: str) -> list[str]:
+    """Return the modules in a traceback whose files are not those of an installed package.
+
+    A path may have the separators of Windows, whose paths take both.
+    """
+    paths = (
+        PureWindowsPath(found.removesuffix("/__init__"))
+        for found in _SOURCE_FILE.findall(text)
+        if "site-packages" not in found and "dist-packages" not in found
+    )
+    return [path.name for path in paths]
