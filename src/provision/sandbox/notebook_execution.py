@@ -16,6 +16,7 @@ from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import mkdtemp
 
 _FOREIGN = ("PYTHON", "VIRTUAL_ENV", "CONDA", "JUPYTER", "IPYTHON", "GOOGLE_")
 _MODULES = ("nbclient", "ipykernel")
@@ -73,16 +74,16 @@ class NotebookMachines:
         if missing:
             done(f"the sandbox runs no notebooks without {' and '.join(missing)}", b"")
             return
-        folder = self._folder / sha256(name.encode()).hexdigest()[:16]
-        shutil.rmtree(folder, ignore_errors=True)
-        content = folder / "content"
-        content.mkdir(parents=True)
-        (folder / "home").mkdir()
-        source, output, status = (
-            folder / file for file in ("in.ipynb", "out.ipynb", "status.json")
-        )
-        source.write_bytes(notebook)
-        _make_kernel(folder / "usr")
+        try:
+            folder = self._make_folder(name)
+            _make_kernel(folder / "usr")
+            source, output, status = (
+                folder / file for file in ("in.ipynb", "out.ipynb", "status.json")
+            )
+            source.write_bytes(notebook)
+        except OSError as problem:
+            done(f"the machine of the kernel was not created: {problem}", b"")
+            return
         with self._lock:
             if self._is_closed:
                 return
@@ -91,7 +92,7 @@ class NotebookMachines:
                     *(sys.executable, str(Path(__file__).with_name("notebook_runner.py"))),
                     *map(str, (source, output, status, timeout_s)),
                 ],
-                cwd=content,
+                cwd=folder / "content",
                 env=_variables(folder, storage),
                 stdin=subprocess.DEVNULL,
                 stdout=(folder / "log.txt").open("wb"),
@@ -109,6 +110,20 @@ class NotebookMachines:
         with suppress(OSError, ValueError):
             error = str(json.loads(status.read_bytes())["error"])
         done(error, output.read_bytes() if output.exists() else b"")
+
+    def _make_folder(self, name: str) -> Path:
+        """Return a new folder for the machine of a job, without those of earlier machines.
+
+        The kernel of an earlier one may still write while it ends.
+        """
+        prefix = f"{sha256(name.encode()).hexdigest()[:16]}-"
+        for earlier in self._folder.glob(f"{prefix}*"):
+            shutil.rmtree(earlier, ignore_errors=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(mkdtemp(prefix=prefix, dir=self._folder))
+        (folder / "content").mkdir()
+        (folder / "home").mkdir()
+        return folder
 
 
 def _make_kernel(folder: Path) -> None:
