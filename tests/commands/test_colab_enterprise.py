@@ -406,6 +406,7 @@ def test_the_notebook_verifies_the_template_in_a_real_kernel(proven: Team) -> No
     assert proven.store.objects("my-bucket") == ()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", [2, 3])
 def test_a_verification_that_was_killed_is_continued(
@@ -453,6 +454,7 @@ def test_a_detached_run_is_attached_to(bench: Bench) -> None:
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
 
 
+@pytest.mark.long
 def test_a_job_that_somebody_deleted(proven: Team) -> None:
     proven.apply(detach=True)
     with proven.store.edit_data() as data:
@@ -511,6 +513,7 @@ def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     assert not (Path(proven.loaded().folder) / "reports").exists()
 
 
+@pytest.mark.long(after=1)
 @pytest.mark.parametrize(
     ("fault", "code", "words"),
     [
