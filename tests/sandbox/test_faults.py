@@ -439,7 +439,7 @@ def test_an_error_from_a_file_comes_at_its_moment(tmp_path: Path, at: str) -> No
         ({"at": "create", "code": 0, "message": "x"}, "it must have a code"),
         ({"at": "create", "code": True, "message": "x"}, "its code is not a number"),
         ({"at": "create", "code": 7}, "and a message"),
-        ({**MET, "at": "create", "status": "X"}, "a field 'status'"),
+        ({**MET, "at": "create", "status": "X"}, "the unknown field 'status'"),
         ({**MET, "at": "create", "details": [{}]}, "must have an @type"),
     ],
 )
