@@ -92,9 +92,9 @@ def _unlockable(spec: Spec) -> Iterator[Refusal]:
     if "pypi" in spec.indexes:
         yield Refusal(
             ("indexes", "pypi"),
-            "pypi is the name of the default index; set a mirror of it with pip's index-url or "
+            "pypi is reserved for the default index; to use a mirror of it, set pip's index-url or "
             "PROVISION_INDEX_PYPI",
-            "rename the index",
+            "give the index another name",
             rule="SEC002",
         )
     if spec.conda_packages and not by_conda:

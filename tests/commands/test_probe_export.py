@@ -273,7 +273,7 @@ def test_a_forged_report_is_refused_and_nothing_is_written(carry: Carry) -> None
         forgeries.append((document, said))
 
     forged(
-        "is inconsistent",
+        "contradicts itself",
         lambda one: next(check for check in one["checks"] if check["id"] == "P02").update(
             status="fail"
         ),

@@ -289,7 +289,7 @@ def test_files_that_cannot_be_read_end_with_2(home: Home, genuine: bytes) -> Non
 def test_verify_and_run_say_where_it_is_done(home: Home) -> None:
     done = home.bench.run("verify", "spec.yaml", "--target", "colab")
     assert done.returncode == 2
-    assert "is verified in its notebook" in done.stderr
+    assert "can only be verified in its notebook" in done.stderr
     assert "provision report add" in done.stderr
     assert (
         "is a notebook: programs run inside it"

@@ -92,7 +92,7 @@ from tests.notebook_rig import (
 )
 def test_a_forged_report_is_refused(home: Home, genuine: bytes, change: Change, words: str) -> None:
     error = refused(home, changed(genuine, change))
-    assert error.what == "report.json is inconsistent"
+    assert error.what == "report.json contradicts itself"
     assert words in error.why
 
 

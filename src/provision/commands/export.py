@@ -180,7 +180,7 @@ def _render_launch(form: ExportFormat, launch: Launch) -> str:
         raise UsageError(
             "there is no DeepSpeed configuration to write",
             why=f"the spec declares strategy: {launch.strategy}",
-            hint="declare strategy: deepspeed-zero2 or deepspeed-zero3",
+            hint="set strategy: deepspeed-zero2 or deepspeed-zero3",
         )
     if form is ExportFormat.ACCELERATE:
         return launch_files.render_accelerate_config(launch)

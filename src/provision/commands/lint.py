@@ -77,8 +77,9 @@ def lint(
     notebooks = tuple(path for path in paths if path.suffix.lower() == ".ipynb")
     if notebook_spec is not None and not notebooks:
         raise UsageError(
-            "--spec is for notebooks, but there is no notebook on the command line",
-            hint=f"add one, or check the spec with `{format_command('lint', notebook_spec)}`",
+            "--spec is for notebooks, but no notebook was given",
+            hint="add a notebook, or check the spec with "
+            f"`{format_command('lint', notebook_spec)}`",
         )
     applied = set[Applicability]()
     if fix:

@@ -42,7 +42,7 @@ def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockV
         raise LockError(
             f"{loaded.lock_path} is out of date",
             why="\n".join(changes),
-            hint="update it with `provision lock`, then verify it",
+            hint="update it with `provision lock`, then run this command again",
         )
     lock = require_lock(loaded, reader)
     sources = reader.find_package_sources(named_indexes(lock), lock.python)

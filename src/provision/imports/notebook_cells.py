@@ -170,8 +170,8 @@ def _check_document(name: str, document: Any) -> list[Any]:
     if not isinstance(cells, list):
         raise SourceError(
             f"{name} is not a notebook",
-            why='its JSON has no list named "cells"',
-            hint="use the path of a file that Jupyter or Colab saved, as in: train.ipynb",
+            why='its JSON has no "cells" list',
+            hint="use a notebook that Jupyter or Colab saved, such as train.ipynb",
         )
     return cells
 

@@ -248,12 +248,9 @@ def _running_endpoints(folder: Path, handle: int, faults: tuple[str, ...]) -> di
     else:
         return None
     raise ExternalError(
-        (
-            f"{folder}: another process runs a sandbox in this folder and has not "
-            "published its addresses"
-        ),
-        why=f"the process is {holder}",
-        hint=f"try again, or end it ({holder})",
+        (f"{folder}: another process runs a sandbox in this folder and cannot be reached yet"),
+        why=f"it is {holder}",
+        hint="wait a moment and try again, or stop that process",
     )
 
 

@@ -280,5 +280,5 @@ def _read(path: Path) -> dict[str, Any]:
     raise StateError(
         f"{path}: the sandbox's store cannot be read",
         why=why,
-        hint=f"remove the folder {path.parent}: the sandbox contains nothing real",
+        hint=f"remove the folder {path.parent}: it contains only data of the sandbox",
     )

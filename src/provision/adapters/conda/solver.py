@@ -54,7 +54,7 @@ def solve(
         raise LockError(
             "the version of a conda package is invalid",
             why=escape_control(str(error)),
-            hint="use conda's notation, such as 12.8.* or >=6,<7",
+            hint="use conda's version syntax, such as 12.8.* or >=6,<7",
         ) from None
     except SolverError as error:
         reason = str(error).removeprefix("Cannot solve the request because of: ").strip()

@@ -219,7 +219,7 @@ def _read_request(
     ):
         raise Refused(
             f"{address} has no rendered notebook",
-            why=f"looked in {loaded.folder / 'state.json'}",
+            why=f"none is recorded in {loaded.folder / 'state.json'}",
             hint=hint,
         )
     lock = require_current_lock(loaded, executor.system, product="notebook", hint=hint)
@@ -294,7 +294,7 @@ def refuse_contradictions(name: str, contradictions: Sequence[str], hint: str) -
     if contradictions:
         more = f"; and {len(contradictions) - 5} more" if len(contradictions) > 5 else ""
         why = "; ".join(contradictions[:5]) + more
-        raise Refused(f"{name} is inconsistent", why=why, hint=hint)
+        raise Refused(f"{name} contradicts itself", why=why, hint=hint)
 
 
 def check_probe_version(report: Report, name: str, context: TargetContext) -> None:

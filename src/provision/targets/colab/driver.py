@@ -133,10 +133,10 @@ class ColabDriver(Driver[ColabObservation]):
         """Check that provision itself can run the cell, with all of its checks."""
         if self.is_run_by_user(context):
             raise Refused(
-                f"{context.address} is verified in its notebook",
+                f"{context.address} can only be verified in its notebook",
                 why="provision cannot reach a runtime that is open in a browser",
                 hint=f"open the notebook (`{context.command('apply')}` prints how), run all of its "
-                "cells, and add the report that it offers: provision report add FILE",
+                "cells, and add the report that it lets you download: `provision report add FILE`",
             )
         super().require_verifiable(context, ledger, reader, only)
 

@@ -180,7 +180,7 @@ class LocalDriver(Driver[LocalObservation]):
         if self.observe(context, ledger, reader).is_complete:
             return
         interpreter = self.get_interpreter(context)
-        reason = f"looked in {interpreter.prefix}"
+        reason = f"there is no complete one in {interpreter.prefix}"
         if reader.exists(interpreter.prefix) and not reader.exists(interpreter.python):
             missing = "is missing, or links to a Python that was removed or upgraded"
             reason = f"{interpreter.python} {missing}"
@@ -213,7 +213,7 @@ class LocalDriver(Driver[LocalObservation]):
         if not self.observe(context, journal.ledger, system).is_complete:
             raise Refused(
                 f"the environment of {context.address} is missing or incomplete",
-                why=f"looked in {prefix}",
+                why=f"there is no complete one in {prefix}",
                 hint=f"create it with `{context.command('apply')}`",
             )
         inherited = {

@@ -78,7 +78,7 @@ def _decode(content: bytes, name: str) -> str:
         raise UsageError(
             f"{name} is not a text file",
             why="it contains NUL bytes",
-            hint="pass the printed text of the error, or a notebook with saved output",
+            hint="pass a text file with the error output, or a notebook with saved output",
         )
     return content.decode("utf-8", "replace")
 

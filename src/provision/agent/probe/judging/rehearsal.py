@@ -135,11 +135,11 @@ def _wrong_size(given: JudgeInput) -> Judgement | None:
     if not declared or abs(built - declared) <= PARAMETER_DIFFERENCE.value * declared:
         return None
     return fails(
-        f"the declared shape has {built / 1e6:.4g} million parameters, but {declared / 1e6:.4g} "
-        f"million are declared (tolerance {PARAMETER_DIFFERENCE.value:.0%})",
+        f"hidden_size and layers give a model of {built / 1e6:.4g} million parameters, but "
+        f"{declared / 1e6:.4g} million are declared (tolerance {PARAMETER_DIFFERENCE.value:.0%})",
         f"{declared / 1e6:.4g} million",
         f"{built / 1e6:.4g} million",
-        "hidden_size and layers of training.model result in another number of parameters",
+        "training.model.parameters does not fit hidden_size and layers",
         "correct training.model",
     )
 

@@ -276,8 +276,8 @@ def _placement(given: JudgeInput) -> Judgement:
             f"one process splits each batch over {gpus} GPUs with DataParallel",
             "one GPU per process",
             observed,
-            "one process sees several GPUs, and the Trainer then silently uses DataParallel",
-            "declare strategy: ddp",
+            "if one process sees several GPUs, Trainer uses DataParallel without saying so",
+            "set strategy: ddp",
         )
     if expected.gpu_count > 1 and expected.training.strategy == "none":
         return warns(
@@ -286,7 +286,7 @@ def _placement(given: JudgeInput) -> Judgement:
             "one GPU per process",
             observed,
             "strategy: none starts one process, and the Trainer uses every GPU that it sees",
-            "declare strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
+            "set strategy: ddp, or start the program with CUDA_VISIBLE_DEVICES=0 "
             "before its command",
         )
     return passes(f"one process on {device}, {mode}", required, observed)
