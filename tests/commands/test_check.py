@@ -58,6 +58,13 @@ def findings(folder: Path, *words: str, **options: Any) -> dict[tuple[str, int],
     return {(one["id"], one["range"]["start"]["line"]): one["places"] for one in diagnostics}
 
 
+def test_a_contradicted_pin_has_its_findings_at_its_own_line(folder: Path) -> None:
+    write(folder, "numpy>=2\ntorch==2.4.0\nnumpy==1.24.0\n")
+    found = findings(folder, "requirements.txt", "--on", "colab-t4")
+    assert found["PKG013", 3] == ["colab-t4"]
+    assert ("IMP001", 1) in found
+
+
 def test_what_a_person_sees(folder: Path) -> None:
     write(folder, "numpy\n-e ./ours\ntorch==2.4.0\n")
     done = check(folder, "requirements.txt", *THREE)

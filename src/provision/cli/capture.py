@@ -81,8 +81,7 @@ def capture(
     else:
         own = Path(sys.executable)
         text, remark = command.capture(python, os.environ, own, run_zipapp)
-        if remark:
-            console.print_note(f"note: {remark}")
+        console.print_note(f"captured: {remark}")
     if as_spec:
         result = spec_command.import_capture(text, system, out=out)
         if out is not None:

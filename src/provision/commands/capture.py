@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import provision
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused
+from provision.spelling import pluralize
 from provision.verification.diff.snapshot import CAPTURE_SCHEMA
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def capture(
     own: Path,
     run_program: Callable[..., ProcessResult],
 ) -> tuple[str, str]:
-    """Return a capture as JSON text, and a remark on the Python that made it.
+    """Return a capture as JSON text, and a remark that names the Python that made it.
 
     Args:
         python: The interpreter; None for the first on the PATH, or `own` if that fails.
@@ -51,23 +52,29 @@ def capture(
         ExternalError: the named interpreter cannot run the program.
     """
 
-    def read(interpreter: Path) -> str:
-        return _read_capture(interpreter, environment, run_program)
+    def read(interpreter: Path, reason: str = "") -> tuple[str, str]:
+        text = _read_capture(interpreter, environment, run_program)
+        return text, f"{reason}{_describe(text)} of {interpreter}"
 
     path = environment.get("PATH")
     if python is not None:
         # A path, a name on the PATH, or the folder of an environment.
         if python.is_dir():
-            return read(python.absolute() / "bin" / "python"), ""
-        return read(Path(shutil.which(str(python), path=path) or python).absolute()), ""
+            return read(python.absolute() / "bin" / "python")
+        return read(Path(shutil.which(str(python), path=path) or python).absolute())
     first = shutil.which("python3", path=path) or shutil.which("python", path=path)
     if first is None:
-        return read(own), "there is no Python on PATH; using the one that runs provision"
+        return read(own, "there is no Python on PATH; using the one that runs provision: ")
     try:
-        return read(Path(first)), ""
+        return read(Path(first))
     except ProvisionError as error:
-        remark = f"using the Python that runs provision, not the one on PATH: {error.what}"
-        return read(own), remark
+        return read(own, f"{error.what}; using the one that runs provision: ")
+
+
+def _describe(text: str) -> str:
+    document = json.loads(text)
+    version = document["readings"].get("python.version") or "unknown"
+    return f"Python {version} with {pluralize(len(document['packages']), 'package')}"
 
 
 def cell_text() -> str:

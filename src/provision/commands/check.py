@@ -275,9 +275,9 @@ def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
             "files-contradict",
             conflict.message,
             conflict.other,
-            why="Only the first of them was checked.",
+            why="Only the first of the two was checked.",
             hint="correct one of them",
-            related=(RelatedLocation(conflict.where, "first named here"),),
+            related=(RelatedLocation(conflict.where, "this one was checked"),),
         )
     for part in project.leftovers:
         if part.kind == "refused":

@@ -103,7 +103,7 @@ def _apply_limits(
 
 
 def _combine(lines: list[_Line], conflicts: list[Conflict]) -> ImportedPackage:
-    """Return the lines of one name and marker as one package."""
+    """Return the lines of one name and marker as one package, at the line of its version."""
     first = lines[0]
     index = first.package.index
     for line in lines[1:]:
@@ -122,7 +122,12 @@ def _combine(lines: list[_Line], conflicts: list[Conflict]) -> ImportedPackage:
     shown_extras = f"[{','.join(sorted(extras))}]" if extras else ""
     shown_marker = f"; {first.marker}" if first.marker else ""
     requirement = f"{first.package.name}{shown_extras}{_join_specifiers(lines, conflicts)}"
-    return first.package._replace(requirement=f"{requirement}{shown_marker}", index=index)
+    pin = _find_pin(lines)
+    return first.package._replace(
+        requirement=f"{requirement}{shown_marker}",
+        span=pin[0].package.span if pin else first.package.span,
+        index=index,
+    )
 
 
 def _find_pin(lines: list[_Line]) -> tuple[_Line, Specifier] | None:

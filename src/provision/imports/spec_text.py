@@ -235,8 +235,9 @@ def _choose_python(
         return Assumption(provided, f"{reason}; the targets bring this one")
     older = [python for python in fitting or candidates if _minor(python) <= _minor(STARTER_PYTHON)]
     chosen = older[-1] if older else (fitting or candidates)[0]
-    if fitting and chosen != STARTER_PYTHON and named is None:
+    if fitting and (provided or (chosen != STARTER_PYTHON and named is None)):
         reason += "; torch has wheels for this one"
+        reason += f", not for {provided} of the targets" if provided else ""
     return Assumption(chosen, reason)
 
 
