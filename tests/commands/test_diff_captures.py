@@ -254,8 +254,15 @@ def test_a_capture_in_utf_16_is_read() -> None:
         (b"[]", "x.json is not a provision report or capture"),
         (b'{"schema": 1}', "x.json is not a provision report or capture"),
         (b'{"schema": "provision.capture/2"}', "which this version does not read"),
-        (b'{"schema": "provision.capture/1", "readings": []}', "readings is not an object"),
-        (b'{"schema": "provision.capture/1", "packages": {"a": 1}}', "package a has no version"),
+        (b'{"schema": "provision.capture/1", "readings": {}}', "it has no packages"),
+        (
+            b'{"schema": "provision.capture/1", "readings": [], "packages": {}}',
+            "readings is not an object",
+        ),
+        (
+            b'{"schema": "provision.capture/1", "readings": {}, "packages": {"a": 1}}',
+            "package a has no version",
+        ),
     ],
 )
 def test_a_document_that_cannot_be_read_is_refused(content: bytes, words: str) -> None:

@@ -102,6 +102,9 @@ def read_snapshot(content: bytes, path: str, name: str) -> Snapshot:
             if isinstance(row.get("name"), str)
         }
         return _snapshot(name, REPORT_SCHEMA, {**packages, **report.values}, {}, report)
+    for key in ("readings", "packages") if schema == CAPTURE_SCHEMA else ():
+        if key not in document:
+            raise damaged_document(path, f"it has no {key}")
     readings = _mapping(document, "readings", path)
     values = {
         f"env.{key.removeprefix(_MACHINE_VARIABLES)}"
