@@ -305,6 +305,6 @@ def test_a_model_of_another_size(
         )
 
     code, said = ends(hf_python, program(10_000), tmp_path)
-    assert (code, "0.01 declared" in said) == (1, True), said
+    assert (code, "0.01 million are declared" in said) == (1, True), said
     code, said = ends(hf_python, program(5_000_000), tmp_path)
     assert code == 0, said
