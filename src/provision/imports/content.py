@@ -21,7 +21,8 @@ from provision.imports.model import (
 )
 from provision.imports.quoting import quote_text
 
-DEFAULT_INDEX_HOSTS = frozenset(("pypi.org", "pypi.python.org", "files.pythonhosted.org"))
+_DEFAULT_INDEX = re.compile(r"(?:pypi|pypi\.python|files\.pythonhosted)\.org")
+"""Hosts of the default package index and of its files."""
 VARIABLE = re.compile(r"\$\{[^}\s]*\}|\$[A-Za-z_]\w*|%\w+%")
 _BUILD_TAG = re.compile(r"cpu|cu\d{2,3}|rocm[\d.]*|xpu|nightly")
 _CUDA_TAG = re.compile(r"cu\d{2,3}")
@@ -47,6 +48,11 @@ def is_for_linux(marker: str, python: str = "3.11") -> bool:
         )
     except (ValueError, RecursionError):
         return True
+
+
+def is_default_index(host: str) -> bool:
+    """Return whether a host, in lower case, is one of the default package index."""
+    return _DEFAULT_INDEX.fullmatch(host) is not None
 
 
 class Content:
@@ -129,7 +135,7 @@ class Content:
         if host in self.facts.torch_hosts:
             self._add_pytorch_index(address, span)
             return None
-        if host in DEFAULT_INDEX_HOSTS and not has_credentials:
+        if is_default_index(host) and not has_credentials:
             return None
         index = self._name_index(address, name or host)
         variable = index.upper().replace("-", "_")

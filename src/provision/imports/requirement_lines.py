@@ -16,7 +16,7 @@ from packaging.utils import (
 
 from provision.diagnostics import Span
 from provision.field_types import suggest_requirement
-from provision.imports.content import DEFAULT_INDEX_HOSTS, VARIABLE, Content
+from provision.imports.content import VARIABLE, Content, is_default_index
 from provision.imports.model import ImportedPackage
 from provision.imports.pip_options import OPTIONS, OptionMeaning, PipOption
 from provision.imports.quoting import quote_text
@@ -189,7 +189,7 @@ def _read_location(
     name = name or (egg[1] if (egg := _EGG.search(url)) else "")
     host = url_host(url)
     pinned = parse_requirement(f"{name}=={version}") if name and version else None
-    is_from_index = host in content.facts.torch_hosts or host in DEFAULT_INDEX_HOSTS
+    is_from_index = host in content.facts.torch_hosts or is_default_index(host)
     if pinned and is_from_index:
         return add_package(content, pinned, str(pinned), span, origin)
     if url.startswith("file:") and name and _CONDA_BUILD_FOLDERS.search(path):
