@@ -15,10 +15,10 @@ def _loader(method: str) -> Judge:
         if total is None:
             return skipped(f"{method} is not available on this system")
         if total == EXPECTED_SUM:
-            return passes(f"2 workers started by {method} returned all data", _WHOLE, _WHOLE)
+            return passes(f"2 workers started by {method} returned all batches", _WHOLE, _WHOLE)
         off = total - EXPECTED_SUM
         return fails(
-            f"workers started by {method} returned wrong data: its sum is {abs(off):,} too "
+            f"workers started by {method} returned wrong batches: their sum is {abs(off):,} too "
             f"{'large' if off > 0 else 'small'}",
             _WHOLE,
             f"8 batches with the sum {total:,}",
