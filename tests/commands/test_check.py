@@ -262,7 +262,7 @@ def test_conda_pyproject_and_freeze(folder: Path) -> None:
         "pyproject.toml",
     )
     found = findings(folder, "pyproject.toml", *THREE)
-    assert found["IMG020", 4] == ["colab-t4"]
+    assert found["IMP006", 4] == ["colab-t4"]
     write(folder, "torch==2.8.0\nnumpy==1.26.4\n", "freeze.txt")
     assert findings(folder, "freeze.txt", *THREE)["PKG013", 2] == ["colab-t4"]
 
@@ -390,6 +390,108 @@ def test_lines_that_pip_refuses_are_errors(folder: Path) -> None:
         "requirements.txt:5:1: error IMP002 -r gone.txt is not read: cannot"[:60],
     ]
     (folder.parent.parent / "outside.txt").unlink()
+
+
+INDEX = "--extra-index-url https://download.pytorch.org/whl"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "builds"),
+    [
+        ("torch==2.4.0+cu126\n", 1, "cpu, cu118, cu121, cu124"),
+        (f"{INDEX}/cu126\ntorch == 2.4.0+CU126 \\\n  --hash=sha256:{'0' * 64}\n", 2, "cu124"),
+        ("torch===2.4.0+cu999 ; python_version >= '3'\n", 1, "cpu, cu118"),
+    ],
+)
+def test_a_build_of_torch_that_was_never_published_is_an_error_everywhere(
+    folder: Path, text: str, line: int, builds: str
+) -> None:
+    write(folder, text)
+    found = findings(folder, "requirements.txt", *THREE)
+    assert found["IMP004", line] == ["colab-t4", "workbench-l4", "this"]
+    # The rule about specs and the missing index would report the same.
+    assert not {"CUD002", "IMP005"} & {name for name, _ in found}
+    done = check(folder, "requirements.txt", *THREE, "--output-format", "concise")
+    message = next(row for row in done.stdout.splitlines() if " IMP004 " in row)
+    assert builds in message
+    assert "(on " not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch==2.4.0+cu121\n",
+        "torch==2.4.0+cpu\n",
+        f"{INDEX}/cu121\ntorch==2.4.0+cu121\n",
+        "torch==99.0.0+cu121\n",  # newer than the facts
+        "torch==2.4.0\n",
+        "flash-attn==2.8.3+cu999\n",
+    ],
+)
+def test_other_builds_are_not_called_unpublished(folder: Path, text: str) -> None:
+    write(folder, text)
+    found = findings(folder, "requirements.txt", *THREE)
+    assert "IMP004" not in {name for name, _ in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("torch==2.4.0+cu121\n", True),
+        ("torch==2.4.0+cpu\n", True),
+        ("torchvision==0.19.0+cu121\n", True),
+        (f"{INDEX}/cu118\ntorch==2.4.0+cu121\n", True),
+        (f"{INDEX}/cu121\ntorch==2.4.0+cu121\n", False),
+        (f"{INDEX}\ntorch==2.4.0+cu121\n", False),
+        (f"{INDEX}/cu1210\ntorch==2.4.0+cu121\n", True),
+        ("-f https://download.pytorch.org/whl/torch_stable.html\ntorch==2.4.0+cu121\n", False),
+        ("--index-url https://mirror.example.org/simple\ntorch==2.4.0+cu121\n", False),
+        ("torch==2.4.0\n", False),
+    ],
+)
+def test_a_build_needs_an_index_that_has_it(folder: Path, text: str, *, expected: bool) -> None:
+    write(folder, text)
+    found = findings(folder, "requirements.txt", "--on", "workbench-l4")
+    assert ("IMP005" in {name for name, _ in found}) is expected
+    write(folder, to_notebook("!pip install " + " ".join(text.split()), "T4"), "train.ipynb")
+    found = findings(folder, "train.ipynb", "--on", "workbench-l4")
+    assert ("IMP005" in {name for name, _ in found}) is expected
+
+
+def test_the_torch_of_the_runtime_needs_no_index(folder: Path) -> None:
+    write(folder, "torch==2.11.0+cu128\n")
+    found = findings(folder, "requirements.txt", "--on", "colab-t4", "--on", "workbench-l4")
+    assert found["IMP005", 1] == ["workbench-l4"]
+
+
+def test_files_of_other_tools_have_their_own_indexes(folder: Path) -> None:
+    text = '[tool.poetry.dependencies]\ntorch = "2.4.0+cu121"\n'
+    write(folder, text, "pyproject.toml")
+    assert "IMP005" not in {name for name, _ in findings(folder, "pyproject.toml", *THREE)}
+
+
+def test_a_project_that_excludes_the_python_of_a_machine(folder: Path) -> None:
+    project = '[project]\nname = "ours"\nversion = "1"\nrequires-python = "{}"\n'
+    write(folder, project.format(">=3.9,<3.13") + 'dependencies = ["numpy"]\n', "pyproject.toml")
+    found = findings(folder, "pyproject.toml", *THREE)
+    assert found["IMP006", 4] == ["colab-t4"]
+    assert "IMG020" not in {name for name, _ in found}
+    done = check(folder, "pyproject.toml", *THREE)
+    assert done.returncode == 1
+    assert (
+        "error[IMP006] python-excluded: pyproject.toml requires Python >=3.9,<3.13, but the machine "
+        "has\n  Python 3.13 (on colab-t4)" in done.stdout
+    )
+    # Workbench can have an environment with another Python, so there it is a warning.
+    write(folder, project.format("<3.12") + 'dependencies = ["numpy"]\n', "pyproject.toml")
+    done = check(folder, "pyproject.toml", "--on", "workbench-l4")
+    assert (done.returncode, "warning[IMP006]" in done.stdout) == (0, True)
+
+
+def test_conda_brings_the_python_that_its_file_names(folder: Path) -> None:
+    write(folder, "dependencies:\n  - python=3.10\n  - numpy\n", "environment.yml")
+    found = findings(folder, "environment.yml", "--on", "workbench-l4", "--on", "this")
+    assert "IMP006" not in {name for name, _ in found}
 
 
 def test_lines_that_contradict_each_other_are_an_error(folder: Path) -> None:

@@ -26,7 +26,9 @@ from provision.imports.imported_source import ImportedSource, OriginLookup
 from provision.imports.merge import merge_files
 from provision.imports.model import ImportedFile, ImportedProject, Leftover, Setting
 from provision.imports.read import read_file, read_text
+from provision.imports.required_python import find_excluded_python
 from provision.imports.spec_text import write_spec
+from provision.imports.torch_builds import find_builds_without_index, find_unpublished_builds
 from provision.kinds import Registry
 from provision.kinds.places import Place
 from provision.rules import LintContext, run_rules, run_rules_on_notebook
@@ -42,6 +44,10 @@ _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
 _ABOUT_SPECS = ("SPC", "PYT002")
 """Rules about what provision does with a spec: it refuses a field, or cannot verify the Python."""
+_NO_BUILD = "CUD002"
+"""The rule about builds of torch at places with a GPU; IMP004 reports the same at every place."""
+_PYTHON_OF_COLAB = "IMG020"
+"""The rule about the Python of a runtime; IMP006 reports the range that a project requires."""
 _OF_CONDA = "only channels of conda have it, and the rules are about packages of Python"
 
 
@@ -105,7 +111,9 @@ def check_files(
     notebooks = _read_notebooks([path for path, _ in files], reader)
     chosen = chosen or _default_places(project, known, facts)
     chosen, registry = measure_places(chosen, facts, reader)
-    checker = _PlaceChecker(facts, registry, _for_any_python(project, notebooks), notebooks)
+    checker = _PlaceChecker(
+        facts, registry, _for_any_python(project, notebooks), contents, notebooks
+    )
     places = tuple(map(checker.check, chosen)) if files else ()
     return CheckResult(
         files,
@@ -123,6 +131,7 @@ class _PlaceChecker(NamedTuple):
     facts: Facts
     registry: Registry
     project: ImportedProject
+    files: Sequence[ImportedFile]
     notebooks: Sequence[NotebookSource]
 
     def check(self, place: Place) -> CheckedPlace:
@@ -151,6 +160,8 @@ class _PlaceChecker(NamedTuple):
                 hint="import the files, and lint the spec: provision import --help",
             )
         original += _find_mistakes(project)
+        python = spec.python if spec is not None else place.python
+        original = [*self._with_findings_of_files(original, place, python)]
         in_cells = [
             finding
             for notebook in self.notebooks
@@ -158,8 +169,33 @@ class _PlaceChecker(NamedTuple):
         ]
         repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
         original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
-        python = spec.python if spec is not None else place.python
         return CheckedPlace(place, python, tuple(_at_place(one, name) for one in original))
+
+    def _with_findings_of_files(
+        self, findings: Iterable[Diagnostic], place: Place, python: str
+    ) -> Iterator[Diagnostic]:
+        """Yield findings, and in place of some those that name what the files contain.
+
+        Args:
+            findings: Those of the rules, which know the spec only.
+            place: The place.
+            python: The Python that the files were checked with.
+        """
+        unpublished = tuple(find_unpublished_builds(self.project, self.facts))
+        lines = {finding.where for finding in unpublished}
+        without_index = find_builds_without_index(self.project, self.files, self.facts, place.torch)
+        excluded = find_excluded_python(self.project, place.python, python)
+        for finding in findings:
+            if finding.id == _NO_BUILD and unpublished:
+                continue
+            if finding.id == _PYTHON_OF_COLAB and excluded is not None:
+                excluded = excluded._replace(severity=finding.severity)
+                continue
+            yield finding
+        yield from unpublished
+        yield from (finding for finding in without_index if finding.where not in lines)
+        if excluded is not None:
+            yield excluded
 
 
 def _read_files(

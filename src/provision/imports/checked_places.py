@@ -41,9 +41,9 @@ def merge_findings(places: Iterable[CheckedPlace]) -> tuple[PlaceFinding, ...]:
 def name_places(found: PlaceFinding, total: int) -> Diagnostic:
     """Return a finding whose message names its places, `total` of which were checked.
 
-    A finding about the files alone names none.
+    A finding about the files alone names none, if it holds everywhere.
     """
-    if found.finding.id.startswith(_ABOUT_FILES):
+    if found.finding.id.startswith(_ABOUT_FILES) and len(found.places) == total:
         return found.finding
     places = ", ".join(found.places)
     if 1 < len(found.places) == total:

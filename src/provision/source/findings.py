@@ -160,6 +160,23 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "A file that a checked file includes was not read, so its content is not checked.",
         Severity.WARNING,
     ),
+    FindingKind(
+        "IMP004",
+        "torch-build-unpublished",
+        "A file pins a build of torch, such as `torch==2.4.0+cu126`, that does not exist.",
+    ),
+    FindingKind(
+        "IMP005",
+        "torch-build-without-index",
+        "A file pins a build of torch that only PyTorch's index has, and names no such index.",
+        Severity.WARNING,
+    ),
+    FindingKind(
+        "IMP006",
+        "python-excluded",
+        "A file requires a Python that the machine does not have.",
+        Severity.WARNING,
+    ),
 )
 
 
