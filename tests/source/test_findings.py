@@ -76,6 +76,8 @@ def test_only_what_leaves_the_meaning_clear_is_a_warning():
         "duplicate-anchor",
         "yaml-version",
         "include-not-read",
+        "torch-build-without-index",
+        "python-excluded",
     }
 
 
