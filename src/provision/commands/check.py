@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 _SPEC_NAME = Path("provision.yaml")
 _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
-_ABOUT_SPECS = ("SPC", "PYT002")
-"""Rules about what provision does with a spec: it refuses a field, or cannot verify the Python."""
+_ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022")
+"""Rules about what provision does with a spec: it refuses a field, or cannot verify the Python or
+the GPU."""
 _NO_BUILD = "CUD002"
 """The rule about builds of torch at places with a GPU; IMP004 reports the same at every place."""
 _PYTHON_OF_COLAB = "IMG020"

@@ -22,11 +22,6 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.examples import example_spec
-from provision.rules.package_requirements import (
-    declared_specifier,
-    is_known_dependency,
-    release_rows,
-)
 from provision.rules.rule import (
     Example,
     Findings,
@@ -35,44 +30,24 @@ from provision.rules.rule import (
     Rule,
     examples,
 )
+from provision.rules.torch_presence import has_torch, may_need_torch
 from provision.rules.workbench_instances import related_kind
-
-_IN_CONDA = ("pytorch", "pytorch-gpu")
 
 
 def _check(context: LintContext) -> Findings:
     for target, _ in context.targets_of(WorkbenchTarget):
         device = target.gpu_settings
-        if target.card is None or _has_torch(context):
+        if target.card is None or has_torch(context):
             continue
-        is_certain = context.resolved is not None or not (
-            context.spec.packages or context.spec.conda_packages
-        )
         yield RULE.diagnostic(
             f"target {target.name} has gpu: {device.gpu}, but torch is not {context.package_list}",
             device.gpu_route,
-            severity=None if is_certain else Severity.WARNING,
+            severity=Severity.WARNING if may_need_torch(context) else None,
             why="Only torch can show that the GPU computes correctly, and plan refuses a GPU that "
             "cannot be tested.",
             help="add torch to packages, or set gpu: none",
             related=related_kind(target),
         )
-
-
-def _has_torch(context: LintContext) -> bool:
-    if context.resolved is not None:
-        return "torch" in context.resolved.versions
-    if is_known_dependency(context, "torch") or is_known_dependency(context, "accelerate"):
-        return True
-    if any(package.name in _IN_CONDA for package in context.spec.conda_packages):
-        return True
-    for package in context.spec.packages:
-        if package.key in context.facts.torch_family or "torch" in package.extras:
-            return True
-        for row in release_rows(context.facts, package.key)[-1:]:
-            if declared_specifier(row, "torch", package.extras) is not None:
-                return True
-    return False
 
 
 RULE = Rule(

@@ -1,0 +1,75 @@
+"""A target has a GPU, but no torch to test it with.
+
+## What it does
+
+At every target with a GPU, looks for torch among the packages, among their known dependencies, and
+in the resolved set. In a spec that is not resolved yet this is a warning, as an unknown package may
+depend on torch. Rule GCP022 reports the same of Workbench targets.
+
+## Why
+
+The driver reports the GPU, its memory and its health. Only a program that runs on the GPU can show
+that it computes correctly, and the verification computes with torch. Without torch nothing would
+show that the GPU works, so `plan` refuses.
+
+## How to fix
+
+Add torch to `packages`, or set `gpu: none`.
+"""
+
+from __future__ import annotations
+
+from provision.diagnostics import Severity
+from provision.kinds import WorkbenchTarget
+from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
+from provision.rules.torch_presence import has_torch, may_need_torch
+
+
+def _check(context: LintContext) -> Findings:
+    devices = {
+        target.gpu_settings.gpu_route: target.gpu_settings
+        for target in context.targets
+        if not isinstance(target.target, WorkbenchTarget) and not target.gpu_settings.gpu.is_none
+    }
+    if not devices or has_torch(context):
+        return
+    for route, device in devices.items():
+        yield RULE.diagnostic(
+            f"gpu: {device.gpu} can only be tested through torch, which is not "
+            f"{context.package_list}",
+            route,
+            severity=Severity.WARNING if may_need_torch(context) else None,
+            why="Only a program that computes on the GPU shows that it works, so plan refuses a "
+            "GPU without torch.",
+            help="add torch to packages, or set gpu: none",
+        )
+
+
+_SPEC = 'gpu: «L4»\npython: "3.12"\n'
+RULE = Rule(
+    id="GPU010",
+    name="gpu-not-testable",
+    severity=Severity.ERROR,
+    sources=("provision's own verification: the checks of what a card computes run through torch",),
+    check=_check,
+    bad=examples(
+        _SPEC + "packages: []\n",
+        _SPEC + "packages: [numpy]\n",
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [numpy]\n',
+            "L4",
+            ResolvedSet({"numpy": "2.4.6"}, "3.12"),
+        ),
+        'gpu: none\npython: "3.12"\npackages: [numpy]\n'
+        "targets: {a: {kind: local}, b: {kind: local, gpu: «L4»}}\n",
+    ),
+    good=examples(
+        'gpu: none\npython: "3.12"\npackages: [numpy]\n',
+        'gpu: L4\npython: "3.12"\npackages: [torchvision]\n',
+        'gpu: L4\npython: "3.12"\npackages: ["transformers[torch]"]\n',
+        Example(
+            'gpu: L4\npython: "3.12"\npackages: [our-own]\n',
+            resolved=ResolvedSet({"torch": "2.13.0", "our-own": "1.0"}, "3.12", "cu130"),
+        ),
+    ),
+)

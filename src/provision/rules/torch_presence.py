@@ -1,0 +1,34 @@
+"""Whether the packages of a spec include torch, directly or through what they depend on."""
+
+from __future__ import annotations
+
+from provision.rules.package_requirements import (
+    declared_specifier,
+    is_known_dependency,
+    release_rows,
+)
+from provision.rules.rule import LintContext
+
+_IN_CONDA = ("pytorch", "pytorch-gpu")
+
+
+def has_torch(context: LintContext) -> bool:
+    """Return whether torch is in the resolved set, or is listed or a known dependency."""
+    if context.resolved is not None:
+        return "torch" in context.resolved.versions
+    if is_known_dependency(context, "torch") or is_known_dependency(context, "accelerate"):
+        return True
+    if any(package.name in _IN_CONDA for package in context.spec.conda_packages):
+        return True
+    for package in context.spec.packages:
+        if package.key in context.facts.torch_family or "torch" in package.extras:
+            return True
+        for row in release_rows(context.facts, package.key)[-1:]:
+            if declared_specifier(row, "torch", package.extras) is not None:
+                return True
+    return False
+
+
+def may_need_torch(context: LintContext) -> bool:
+    """Return whether an unknown package may depend on torch: only a resolved set shows that."""
+    return context.resolved is None and bool(context.spec.packages or context.spec.conda_packages)
