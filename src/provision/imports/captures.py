@@ -143,7 +143,7 @@ class _CaptureReader:
         self.content.leave(
             self._span("readings", "place.product"),
             "the Colab runtime of this capture is not known",
-            "the packages are not those of a runtime in the facts",
+            "its packages do not match any Colab runtime that provision knows",
             "add a target of the kind colab; `provision facts list colab.runtimes` shows those "
             "that are known",
         )
@@ -224,9 +224,8 @@ class _CaptureReader:
             self.content.leave(
                 from_conda[0].span,
                 f"{shorten_names(from_conda)}: taken from the package index",
-                "conda installed them; a capture does not list packages of conda that are not "
-                "written in Python",
-                "import the output of `conda env export` to keep packages of conda",
+                "conda installed them; a capture lists only the Python packages of conda",
+                "import the output of `conda env export` to keep conda packages",
             )
 
     def _add_python(self) -> None:
@@ -259,7 +258,7 @@ class _CaptureReader:
             self.content.leave(
                 span,
                 f"the GPU {quote_text(name)} was left out",
-                "it is not in the facts, or the machine has GPUs of several kinds",
+                "provision does not know it, or the machine has several kinds of GPU",
                 "set `gpu` of the spec; `provision facts list gpus` shows the names",
             )
             return

@@ -194,7 +194,7 @@ def _note_reduced(
             Leftover(
                 others[0].span,
                 f"{list_names(others)}: left out, because no other file lists them",
-                "this file has exact versions of what the other files list, and of what that needs",
+                "this file pins the packages that the other files list, and their dependencies",
                 "import this file alone to keep every line of it",
             )
         )

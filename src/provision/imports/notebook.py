@@ -366,7 +366,7 @@ def _read_colab(document: NotebookJson, content: ToolContent) -> None:
         content.leave(
             span,
             "the notebook runs on a GPU, but does not name it",
-            "Colab saves the name since 2023",
+            "Colab has saved the name since 2023",
             "write it in the spec, as in: gpu: T4",
         )
     content.set(("targets", "colab", "kind"), "colab", span)

@@ -104,7 +104,7 @@ def decode_text(path: Path, raw: bytes) -> str:
         start = error.start if isinstance(error, UnicodeDecodeError) else 0
         line = body.count(b"\n", 0, start) + 1
         raise SourceError(
-            f"{path}, line {line}: the bytes are not {encoding[:40]}",
+            f"{path}, line {line}: the bytes are not valid {encoding[:40]}",
             hint="save the file as UTF-8",
         ) from None
     if "\0" in text:

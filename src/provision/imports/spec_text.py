@@ -144,7 +144,7 @@ def _conda_leftovers(project: ImportedProject) -> tuple[Leftover, ...]:
         Leftover(
             project.conda_packages[0].span,
             f"{list_names(project.conda_packages)}: left out",
-            "only channels of conda have them, and no target of the spec is created by conda",
+            "only conda channels have them, and no target of the spec uses conda",
             "add them to `conda_packages`, and a target {kind: local, manager: conda}",
         ),
     )
@@ -228,11 +228,11 @@ def _choose_python(
         candidates = _admitted(candidates, str(named.value)) or candidates
         reason = f"the files allow {named.value}"
     if preferred and (named is None or preferred in candidates):
-        return Assumption(preferred, "the target brings this one")
+        return Assumption(preferred, "the target comes with this one")
     fitting = [python for python in candidates if python in _pythons_of_torch(project, facts)]
     provided = provided_python(targets, gpu, facts)
     if provided in (fitting or candidates):
-        return Assumption(provided, f"{reason}; the targets bring this one")
+        return Assumption(provided, f"{reason}; the targets come with this one")
     older = [python for python in fitting or candidates if _minor(python) <= _minor(STARTER_PYTHON)]
     chosen = older[-1] if older else (fitting or candidates)[0]
     if fitting and (provided or (chosen != STARTER_PYTHON and named is None)):

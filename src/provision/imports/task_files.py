@@ -142,7 +142,7 @@ def _add_secret(name: str, value: LocatedValue, content: ToolContent) -> None:
     content.leave(
         key_span(value),
         f"the value of {quote_text(name)} is not in the spec",
-        "it is given when the task is started, or is a secret",
+        "it is set when the task starts, or it is a secret",
         f"add it to the spec as: secrets: {{{quote_text(name)}: {{env: {quote_text(name)}}}}}",
     )
 

@@ -177,7 +177,7 @@ class ToolContent(Content):
         if spec is None:
             self.leave(
                 span,
-                f"`{quote_text(text)}` is not a package of conda",
+                f"`{quote_text(text)}` is not a conda package",
                 help="use a form such as numpy=1.26 or conda-forge::ffmpeg>=6",
             )
             return None
