@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from provision.sandbox.execution_jobs import ExecutionJobs
 from provision.sandbox.notebooks_service import NotebooksService
+from provision.sandbox.vertex_service import VertexService
+
+if TYPE_CHECKING:
+    from provision.sandbox.vertex_grpc_handlers import VertexMethods
 
 _THREADS = 8
 _GRACE_S = 5.0
@@ -18,7 +23,9 @@ _GRACE_S = 5.0
 
 
 @contextmanager
-def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
+def run_grpc_server(
+    notebooks: NotebooksService, vertex: VertexService, jobs: ExecutionJobs, port: int = 0
+) -> Iterator[int]:
     """Serve on a loopback port (0: a free one) during the block, and yield the port.
 
     Raises:
@@ -28,7 +35,7 @@ def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
         ThreadPoolExecutor(_THREADS, thread_name_prefix="sandbox-grpc"),
         options=(("grpc.so_reuseport", 0),),
     )
-    server.add_generic_rpc_handlers((_Methods(service),))
+    server.add_generic_rpc_handlers((_Methods(notebooks, vertex, jobs),))
     bound = server.add_insecure_port(f"127.0.0.1:{port}")
     server.start()
     try:
@@ -38,16 +45,32 @@ def run_grpc_server(service: NotebooksService, port: int = 0) -> Iterator[int]:
 
 
 class _Methods(grpc.GenericRpcHandler):  # type: ignore[misc]
-    def __init__(self, service: NotebooksService) -> None:
-        self._service = service
-        self._lock = threading.Lock()
-        self._known: dict[str, Any] = {}
+    def __init__(
+        self, notebooks: NotebooksService, vertex: VertexService, jobs: ExecutionJobs
+    ) -> None:
+        self._service, self._vertex_service, self._jobs = notebooks, vertex, jobs
 
     def service(self, handler_call_details: Any) -> Any:
         """Return the handler of a method, or None, for which gRPC reports UNIMPLEMENTED."""
-        with self._lock:
-            if not self._known:
-                from provision.sandbox.notebooks_grpc_handlers import build_method_handlers
+        method = handler_call_details.method
+        if not method.startswith("/google.cloud.aiplatform."):
+            return self._notebooks_handlers.get(method)
+        try:
+            return self._vertex.handlers.get(method)
+        except ModuleNotFoundError:  # the extra `vertex` is not installed
+            return None
 
-                self._known = build_method_handlers(self._service)
-        return self._known.get(handler_call_details.method)
+    @cached_property
+    def _notebooks_handlers(self) -> dict[str, Any]:
+        from provision.sandbox.notebooks_grpc_handlers import build_method_handlers
+
+        return build_method_handlers(self._service, self._get_vertex_operation)
+
+    @cached_property
+    def _vertex(self) -> VertexMethods:
+        from provision.sandbox.vertex_grpc_handlers import VertexMethods
+
+        return VertexMethods(self._vertex_service, self._jobs)
+
+    def _get_vertex_operation(self, request: Any) -> Any:
+        return self._vertex.get_operation(request)

@@ -32,10 +32,10 @@ class Sandbox(NamedTuple):
     """A running sandbox.
 
     The keys of `endpoints` are notebooks_rest, notebooks_grpc, compute, storage, secrets,
-    aiplatform and metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to which a client
-    adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT without TLS;
-    metadata is "" because each device has its own server. `store` is None if another process runs
-    the services, which `holder` names.
+    aiplatform, aiplatform_grpc and metadata. The REST ones are roots ("http://127.0.0.1:PORT"), to
+    which a client adds /v2/..., /compute/v1/..., /storage/v1/... or /v1/...; gRPC is HOST:PORT
+    without TLS; metadata is "" because each device has its own server. `store` is None if another
+    process runs the services, which `holder` names.
     """
 
     endpoints: dict[str, str]
@@ -159,10 +159,11 @@ def _run_services(
     service = NotebooksService(store, facts, faults, lifecycle)
     machines = NotebookMachines(folder)
     jobs = ExecutionJobs(store, facts, faults, lifecycle, machines)
+    vertex = VertexService(store, facts, faults, lifecycle.delays)
     router = Router(
         [
             *notebooks_routes(service),
-            *vertex_routes(VertexService(store, facts, faults, lifecycle.delays), jobs),
+            *vertex_routes(vertex, jobs),
             *compute_routes(store, facts, faults),
             *storage_routes(store, faults),
             *secret_manager_routes(store),
@@ -172,7 +173,7 @@ def _run_services(
     # zombies until a process waits for them.
     with (
         _listening(run_http_server(router, ports[0])) as http_port,
-        _listening(run_grpc_server(service, ports[1])) as grpc_port,
+        _listening(run_grpc_server(service, vertex, jobs, ports[1])) as grpc_port,
         closing(booter),
         closing(machines),
     ):
@@ -190,7 +191,7 @@ def _endpoints(http_port: int, grpc_port: int) -> dict[str, str]:
     rest = ("notebooks_rest", "compute", "storage", "secrets", "aiplatform")
     return {
         **dict.fromkeys(rest, f"http://127.0.0.1:{http_port}"),
-        "notebooks_grpc": f"127.0.0.1:{grpc_port}",
+        **dict.fromkeys(("notebooks_grpc", "aiplatform_grpc"), f"127.0.0.1:{grpc_port}"),
         "metadata": "",
     }
 

@@ -196,8 +196,10 @@ def _with_paths(current: Body, requested: Body, paths: tuple[str, ...]) -> Body:
 def _operation_shown(data: Body, name: str) -> Body:
     record = data["vertex_operations"][name]
     times = {"createTime": record["created"], "updateTime": record["created"]}
+    # A deletion has the common metadata: google/cloud/aiplatform/v1/notebook_service.proto.
+    verb = "Delete" if record["verb"].startswith("Delete") else record["verb"]
     metadata = {
-        "@type": f"{_TYPES}.{record['verb']}OperationMetadata",
+        "@type": f"{_TYPES}.{verb}OperationMetadata",
         "genericMetadata": times,
     }
     if record["due"] > time.time():

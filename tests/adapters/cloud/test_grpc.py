@@ -19,14 +19,14 @@ from google.cloud import notebooks_v2 as v2
 from provision.adapters.google.client import GoogleClient
 from provision.adapters.google.endpoints import Endpoints
 from provision.adapters.google.errors import CloudError
-from provision.adapters.google.instance_creation import create_instance
-from provision.adapters.google.notebooks_grpc import (
-    GrpcNotebooks,
+from provision.adapters.google.grpc_messages import (
     UnsupportedByGrpc,
     to_message,
     to_rest_resource,
     to_rest_resource_lenient,
 )
+from provision.adapters.google.instance_creation import create_instance
+from provision.adapters.google.notebooks_grpc import GrpcNotebooks
 from provision.adapters.google.rest import RestClient
 from provision.effects.google import CreateInstance
 from provision.sandbox.api_errors import ApiError
@@ -63,7 +63,7 @@ def test_a_wrong_body_is_not(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("which", BODIES)
 def test_which_way_a_body_takes(which: str) -> None:
-    assert (to_message(BODIES[which]) is None) is (which in BEHIND)
+    assert (to_message(BODIES[which], v2.Instance) is None) is (which in BEHIND)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_which_way_a_body_takes(which: str) -> None:
     ],
 )
 def test_what_the_messages_lack_goes_over_rest(body: dict[str, Any]) -> None:
-    assert to_message(body) is None
+    assert to_message(body, v2.Instance) is None
 
 
 @pytest.mark.parametrize("which", sorted(set(BODIES) - BEHIND))
 def test_a_body_is_the_same_after_a_way_through_messages(which: str) -> None:
-    assert to_rest_resource(to_message(BODIES[which])) == BODIES[which]
+    assert to_rest_resource(to_message(BODIES[which], v2.Instance)) == BODIES[which]
 
 
 def test_the_client_lags_behind_the_service_by_this() -> None:
@@ -203,7 +203,7 @@ def test_nobody_listens() -> None:
     endpoints = Endpoints(
         "http://127.0.0.1:9",
         "127.0.0.1:9",
-        *["http://127.0.0.1:9"] * 4,
+        *["http://127.0.0.1:9"] * 5,
     )
     policy = clock.pace(retry_limit_s=5)
     rest = RestClient(AnonymousCredentials(), policy, loopback=True)

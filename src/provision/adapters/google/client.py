@@ -81,7 +81,11 @@ class GoogleClient:
 
     @cached_property
     def vertex(self) -> VertexApi:
-        """Notebooks of Vertex AI."""
+        """Notebooks of Vertex AI: over gRPC if its client is installed, else over REST."""
+        from provision.adapters.google.vertex_grpc import GrpcVertex, is_installed
+
+        if not self._only_rest and is_installed():
+            return GrpcVertex(self.rest, self._endpoints, self.policy)
         from provision.adapters.google.vertex import VertexApi
 
         return VertexApi(self.rest, self._endpoints.aiplatform, self.policy)
@@ -105,19 +109,19 @@ class GoogleClient:
 
     def template(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
-        return self.vertex.template(name)
+        return self.vertex.get(name)
 
     def templates(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
         """See CloudReader."""
-        return self.vertex.templates(project, region)
+        return self._list_in_region(project, region, "notebookRuntimeTemplates")
 
     def execution(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
-        return self.vertex.execution(name)
+        return self.vertex.get(name)
 
     def executions(self, project: str, region: str) -> tuple[Mapping[str, Any], ...]:
         """See CloudReader."""
-        return self.vertex.executions(project, region)
+        return self._list_in_region(project, region, "notebookExecutionJobs")
 
     def last_operation(self, name: str) -> Mapping[str, Any] | None:
         """See CloudReader."""
@@ -188,6 +192,11 @@ class GoogleClient:
         if pages is None:
             return None
         return tuple(item for page in pages for item in page.get("items", ()))
+
+    def _list_in_region(
+        self, project: str, region: str, collection: str
+    ) -> tuple[Mapping[str, Any], ...]:
+        return self.vertex.list(f"projects/{project}/locations/{region}", collection)
 
     def _compute_url(self, path: str) -> str:
         return f"{self._endpoints.compute}/compute/v1/{resource_path(path)}"

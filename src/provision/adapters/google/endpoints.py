@@ -17,6 +17,7 @@ class Endpoints(NamedTuple):
     storage: str = "https://storage.googleapis.com"
     secrets: str = "https://secretmanager.googleapis.com"
     aiplatform: str = "https://{region}-aiplatform.googleapis.com"
+    aiplatform_grpc: str = "{region}-aiplatform.googleapis.com:443"
     """Vertex AI has an address for each region."""
 
     @classmethod

@@ -38,7 +38,7 @@ def await_execution(
     began = shown_at = clock.now()
     shown = ""
     while True:
-        resource = client.vertex.execution(effect.name)
+        resource = client.vertex.get(effect.name)
         if resource is None:
             raise ReportUnavailable(
                 "the template was not verified",

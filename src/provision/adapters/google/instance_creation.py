@@ -10,8 +10,8 @@ from provision.adapters.google.creation_attempts import CreationAttempts, ZoneAt
 from provision.adapters.google.errors import CloudError, CloudFailure, FailureScope, fatal_error
 from provision.adapters.google.instance_commands import instance_command
 from provision.adapters.google.instances import LINEAGE_LABEL, InstanceOperations
-from provision.adapters.google.notebooks import RestResource
 from provision.adapters.google.operations import latest_operation, running_operation
+from provision.adapters.google.rest import RestResource
 from provision.adapters.google.retry import poll_until
 from provision.effects.google import CreateInstance
 

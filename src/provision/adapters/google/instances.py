@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from provision.adapters.google.errors import CloudError, classify_error, fatal_error
 from provision.adapters.google.instance_commands import instance_command
-from provision.adapters.google.notebooks import NotebooksApi, RestResource, to_snake_case
+from provision.adapters.google.notebooks import NotebooksApi, to_snake_case
 from provision.adapters.google.operations import running_operation, wait_for_operation
+from provision.adapters.google.rest import RestResource
 from provision.adapters.google.retry import RetryPolicy, poll_until
 from provision.adapters.google.service_errors import ServiceError
 from provision.effects.system import ProgressCallback

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from provision.adapters.google.errors import none_if_missing
-from provision.adapters.google.rest import RestClient, resource_path
-
-RestResource = Mapping[str, Any]
-"""An instance or an operation as the REST API has it: camelCase, enums as names, int64 as text."""
+from provision.adapters.google.rest import RestClient, RestResource, resource_path
 
 
 class NotebooksApi:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from provision.adapters.google.errors import CloudError, classify_error, fatal_error
 from provision.adapters.google.instance_commands import InstanceCommand, render_command
-from provision.adapters.google.notebooks import NotebooksApi, RestResource
-from provision.adapters.google.rest import project_from_name
+from provision.adapters.google.notebooks import NotebooksApi
+from provision.adapters.google.rest import RestResource, project_from_name
 from provision.adapters.google.retry import RetryPolicy, poll_until
 from provision.adapters.google.service_errors import parse_operation_error
 from provision.effects.system import ProgressCallback

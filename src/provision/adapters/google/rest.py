@@ -28,6 +28,8 @@ from provision.agent.core.timed_http import TimedCall
 from provision.errors import ExternalError
 from provision.sanitize import escape_control, redact
 
+RestResource = Mapping[str, Any]
+"""A resource or operation as the REST APIs have it: camelCase, enums as names, int64 as text."""
 _CONNECT_S = 10.0
 _MAX_BYTES = 32 * 2**20
 _MAX_PAGES = 200

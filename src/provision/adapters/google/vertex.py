@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from provision.adapters.google.errors import (
     CloudError,
@@ -12,76 +10,79 @@ from provision.adapters.google.errors import (
     fatal_error,
     none_if_missing,
 )
-from provision.adapters.google.rest import RestClient, project_from_name, resource_path
+from provision.adapters.google.rest import (
+    RestClient,
+    RestResource,
+    project_from_name,
+    resource_path,
+)
 from provision.adapters.google.retry import RetryPolicy, poll_until
 from provision.adapters.google.service_errors import parse_operation_error
 from provision.effects.system import ProgressCallback
 from provision.errors import ExternalError
 
-RestResource = Mapping[str, Any]
 _REGION = re.compile(r"[a-z]{2,20}-[a-z]{2,20}[0-9]{1,2}")
-_TEMPLATES, _EXECUTIONS = "notebookRuntimeTemplates", "notebookExecutionJobs"
+_ID_PARAMETERS = {
+    "notebookRuntimeTemplates": "notebookRuntimeTemplateId",
+    "notebookExecutionJobs": "notebookExecutionJobId",
+}
+"""The query parameter with the id of a new resource, by collection."""
 
 
 class VertexApi:
     """The calls for runtime templates and execution jobs. All raise CloudError and may block.
 
-    A `name` is projects/PROJECT/locations/REGION/notebookRuntimeTemplates/TEMPLATE.
+    A `name` is projects/PROJECT/locations/REGION/COLLECTION/ID, a `parent` its part up to the
+    region; the collections are notebookRuntimeTemplates and notebookExecutionJobs.
     """
 
     def __init__(self, rest: RestClient, address: str, policy: RetryPolicy) -> None:
         self._rest, self._address, self._policy = rest, address, policy
 
-    def template(self, name: str) -> RestResource | None:
-        """Return a template, None if it does not exist."""
+    def get(self, name: str) -> RestResource | None:
+        """Return a resource, None if it does not exist."""
         return self._rest.get_or_none(self._url(name))
 
-    def templates(self, project: str, region: str) -> tuple[RestResource, ...]:
-        """Return the templates of a region."""
-        pages = self._rest.pages(self._url(f"projects/{project}/locations/{region}", _TEMPLATES))
-        return tuple(item for page in pages for item in page.get(_TEMPLATES, ()))
+    def list(self, parent: str, collection: str) -> tuple[RestResource, ...]:
+        """Return the resources of a collection in a region."""
+        pages = self._rest.pages(self._url(parent, collection))
+        return tuple(item for page in pages for item in page.get(collection, ()))
 
-    def create_template(self, name: str, body: RestResource, progress: ProgressCallback) -> None:
-        """Create a template and wait until it exists."""
-        parent, _, template = name.rpartition(f"/{_TEMPLATES}/")
-        query = {"notebookRuntimeTemplateId": template}
-        url = self._url(parent, _TEMPLATES)
-        self._wait(self._rest.request_json("POST", url, query, body), progress)
-
-    def update_template(self, name: str, body: RestResource, mask: str) -> RestResource:
-        """Change the fields that `mask` names, and return the template."""
+    def update(self, name: str, body: RestResource, mask: str) -> RestResource:
+        """Change the fields of a template that `mask` names, and return the template."""
         return self._rest.request_json("PATCH", self._url(name), {"updateMask": mask}, body)
 
+    def start_creation(self, name: str, body: RestResource) -> RestResource:
+        """Start creating a resource and return the operation."""
+        parent, collection, short_name = split_name(name)
+        query = {_ID_PARAMETERS[collection]: short_name}
+        return self._rest.request_json("POST", self._url(parent, collection), query, body)
+
+    def start_deletion(self, name: str) -> RestResource | None:
+        """Start deleting a resource and return the operation, None if it does not exist."""
+        return none_if_missing(lambda: self._rest.request_json("DELETE", self._url(name)))
+
+    def operation(self, name: str) -> RestResource | None:
+        """Return an operation, None if the service no longer remembers it."""
+        return self._rest.get_or_none(self._url(name))
+
+    def create(self, name: str, body: RestResource, progress: ProgressCallback) -> None:
+        """Create a resource and wait until it exists; an execution job then runs."""
+        self._wait(self.start_creation(name, body), progress)
+
     def delete(self, name: str, progress: ProgressCallback) -> bool:
-        """Delete a template or job and wait until it is gone; return whether it existed."""
-        operation = none_if_missing(lambda: self._rest.request_json("DELETE", self._url(name)))
+        """Delete a resource and wait until it is gone; return whether it existed."""
+        operation = self.start_deletion(name)
         if operation is not None:
             self._wait(operation, progress)
         return operation is not None
-
-    def execution(self, name: str) -> RestResource | None:
-        """Return an execution job, None if it does not exist."""
-        return self._rest.get_or_none(self._url(name))
-
-    def executions(self, project: str, region: str) -> tuple[RestResource, ...]:
-        """Return the execution jobs of a region."""
-        pages = self._rest.pages(self._url(f"projects/{project}/locations/{region}", _EXECUTIONS))
-        return tuple(item for page in pages for item in page.get(_EXECUTIONS, ()))
-
-    def create_execution(self, name: str, body: RestResource, progress: ProgressCallback) -> None:
-        """Create an execution job, and wait until it exists; it then runs."""
-        parent, _, job = name.rpartition(f"/{_EXECUTIONS}/")
-        query, url = {"notebookExecutionJobId": job}, self._url(parent, _EXECUTIONS)
-        self._wait(self._rest.request_json("POST", url, query, body), progress)
 
     def _wait(self, operation: RestResource, progress: ProgressCallback) -> None:
         """Wait until an operation is done, or until the service no longer remembers it."""
         name = str(operation.get("name", ""))
 
         def get_done() -> RestResource | None:
-            current = (
-                operation if operation.get("done") else self._rest.get_or_none(self._url(name))
-            )
+            current = operation if operation.get("done") else self.operation(name)
             if current is None:  # forgotten: the state of the resource shows the result
                 return {"name": name}
             return current if current.get("done") else None
@@ -106,13 +107,28 @@ class VertexApi:
             raise CloudError(failure)
 
     def _url(self, name: str, collection: str = "") -> str:
-        region = (*name.split("/"), "", "", "", "")[3]
-        if not _REGION.fullmatch(region):
-            # It is part of a host name, to which credentials are sent.
-            raise ExternalError(
-                f"{region!r} is not a region",
-                why="expected a name such as us-central1",
-                hint="check `region` of the target",
-            )
-        path = f"{resource_path(name)}/{collection}".rstrip("/")
-        return f"{self._address.replace('{region}', region)}/v1/{path}"
+        address = self._address.replace("{region}", region_of(name))
+        return f"{address}/v1/{resource_path(name)}/{collection}".rstrip("/")
+
+
+def split_name(name: str) -> tuple[str, str, str]:
+    """Return parent, collection and short name of a full name."""
+    parent, collection, short_name = name.rsplit("/", 2)
+    return parent, collection, short_name
+
+
+def region_of(name: str) -> str:
+    """Return the region in a full name.
+
+    Raises:
+        ExternalError: it is not a region. It becomes part of a host name, to which credentials are
+            sent.
+    """
+    region = (*name.split("/"), "", "", "", "")[3]
+    if not _REGION.fullmatch(region):
+        raise ExternalError(
+            f"{region!r} is not a region",
+            why="expected a name such as us-central1",
+            hint="check `region` of the target",
+        )
+    return region

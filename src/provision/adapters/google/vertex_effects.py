@@ -40,16 +40,16 @@ def perform(
             _create_template(effect, vertex, progress)
         case UpdateTemplate(name, body, mask):
             progress(f"update: {mask}")
-            vertex.update_template(name, body, mask)
+            vertex.update(name, body, mask)
         case StartExecution():
             _start_execution(effect, vertex, progress)
         case AwaitExecution():
             report = await_execution(effect, client, clock, progress)
             files.write(effect.report, report, 0o600)
         case DeleteTemplate(name, lineage):
-            _delete_own(name, lineage, vertex.template(name), vertex, progress)
+            _delete_own(name, lineage, vertex.get(name), vertex, progress)
         case DeleteExecution(name, lineage):
-            _delete_own(name, lineage, vertex.execution(name), vertex, progress)
+            _delete_own(name, lineage, vertex.get(name), vertex, progress)
         case _:
             raise AssertionError(f"not an effect on Vertex AI: {effect!r}")
 
@@ -58,11 +58,11 @@ def _create_template(effect: CreateTemplate, vertex: VertexApi, progress: Progre
     """Create a template; a repeated request finds the one that the first request created."""
     progress(f"request: {effect.name.rpartition('/')[2]}")
     try:
-        vertex.create_template(effect.name, effect.body, progress)
+        vertex.create(effect.name, effect.body, progress)
     except CloudError as error:
         if error.failure.kind != "exists":
             raise
-        template = vertex.template(effect.name) or {}
+        template = vertex.get(effect.name) or {}
         lineage = template.get("labels", {}).get(_LINEAGE_LABEL)
         if not lineage or lineage != effect.body["labels"][_LINEAGE_LABEL]:
             raise fatal_error(
@@ -76,11 +76,11 @@ def _create_template(effect: CreateTemplate, vertex: VertexApi, progress: Progre
 def _start_execution(effect: StartExecution, vertex: VertexApi, progress: ProgressCallback) -> None:
     progress(f"request: execution job {effect.name.rpartition('/')[2]}")
     try:
-        vertex.create_execution(effect.name, effect.body, progress)
+        vertex.create(effect.name, effect.body, progress)
     except CloudError as error:
         # Its name has the nonce of the run: only this run can have requested it.
         if error.failure.kind != "exists":
-            if vertex.execution(effect.name) is None:
+            if vertex.get(effect.name) is None:
                 error.still_running = ()
             raise
 
