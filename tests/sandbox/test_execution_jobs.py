@@ -25,6 +25,26 @@ BODY: dict[str, Any] = {
     "executionTimeout": "300s",
     "labels": {"provision": "1"},
 }
+IMAGE = {
+    "project": "cloud-notebooks-managed",
+    "name": "workbench-instances-2603-20261004-2157-rc0",
+}
+SHIELD = {"enableSecureBoot": True}
+ENVIRONMENT: dict[str, Any] = {
+    "machineSpec": {
+        "machineType": "g2-standard-4",
+        "acceleratorType": "NVIDIA_L4",
+        "acceleratorCount": 1,
+    },
+    "persistentDiskSpec": {"diskType": "pd-balanced", "diskSizeGb": "100"},
+    "networkSpec": {"enableInternetAccess": True},
+}
+ON_AN_IMAGE: dict[str, Any] = {
+    "notebookRuntimeTemplateResourceName": None,
+    "customEnvironmentSpec": ENVIRONMENT,
+    "workbenchRuntime": {"vmImage": IMAGE},
+    "kernelName": "python3",
+}
 
 
 def notebook(*cells: str) -> bytes:
@@ -156,6 +176,95 @@ def test_a_job_that_the_service_would_refuse(
 ) -> None:
     with pytest.raises(HttpError) as caught:
         jobs.start("1", **changes)
+    assert caught.value.status_code == status
+    assert words in str(caught.value)
+    assert jobs.jobs.list(parent=REGION).execute() == {}
+
+
+def test_a_job_on_the_image_of_an_instance(jobs: Jobs) -> None:
+    own = {**ENVIRONMENT, "shieldedInstanceConfig": SHIELD}
+    program = "import os\nassert os.environ['VERTEX_PRODUCT'] == 'WORKBENCH_INSTANCE'"
+    jobs.start(program, **{**ON_AN_IMAGE, "customEnvironmentSpec": own})
+    job = jobs.ended()
+    assert job["jobState"] == "JOB_STATE_SUCCEEDED", job
+    assert job["customEnvironmentSpec"] == ENVIRONMENT, "the service does not return the shield"
+    assert (job["kernelName"], "workbenchRuntime" in job) == ("python3", False)
+
+
+def test_a_machine_of_colab_without_a_template(jobs: Jobs) -> None:
+    program = "import os\nassert os.environ['VERTEX_PRODUCT'] == 'COLAB_ENTERPRISE'"
+    jobs.start(program, **{**ON_AN_IMAGE, "workbenchRuntime": None})
+    assert jobs.ended()["jobState"] == "JOB_STATE_SUCCEEDED"
+
+
+def machine(**changes: Any) -> dict[str, Any]:
+    return {"customEnvironmentSpec": {**ENVIRONMENT, **changes}}
+
+
+def image(**changes: Any) -> dict[str, Any]:
+    own = {key: value for key, value in {**IMAGE, **changes}.items() if value is not None}
+    return {"workbenchRuntime": {"vmImage": own}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"notebookRuntimeTemplateResourceName": NAME}, 400, "Exactly one of notebookRuntimeT"),
+        ({"customEnvironmentSpec": None}, 400, "Exactly one of notebookRuntimeTemplate"),
+        (machine(machineSpec={"machineType": "e9-huge"}), 400, "'e9-huge' is not supported"),
+        (machine(machineSpec={"machineType": "g2-standard-4"}), 400, "needs its accelerator"),
+        (
+            machine(machineSpec={**ENVIRONMENT["machineSpec"], "acceleratorCount": 7}),
+            400,
+            "7 x NVIDIA_L4 cannot be used",
+        ),
+        (machine(machineSpec={"acceleratorType": "NVIDIA_L9"}), 400, "(Enum)"),
+        (machine(persistentDiskSpec={"diskSizeGb": "100"}), 400, "'disk_type' is required"),
+        (machine(persistentDiskSpec={"diskType": "PD_SSD"}), 400, "Disk type 'PD_SSD'"),
+        (
+            machine(persistentDiskSpec={"diskType": "pd-ssd", "diskSizeGb": "1"}),
+            400,
+            "'disk_size_gb' must be from 10",
+        ),
+        (machine(networkSpec={"network": "default"}), 400, "not a full name"),
+        (
+            machine(networkSpec={"subnetwork": "projects/p/regions/europe-west4/subnetworks/s"}),
+            400,
+            "not in region us-central1",
+        ),
+        (machine(bootDisk={}), 400, "Unknown name"),
+        (machine(shieldedInstanceConfig={"secureBoot": True}), 400, "Unknown name"),
+        (image(project=None), 400, "project' is required"),
+        (image(name=None), 400, "Exactly one of name, family"),
+        (image(family="workbench-instances"), 400, "Exactly one of name, family"),
+        (image(tag="latest"), 400, "Unknown name"),
+        (
+            {"workbenchRuntime": {"vmImage": IMAGE, "customContainerImage": {"repository": "r"}}},
+            400,
+            "Exactly one of vmImage, customContainerImage",
+        ),
+        (
+            {"workbenchRuntime": {"customContainerImage": {"repository": "r"}}},
+            501,
+            "does not run jobs with customContainerImage",
+        ),
+        (
+            {"executionUser": "me@example.com", "serviceAccount": None},
+            400,
+            "only supported by Colab runtimes",
+        ),
+        (
+            {"customEnvironmentSpec": None, "notebookRuntimeTemplateResourceName": NAME},
+            400,
+            "needs a custom_environment_spec",
+        ),
+    ],
+)
+def test_a_job_on_an_image_that_the_service_would_refuse(
+    jobs: Jobs, changes: dict[str, Any], status: int, words: str
+) -> None:
+    with pytest.raises(HttpError) as caught:
+        jobs.start("1", **{**ON_AN_IMAGE, **changes})
     assert caught.value.status_code == status
     assert words in str(caught.value)
     assert jobs.jobs.list(parent=REGION).execute() == {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -12,27 +11,20 @@ from provision.facts import Facts
 from provision.sandbox.api_errors import (
     ApiError,
     StatusCode,
-    invalid_argument,
     resource_not_found,
 )
 from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
+from provision.sandbox.execution_validation import check_job, check_job_id
 from provision.sandbox.faults import Faults
-from provision.sandbox.instance_validation import check_labels
 from provision.sandbox.lifecycle import Lifecycle
-from provision.sandbox.notebook_execution import NotebookMachines
+from provision.sandbox.notebook_execution import Notebook, NotebookMachines
 from provision.sandbox.request_validation import validate_body
 from provision.sandbox.store import Store, utc_timestamp
 from provision.sandbox.vertex_service import VertexService, begin_operation
 
 Body = dict[str, Any]
-_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,126}[a-z0-9])?")
-_GROUPS = (
-    ("directNotebookSource", "gcsNotebookSource", "dataformRepositorySource"),
-    ("notebookRuntimeTemplateResourceName", "customEnvironmentSpec"),
-    ("executionUser", "serviceAccount"),
-)
-"""Fields of which exactly one is set (aiplatform v1, oneof groups of NotebookExecutionJob)."""
 _HIDDEN = ("directNotebookSource", "workbenchRuntime")
+_HIDDEN_SHIELD = "shieldedInstanceConfig"
 """Fields that `get` does not return (magic-modules, colab NotebookExecution)."""
 _DEFAULT_TIMEOUT_S = 86400.0
 _MAX_NOTEBOOK_BYTES = 64 << 20
@@ -56,12 +48,11 @@ class ExecutionJobs:
     def create(self, parent: str, job_id: str, body: Any) -> Body:
         """Create a job, which runs at once; the operation is done when the job exists."""
         _, region = self._vertex.admit(parent)
-        if job_id and not _ID.fullmatch(job_id):
-            raise invalid_argument(f"Invalid notebook_execution_job_id '{job_id}'")
+        check_job_id(job_id)
         requested = validate_body(
             body, f"{VERTEX_PREFIX}NotebookExecutionJob", "notebook_execution_job", VERTEX
         )
-        _check_job(requested)
+        check_job(requested, region, self._facts)
         name = f"{parent}/notebookExecutionJobs/{job_id or uuid.uuid4().int % 10**19}"
         with self._store.edit_data() as data:
             if name in data["executions"]:
@@ -146,7 +137,9 @@ class ExecutionJobs:
                 self._end(name, error, StatusCode.UNKNOWN, executed)
 
             storage = self._lifecycle.endpoints["storage"]
-            self._machines.start(name, source.content, storage, timeout_s, done)
+            product = "WORKBENCH_INSTANCE" if "workbenchRuntime" in body else "COLAB_ENTERPRISE"
+            notebook = Notebook(source.content, storage, timeout_s, product)
+            self._machines.start(name, notebook, done)
 
     def _set_state(self, name: str, state: str, **values: Any) -> None:
         with self._store.edit_data() as data:
@@ -169,8 +162,8 @@ class ExecutionJobs:
             self._set_state(name, "JOB_STATE_SUCCEEDED", status={})
 
     def _check_references(self, data: Body, requested: Mapping[str, Any]) -> None:
-        template = requested["notebookRuntimeTemplateResourceName"]
-        if template not in data["templates"]:
+        template = requested.get("notebookRuntimeTemplateResourceName")
+        if template is not None and template not in data["templates"]:
             raise resource_not_found(template)
         bucket = requested["gcsOutputUri"].removeprefix("gs://").partition("/")[0]
         if self._faults.has("no-bucket") and not self._store.has_bucket(bucket):
@@ -191,23 +184,10 @@ class ExecutionJobs:
             )
 
 
-def _check_job(body: Mapping[str, Any]) -> None:
-    for group in _GROUPS:
-        if sum(field in body for field in group) != 1:
-            raise invalid_argument(f"Exactly one of {', '.join(group)} must be set")
-    if not 0 < len(body.get("displayName", "")) <= 128:
-        raise invalid_argument("'display_name' is required, with at most 128 characters")
-    check_labels(body.get("labels", {}))
-    if not re.fullmatch(r"gs://[a-z0-9][a-z0-9._-]+(/.*)?", body.get("gcsOutputUri", "")):
-        raise invalid_argument("'gcs_output_uri' is required, as in gs://BUCKET/FOLDER")
-    for field in ("directNotebookSource", "dataformRepositorySource", "customEnvironmentSpec"):
-        if field in body:
-            raise ApiError(
-                StatusCode.UNIMPLEMENTED,
-                f"The sandbox does not run jobs with {field}; use a notebook in a bucket and a "
-                "template",
-            )
-
-
 def _shown(body: Mapping[str, Any]) -> Body:
-    return {key: value for key, value in body.items() if key not in _HIDDEN}
+    shown = {key: value for key, value in body.items() if key not in _HIDDEN}
+    if "customEnvironmentSpec" in shown:
+        environment = dict(shown["customEnvironmentSpec"])
+        environment.pop(_HIDDEN_SHIELD, None)
+        shown["customEnvironmentSpec"] = environment
+    return shown

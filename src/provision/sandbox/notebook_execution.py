@@ -17,10 +17,20 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import NamedTuple
 
 _FOREIGN = ("PYTHON", "VIRTUAL_ENV", "CONDA", "JUPYTER", "IPYTHON", "GOOGLE_")
 _MODULES = ("nbclient", "ipykernel")
 _END_S = 5.0
+
+
+class Notebook(NamedTuple):
+    """A notebook to run, the address of the storage service, its limit, and VERTEX_PRODUCT."""
+
+    content: bytes
+    storage: str
+    timeout_s: float
+    product: str
 
 
 class NotebookMachines:
@@ -33,16 +43,9 @@ class NotebookMachines:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def start(
-        self,
-        name: str,
-        notebook: bytes,
-        storage: str,
-        timeout_s: float,
-        done: Callable[[str, bytes], None],
-    ) -> None:
+    def start(self, name: str, notebook: Notebook, done: Callable[[str, bytes], None]) -> None:
         """Run a notebook; `done` gets the error ("" for none) and the executed notebook."""
-        arguments = (name, notebook, storage, timeout_s, done)
+        arguments = (name, notebook, done)
         thread = threading.Thread(target=self._run, args=arguments, daemon=True)
         self._threads.append(thread)
         thread.start()
@@ -62,14 +65,7 @@ class NotebookMachines:
         for thread in self._threads:
             thread.join(_END_S)
 
-    def _run(
-        self,
-        name: str,
-        notebook: bytes,
-        storage: str,
-        timeout_s: float,
-        done: Callable[[str, bytes], None],
-    ) -> None:
+    def _run(self, name: str, notebook: Notebook, done: Callable[[str, bytes], None]) -> None:
         missing = [module for module in _MODULES if find_spec(module) is None]
         if missing:
             done(f"the sandbox runs no notebooks without {' and '.join(missing)}", b"")
@@ -80,7 +76,7 @@ class NotebookMachines:
             source, output, status = (
                 folder / file for file in ("in.ipynb", "out.ipynb", "status.json")
             )
-            source.write_bytes(notebook)
+            source.write_bytes(notebook.content)
         except OSError as problem:
             done(f"the machine of the kernel was not created: {problem}", b"")
             return
@@ -90,10 +86,10 @@ class NotebookMachines:
             process = subprocess.Popen(
                 [
                     *(sys.executable, str(Path(__file__).with_name("notebook_runner.py"))),
-                    *map(str, (source, output, status, timeout_s)),
+                    *map(str, (source, output, status, notebook.timeout_s)),
                 ],
                 cwd=folder / "content",
-                env=_variables(folder, storage),
+                env=_variables(folder, notebook),
                 stdin=subprocess.DEVNULL,
                 stdout=(folder / "log.txt").open("wb"),
                 stderr=subprocess.STDOUT,
@@ -141,17 +137,17 @@ def _make_kernel(folder: Path) -> None:
     kernel.write_text(json.dumps(document), encoding="utf-8")
 
 
-def _variables(folder: Path, storage: str) -> dict[str, str]:
-    """Return the variables of a kernel on a runtime of Colab Enterprise."""
+def _variables(folder: Path, notebook: Notebook) -> dict[str, str]:
+    """Return the variables of a kernel on a runtime of Vertex AI."""
     kept = {key: text for key, text in os.environ.items() if not key.startswith(_FOREIGN)}
     return {
         **kept,
         "HOME": str(folder / "home"),
         "JUPYTER_PATH": str(folder / "usr/share/jupyter"),
         "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache/uv")),
-        "VERTEX_PRODUCT": "COLAB_ENTERPRISE",
+        "VERTEX_PRODUCT": notebook.product,
         "PROVISION_CELL_BASE": str(folder / "content/.provision"),
-        "STORAGE_EMULATOR_HOST": storage,
+        "STORAGE_EMULATOR_HOST": notebook.storage,
     }
 
 

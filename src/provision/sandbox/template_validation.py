@@ -50,8 +50,8 @@ def check_template(body: Mapping[str, Any], region: str, facts: Facts) -> None:
     if not 0 < len(body.get("displayName", "")) <= _MAX_DISPLAY_NAME:
         raise invalid_argument("'display_name' is required, with at most 128 characters")
     check_labels(body.get("labels", {}))
-    _check_machine(body.get("machineSpec", {}), region, facts)
-    _check_disk(body.get("dataPersistentDiskSpec", {}), facts)
+    check_machine(body.get("machineSpec", {}), region, facts)
+    check_disk(body.get("dataPersistentDiskSpec", {}), facts)
     idle = body.get("idleShutdownConfig")
     if idle is not None and not idle.get("idleShutdownDisabled"):
         seconds = float(idle.get("idleTimeout", "0s").removesuffix("s"))
@@ -60,7 +60,7 @@ def check_template(body: Mapping[str, Any], region: str, facts: Facts) -> None:
                 "'idle_shutdown_config.idle_timeout' must be whole minutes from 600s to 86400s"
             )
     check_software(body.get("softwareConfig", {}))
-    _check_network(body.get("networkSpec", {}), region)
+    check_network(body.get("networkSpec", {}), region)
     reservation = body.get("reservationAffinity")
     if reservation is not None:
         is_specific = reservation.get("consumeReservationType") == "RESERVATION_SPECIFIC"
@@ -94,7 +94,8 @@ def parse_template_mask(mask: str) -> tuple[str, ...]:
     return paths
 
 
-def _check_machine(machine: Mapping[str, Any], region: str, facts: Facts) -> None:
+def check_machine(machine: Mapping[str, Any], region: str, facts: Facts) -> None:
+    """Raise ApiError for an unknown machine type, or an accelerator that it cannot have there."""
     name = machine.get("machineType", hardware.DEFAULT_MACHINE)
     known = facts.machines.get(name)
     if known is None:
@@ -113,10 +114,11 @@ def _check_machine(machine: Mapping[str, Any], region: str, facts: Facts) -> Non
         raise invalid_argument(f"{kind} is not available in region {region}")
 
 
-def _check_disk(disk: Mapping[str, Any], facts: Facts) -> None:
+def check_disk(disk: Mapping[str, Any], facts: Facts) -> None:
+    """Raise ApiError for an unknown type of disk, or a size outside of the limits."""
     types = {row.api.lower().replace("_", "-") for row in facts.disks.values()}
     if "diskSizeGb" in disk and "diskType" not in disk:
-        raise invalid_argument("'data_persistent_disk_spec.disk_type' is required with a size")
+        raise invalid_argument("'disk_type' is required with a size")
     if disk.get("diskType", "pd-standard") not in types:
         raise invalid_argument(f"Disk type '{disk['diskType']}' is not supported")
     least, most = _DISK_SIZES_GB
@@ -124,7 +126,8 @@ def _check_disk(disk: Mapping[str, Any], facts: Facts) -> None:
         raise invalid_argument(f"'disk_size_gb' must be from {least} to {most}")
 
 
-def _check_network(network: Mapping[str, Any], region: str) -> None:
+def check_network(network: Mapping[str, Any], region: str) -> None:
+    """Raise ApiError for a subnet of another region, or a network without its full name."""
     subnet = network.get("subnetwork", "")
     if subnet and f"/regions/{region}/subnetworks/" not in subnet:
         raise invalid_argument(f"Subnetwork '{subnet}' is not in region {region}")
