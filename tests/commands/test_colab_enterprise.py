@@ -604,6 +604,35 @@ def test_the_commands_name_template_and_next_step(bench: Bench) -> None:
     assert "Traceback" not in run.stderr
 
 
+def test_a_template_cannot_be_opened_and_the_message_says_how_it_is_used(bench: Bench) -> None:
+    bench.spec(SPEC)
+    early = bench.run("open", "spec.yaml", "--sandbox")
+    assert early.returncode == 2
+    assert "create it first with `provision apply spec.yaml" in early.stderr
+    assert bench.run("apply", "spec.yaml", "--sandbox", "--yes").returncode == 3
+    for words in (("--sandbox",), ("--sandbox", "--target", "team")):
+        done = bench.run("open", "spec.yaml", *words)
+        assert (done.returncode, "instance" in done.stderr) == (2, False), done.stderr
+        assert "spec/team cannot be opened" in done.stderr
+        assert "a target of kind colab-enterprise has no address" in done.stderr
+        assert "create a runtime from this template" in done.stderr
+        assert "create it first" not in done.stderr
+    waited = bench.run("attach", "spec.yaml", "--sandbox")
+    assert (waited.returncode, "no execution job is recorded" in waited.stderr) == (2, True)
+
+
+def test_other_kinds_cannot_be_opened_either(bench: Bench) -> None:
+    bench.spec("gpu: none\npython: '3.11'\npackages: []\ntargets: {here: {kind: local}}\n")
+    done = bench.run("open", "spec.yaml")
+    assert (done.returncode, "provision run -- PROGRAM" in done.stderr) == (2, True)
+    two = "{here: {kind: local}, colab: {kind: colab, runtime: '2026.07'}}"
+    bench.spec(f"gpu: none\npython: '3.12'\npackages: []\ntargets: {two}\n")
+    done = bench.run("open", "spec.yaml")
+    assert (done.returncode, "no instance is recorded for spec" in done.stderr) == (2, True)
+    done = bench.run("open", "spec.yaml", "--target", "colab")
+    assert (done.returncode, "open its notebook in Colab" in done.stderr) == (2, True)
+
+
 def test_credentials_are_sent_to_regions_of_google_only() -> None:
     from provision.adapters.google.retry import RetryPolicy
     from provision.adapters.google.vertex import VertexApi

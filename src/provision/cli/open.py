@@ -24,12 +24,10 @@ def open(spec: Path, targets: tuple[str, ...], *, sandbox: bool, output_format: 
     """Show the address of an instance's JupyterLab and the command for a shell."""
     from provision.cli import console
     from provision.cli.session import open_session
-    from provision.commands.attach import select_instance_targets
     from provision.commands.open import describe_access
 
     with open_session(spec, sandbox=sandbox) as (loaded, system):
-        names = select_instance_targets(loaded, targets, system)
-        instances = describe_access(loaded, names, system)
+        instances = describe_access(loaded, targets, system)
     if sandbox:
         instances = tuple(
             dataclasses.replace(instance, url="", ssh="", tunnel="") for instance in instances

@@ -11,14 +11,14 @@ from provision.commands.shared.target_plans import (
     collect_errors,
     get_driver_and_context,
     leftover_notice,
+    list_recorded_targets,
     missing_instance_error,
     note_on_interrupt,
     select_targets,
 )
 from provision.effects.system import ProgressCallback, System
-from provision.state import State
 from provision.state_store import LocalStore
-from provision.targets import find_driver, get_driver
+from provision.targets import AnyDriver, get_driver
 from provision.targets.capabilities import Attachable
 
 
@@ -43,7 +43,7 @@ def attach(
     lock = require_lock(loaded, system, hint=hint)
     results = []
     with open_executor(loaded, system, progress, lock_wait_s=lock_wait_s) as executor:
-        attachable = _recorded_targets(loaded, executor.state)
+        attachable = list_recorded_targets(loaded, executor.state, _is_attachable)
         contexts = {name: get_driver_and_context(loaded, lock, name, system)[1] for name in names}
         for name, context in contexts.items():
             if name not in attachable:
@@ -68,19 +68,12 @@ def select_instance_targets(
     """
     if names:
         return select_targets(loaded, names, everything=False)
-    recorded = _recorded_targets(loaded, LocalStore(loaded.folder, system).load_ledger().state)
+    state = LocalStore(loaded.folder, system).load_ledger().state
+    recorded = list_recorded_targets(loaded, state, _is_attachable)
     if not recorded:
         raise missing_instance_error(loaded.stem, loaded.command("apply"))
     return recorded
 
 
-def _recorded_targets(loaded: LoadedSpec, state: State) -> tuple[str, ...]:
-    """Return the targets of a spec whose recorded resource verifies itself without us."""
-    names: list[str] = []
-    for name in loaded.spec.targets:
-        driver = find_driver(loaded.spec, name)
-        if driver is not None and isinstance(driver, Attachable):
-            location = driver.location(f"{loaded.stem}/{name}", loaded.folder, state)
-            if location is not None:
-                names.append(name)
-    return tuple(names)
+def _is_attachable(driver: AnyDriver) -> bool:
+    return isinstance(driver, Attachable)

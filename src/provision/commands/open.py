@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import missing_instance_error, refuse_unknown_kinds
-from provision.effects.system import System
+from provision.commands.shared.target_plans import (
+    list_recorded_targets,
+    missing_instance_error,
+    refuse_unknown_kinds,
+    select_targets,
+)
+from provision.effects.system import Reader, System
+from provision.errors import Refused
 from provision.state import State
 from provision.state_store import LocalStore
 from provision.targets import find_driver
@@ -14,19 +20,39 @@ from provision.targets.capabilities import InstanceAccess, Openable
 def describe_access(
     loaded: LoadedSpec, names: tuple[str, ...], system: System
 ) -> tuple[InstanceAccess, ...]:
-    """Return the ways to reach each named target.
+    """Return the ways to reach each named target, or all with a recorded instance.
 
     Raises:
         Refused: nothing that can be opened is recorded for it, or it is gone.
     """
-    refuse_unknown_kinds(loaded, names)
     state = LocalStore(loaded.folder, system).load_ledger().state
-    return tuple(_describe_target(loaded, name, state, system) for name in names)
+    selected = _select_openable(loaded, names, state)
+    refuse_unknown_kinds(loaded, selected)
+    return tuple(_describe_target(loaded, name, state, system) for name in selected)
 
 
-def _describe_target(loaded: LoadedSpec, name: str, state: State, system: System) -> InstanceAccess:
+def _select_openable(loaded: LoadedSpec, names: tuple[str, ...], state: State) -> tuple[str, ...]:
+    if names or len(loaded.spec.targets) == 1:
+        return select_targets(loaded, names, everything=False)
+    recorded = list_recorded_targets(loaded, state, lambda driver: isinstance(driver, Openable))
+    if not recorded:
+        raise missing_instance_error(loaded.stem, loaded.command("apply"))
+    return recorded
+
+
+def _describe_target(loaded: LoadedSpec, name: str, state: State, reader: Reader) -> InstanceAccess:
     address = f"{loaded.stem}/{name}"
     driver = find_driver(loaded.spec, name)
     if driver is not None and isinstance(driver, Openable):
-        return driver.describe_access(address, state, loaded.path, system)
-    raise missing_instance_error(address, loaded.command("apply", name))
+        return driver.describe_access(address, state, loaded.path, reader)
+    hint = ""
+    if driver is not None:
+        hint = driver.explain_use()
+        if driver.location(address, loaded.folder, state) is None:
+            hint += f"; create it first with `{loaded.command('apply', name)}`"
+    kind = loaded.spec.targets[name].kind
+    raise Refused(
+        f"{address} cannot be opened",
+        why=f"a target of kind {kind} has no address for a browser or a shell",
+        hint=hint,
+    )

@@ -343,6 +343,10 @@ class Driver(ABC, Generic[ObservationT]):
         """Return why `run` starts no programs at this target, if the kind cannot."""
         return Refusal((), f"{context.address} cannot run programs on this machine")
 
+    def explain_use(self) -> str:
+        """Return how a person uses a target of this kind, if `open` cannot open it."""
+        return "run programs in it with `provision run -- PROGRAM`"
+
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:  # noqa: ARG002
         """Return what keeps running and costs money, with commands to continue; "" for nothing."""
         return ""

@@ -84,6 +84,20 @@ def list_targets(loaded: LoadedSpec) -> str:
     return ", ".join(f"{name} ({target.kind})" for name, target in loaded.spec.targets.items())
 
 
+def list_recorded_targets(
+    loaded: LoadedSpec, state: State, is_capable: Callable[[AnyDriver], bool]
+) -> tuple[str, ...]:
+    """Return the targets of a spec that the state records, of the kinds with a capability."""
+    names: list[str] = []
+    for name in loaded.spec.targets:
+        driver = find_driver(loaded.spec, name)
+        if driver is not None and is_capable(driver):
+            location = driver.location(f"{loaded.stem}/{name}", loaded.folder, state)
+            if location is not None:
+                names.append(name)
+    return tuple(names)
+
+
 def missing_instance_error(name: str, apply: str) -> Refused:
     """Return the error for a target without a recorded instance; `apply` is the command line."""
     return Refused(f"no instance is recorded for {name}", hint=f"create it with `{apply}`")

@@ -191,6 +191,10 @@ class ColabDriver(Driver[ColabObservation]):
             notebook=summary, session=session.session if session is not None else ""
         )
 
+    def explain_use(self) -> str:
+        """Return that people open its notebook on Colab."""
+        return "open its notebook in Colab"
+
     def refuse_program(self, context: TargetContext) -> Refusal:
         """Return that programs run in the notebook."""
         return Refusal(

@@ -47,6 +47,7 @@ from provision.targets.workbench.resource_names import LINEAGE_LABEL
 _SYSTEM = Path("/usr")
 _VENV = Path("/content/.provision/env")
 """Prefixes on a runtime; the cell inserts the digest of its payload before `env`."""
+_USE = "in Colab Enterprise, create a runtime from this template and connect a notebook to it"
 
 
 class ColabEnterpriseDriver(Driver[TemplateObservation]):
@@ -200,13 +201,15 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         record = TemplateRecord.find(state, context.address)
         if record is None:
             return TargetSummary()
-        use = (
-            "in Colab Enterprise, create a runtime from this template and connect a notebook to it"
-        )
+        use = _USE
         if find_unreported_run(context, state) is not None:
             use = f"its notebook runs; wait for the report: {context.command('attach')}"
         name, region = record.template, record.region
         return TargetSummary(resource=ResourceSummary("runtime template", name, region, use))
+
+    def explain_use(self) -> str:
+        """Return that people open notebooks on runtimes of the template."""
+        return _USE
 
     def refuse_program(self, context: TargetContext) -> Refusal:
         """Return that programs run in a notebook."""
