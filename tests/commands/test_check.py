@@ -479,8 +479,8 @@ def test_a_project_that_excludes_the_python_of_a_machine(folder: Path) -> None:
     done = check(folder, "pyproject.toml", *THREE)
     assert done.returncode == 1
     assert (
-        "error[IMP006] python-excluded: pyproject.toml requires Python >=3.9,<3.13, but the machine "
-        "has\n  Python 3.13 (on colab-t4)" in done.stdout
+        "error[IMP006] python-excluded: pyproject.toml requires Python >=3.9,<3.13, but the "
+        "machine has\n  Python 3.13 (on colab-t4)" in done.stdout
     )
     # Workbench can have an environment with another Python, so there it is a warning.
     write(folder, project.format("<3.12") + 'dependencies = ["numpy"]\n', "pyproject.toml")
