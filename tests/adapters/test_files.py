@@ -169,3 +169,32 @@ def test_writable_looks_at_the_nearest_folder_that_exists(tmp_path: Path) -> Non
 def test_a_folder_without_write_permission_is_not_writable(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     assert not files.is_writable(tmp_path / "a/b")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("requirments.txt", "Did you mean 'requirements.txt'?"),
+        ("requirements", "Did you mean 'requirements.txt'?"),
+        (".hiden", "Did you mean '.hidden'?"),
+        ("hidden", ""),
+        ("other.yaml", ""),
+        ("missing/requirements.txt", ""),
+        ("requirements.txt/x", "remove or rename that file"),
+    ],
+)
+def test_a_missing_file_may_be_one_with_a_similar_name(
+    tmp_path: Path, name: str, hint: str
+) -> None:
+    for other in ("requirements.txt", ".hidden", "train.ipynb"):
+        (tmp_path / other).write_text("x")
+    with pytest.raises(ExternalError) as caught:
+        files.read(tmp_path / name, 3)
+    assert caught.value.hint == hint
+
+
+def test_a_file_that_is_written_is_not_another_one(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ExternalError) as caught:
+        files.write(tmp_path / "foldr/x", "x", 0o600)
+    assert "Did you mean" not in caught.value.hint

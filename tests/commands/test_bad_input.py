@@ -36,6 +36,38 @@ def test_a_missing_file_is_exit_2_and_named(bench: Bench, verb: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "requirments.txt"),
+        ("import", "requirments.txt"),
+        ("init", "--from", "requirments.txt"),
+        ("lint", "spek.yaml"),
+        ("lint", "trian.ipynb"),
+        ("lint", "train.ipynb", "--spec", "spek.yaml"),
+        ("lock", "spek.yaml"),
+        ("apply", "spek.yaml", "--yes"),
+        ("run", "spek.yaml", "--", "true"),
+        ("suggest", "spek.yaml"),
+        ("export", "spek.yaml", "--format", "requirements"),
+        ("why", "traec.txt"),
+        ("report", "reporrt.json"),
+        ("report", "add", "reporrt.json"),
+        ("report", "run", "reporrt.json"),
+        ("diff", "reporrt.json", "report.json"),
+        ("diff", "report.json", "report.json", "--error", "traec.txt"),
+        ("parity", "reporrt.json", "report.json"),
+    ],
+)
+def test_a_missing_file_may_be_a_similar_one(bench: Bench, words: tuple[str, ...]) -> None:
+    for name in ("requirements.txt", "spec.yaml", "train.ipynb", "trace.txt", "report.json"):
+        (bench.folder / name).write_text("{}")
+    done = bench.run(*words)
+    assert done.returncode == 2
+    assert "No such file or directory" in done.stderr
+    assert "help: Did you mean '" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"", "empty"),

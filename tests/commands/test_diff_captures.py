@@ -248,8 +248,9 @@ def test_a_capture_in_utf_16_is_read() -> None:
     ("content", "words"),
     [
         (b"", "it is empty"),
-        (b"Traceback (most recent call last):", "it is not JSON"),
-        (b"\xff\xfe\x00\xd8", "it is not JSON"),
+        (b"Traceback (most recent call last):", "x.json is not a provision report or capture"),
+        (b"\xff\xfe{\x00\x00\xd8", "x.json is damaged: it is not JSON"),
+        (b'{"schema": "provision.capture/1", ', "x.json is damaged: it is not JSON"),
         (b"[" * 100_000, "it is not JSON"),
         (b"[]", "x.json is not a provision report or capture"),
         (b'{"schema": 1}', "x.json is not a provision report or capture"),
@@ -358,13 +359,20 @@ def test_the_command_writes_each_format(folder: Path, output_format: str) -> Non
         (("laptop.json", "./laptop.json"), "are the same file"),
         (("laptop.json", "missing.json"), "missing.json"),
         (("laptop.json", "box.json", "--error", "missing.txt"), "missing.txt"),
-        (("laptop.json", "trace.txt"), "trace.txt is damaged"),
-        (("laptop.json", "nothing"), "nothing is not a report"),
+        (("laptop.json", "missing.json"), "help: pass what `provision capture`"),
+        (("laptop.json", "laptob.json"), "help: Did you mean 'laptop.json'?"),
+        (("laptop.json", "boxx"), "help: Did you mean 'box.json'?"),
+        (("laptop.json", "box"), "help: Did you mean 'box.json'?"),
+        (("laptop.json", "trace.txt"), "trace.txt is not a provision report or capture"),
+        (("laptop.json", "list.json"), "list.json is not a provision report or capture"),
+        (("laptop.json", "nothing"), "nothing is not a report or a capture"),
+        (("laptop.json", "nothing"), "help: to compare targets, add their spec"),
     ],
 )
 def test_the_command_refuses_what_it_cannot_compare(
     folder: Path, arguments: tuple[str, ...], words: str
 ) -> None:
+    (folder / "list.json").write_text("[]")
     done = run(folder, *arguments)
 
     assert done.returncode == 2

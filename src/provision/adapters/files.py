@@ -7,6 +7,7 @@ import errno
 import fnmatch
 import glob
 import hashlib
+import itertools
 import os
 import shutil
 import stat
@@ -15,8 +16,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from provision.errors import ExternalError
+from provision.spelling import did_you_mean
 
 PROVISION_FOLDER = ".provision"
+_MAX_NAMES = 2000
+"""Names of a folder that are compared with a missing one, which takes 10 ms (our choice)."""
 _SPACE_HINT = "free some space and run the command again: it continues where it stopped"
 _REASONS = {
     errno.ENOSPC: ("the disk is full", _SPACE_HINT),
@@ -50,8 +54,21 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
         hint = ""
         if operation == "write" and error.errno == errno.ENOENT:
             hint = "create its parent folder first, or choose another path"
+        if operation == "read" and error.errno == errno.ENOENT:
+            hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
+
+
+def _suggest_similar_name(path: Path) -> str:
+    """Return the question whether a file with a similar name was meant, "" if there is none."""
+    try:
+        with os.scandir(path.parent) as entries:
+            names = [entry.name for entry in itertools.islice(entries, _MAX_NAMES)]
+    except OSError:
+        return ""
+    hidden = path.name.startswith(".")
+    return did_you_mean(path.name, (name for name in names if name.startswith(".") == hidden))
 
 
 def format_limit(count: int) -> str:

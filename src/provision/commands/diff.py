@@ -10,13 +10,14 @@ from provision.commands.shared.lock_file import read_lock_file
 from provision.commands.shared.stored_reports import missing_report
 from provision.effects.system import ProgressCallback, Reader
 from provision.errors import UsageError
+from provision.spelling import did_you_mean
 from provision.verification import Report
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.derived import NO_LOCKED_PACKAGES, read_locked_packages
 from provision.verification.diff.model import ReportComparison
-from provision.verification.diff.snapshot import parse_document, read_snapshot
+from provision.verification.diff.snapshot import parse_document, read_document_bytes, read_snapshot
 from provision.verification.diff.snapshot_model import SnapshotComparison
-from provision.verification.report import SCHEMA, find_tampering, read_report, read_report_bytes
+from provision.verification.report import SCHEMA, find_tampering, read_report
 
 
 class _Side(NamedTuple):
@@ -123,17 +124,20 @@ def _name_side(side: _Side) -> str:
 
 def _read_side(side: str, loaded: LoadedSpec | None, reader: Reader) -> _Side:
     path = Path(side) if is_file(side, reader) else _target_report_path(side, loaded, reader)
-    content = read_report_bytes(path, reader)
+    content = read_document_bytes(path, reader)
     is_report = parse_document(content, str(path))["schema"] == SCHEMA
     return _Side(side, path, content, read_report(content, str(path)) if is_report else None)
 
 
 def _target_report_path(side: str, loaded: LoadedSpec | None, reader: Reader) -> Path:
     if loaded is None:
+        names = [name for name in reader.list_folder(Path()) if name.endswith(".json")]
+        meant = did_you_mean(side, names) or did_you_mean(f"{side}.json", names)
+        targets = f"to compare targets, add their spec: provision diff {side} ... --spec SPEC"
         raise UsageError(
-            f"{side} is not a report",
+            f"{side} is not a report or a capture",
             why="the name of a report or a capture ends in .json",
-            hint=f"to compare targets, add their spec: provision diff {side} ... --spec SPEC",
+            hint=meant or targets,
         )
     side = loaded.target_name(side)
     if side not in loaded.spec.targets:

@@ -6,12 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from provision.commands.shared.load import (
-    CheckedDocument,
-    check_file,
+from provision.commands.shared.foreign_files import (
     find_import_hint,
-    unified_diff,
+    foreign_file_error,
+    identify_documents,
 )
+from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
 from provision.diagnostics import Applicability, Severity
 from provision.errors import ExternalError, ProvisionError, SourceError, UsageError
 from provision.facts import Facts, load_facts
@@ -126,7 +126,7 @@ def _lint_specs(
                     why="another tool has files with this name",
                     hint=hint,
                 )
-            checked = check_file(path, system, facts)
+            checked = _check_spec(path, system, facts) if ours else check_file(path, system, facts)
         except SourceError as error:
             if ours or not system.exists(path):
                 failed.append((path, error))
@@ -151,6 +151,22 @@ def _lint_specs(
             failed.append((path, error))
         documents += checked
     return LintResult(tuple(documents), changed, tuple(failed))
+
+
+def _check_spec(path: Path, system: System, facts: Facts) -> tuple[CheckedDocument, ...]:
+    """Return the documents of a file; raises SourceError, also if it is another kind of file."""
+    try:
+        documents = check_file(path, system, facts)
+    except SourceError:
+        # A lock or a report is larger than a spec may be.
+        if system.exists(path) and (file := identify_documents(path, (), system)):
+            raise foreign_file_error(path, file) from None
+        raise
+    if all(document.spec is None for document in documents):
+        file = identify_documents(path, [document.source for document in documents], system)
+        if file is not None:
+            raise foreign_file_error(path, file)
+    return documents
 
 
 def _apply_fixes(

@@ -75,7 +75,8 @@ def read_text(path: Path, reader: Reader) -> str:
     try:
         raw = reader.read(path, MAX_NOTEBOOK_BYTES if is_notebook else MAX_FILE_BYTES)
     except ExternalError as error:
-        raise SourceError(error.what, why=error.why, hint=error.hint) from error
+        hint = error.hint or "check the name and the folder of the file"
+        raise SourceError(error.what, why=error.why, hint=hint) from error
     return decode_text(path, raw)
 
 

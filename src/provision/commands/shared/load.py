@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
+from provision.commands.shared.foreign_files import (
+    find_import_hint,
+    foreign_file_error,
+    identify_documents,
+    identify_file,
+)
 from provision.diagnostics import Diagnostic, RouteLocation, Severity
 from provision.errors import CheckFailed, ExternalError, UsageError
 from provision.facts import Facts, load_facts
@@ -121,8 +127,16 @@ def lock_path(path: Path) -> Path:
 
 
 def check_spec_name(path: Path, reader: Reader) -> None:
-    """Raise UsageError for a name whose lock and environments could be another spec's."""
+    """Check the name of a spec.
+
+    Raises:
+        SourceError: it is that of a file of another kind, such as a capture.
+        UsageError: its lock and environments could be another spec's.
+    """
     if path.suffix not in (".yaml", ".yml"):
+        file = identify_file(path, reader) if reader.exists(path) else None
+        if file is not None:
+            raise foreign_file_error(path, file)
         raise UsageError(
             f"{path} is not a valid name for a spec",
             why="its lock and environments are named after the file name without .yaml",
@@ -134,20 +148,6 @@ def check_spec_name(path: Path, reader: Reader) -> None:
             f"{path} and {other} would share one lock and one environment",
             hint="rename one of them",
         )
-
-
-def find_import_hint(path: Path) -> str:
-    """Return what to do with a file whose name belongs to another tool; "" if it does not."""
-    if path.suffix in (".yaml", ".yml"):
-        return ""
-    from provision.imports.formats import find_importable_names
-
-    if not find_importable_names((path.name,)):
-        return ""
-    return (
-        f"check it as it is with `{format_command('check', path)}`, or print a spec with its "
-        f"content: `{format_command('import', path)}`"
-    )
 
 
 def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:
@@ -188,6 +188,8 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
     check_spec_name(path, reader)
     facts = load_facts()
     checked = check_single_document(path, reader, facts)
+    if checked.spec is None and (file := identify_documents(path, (checked.source,), reader)):
+        raise foreign_file_error(path, file)
     errors = [finding for finding in checked.diagnostics if finding.severity is Severity.ERROR]
     by_target = _group_by_target(errors, checked.spec) if apart and checked.spec is not None else {}
     if checked.spec is None or (errors and not by_target):

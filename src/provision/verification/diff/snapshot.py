@@ -6,6 +6,7 @@ import codecs
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -13,6 +14,7 @@ from packaging.utils import canonicalize_name
 from provision.agent.probe.machine_info import REPORTED_PACKAGES
 from provision.agent.probe.machine_info import SCHEMA as MACHINE_SCHEMA
 from provision.agent.probe.observing.variables import HARMFUL_VARIABLES
+from provision.effects.system import Reader
 from provision.errors import ExternalError
 from provision.verification.report import SCHEMA as REPORT_SCHEMA
 from provision.verification.report import find_tampering, read_report
@@ -81,6 +83,18 @@ class Snapshot:
                 return False
 
 
+def read_document_bytes(path: Path, reader: Reader) -> bytes:
+    """Return the bytes of a file that should be a document to compare.
+
+    Raises:
+        ExternalError: the file cannot be read.
+    """
+    try:
+        return reader.read(path, MAX_SNAPSHOT_BYTES)
+    except ExternalError as error:
+        raise ExternalError(error.what, why=error.why, hint=error.hint or _HINT) from error
+
+
 def read_snapshot(content: bytes, path: str, name: str) -> Snapshot:
     """Return the snapshot in a document.
 
@@ -145,6 +159,8 @@ def parse_document(content: bytes, path: str) -> dict[str, Any]:
     try:
         document = json.loads(content.decode(encoding))
     except (ValueError, RecursionError) as error:
+        if not content.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"{"):
+            raise _foreign_document(path, "it is not JSON") from None
         why = f"it is not JSON: {str(error)[:200]}"
         raise ExternalError(f"{path} is damaged", why=why, hint=_HINT) from None
     schema = document.get("schema") if isinstance(document, dict) else None
@@ -163,7 +179,12 @@ def _unknown_schema(schema: object, path: str) -> ExternalError:
             why=f"this version reads {known[0]}",
             hint="update provision, or write the file again with this version",
         )
-    why = f"its schema is {text or 'missing'}; expected one of {', '.join(KINDS)}"
+    return _foreign_document(
+        path, f"its schema is {text or 'missing'}; expected one of {', '.join(KINDS)}"
+    )
+
+
+def _foreign_document(path: str, why: str) -> ExternalError:
     return ExternalError(f"{path} is not a provision report or capture", why=why, hint=_HINT)
 
 
