@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from provision.adapters import RealSystem
+from provision.adapters.google.client import GoogleClient
+from provision.adapters.google.endpoints import Endpoints
 from provision.commands.apply import ApplyOptions, ApplyResult, apply
 from provision.commands.destroy import destroy
 from provision.commands.orphans import list_orphans
@@ -70,9 +72,14 @@ class Killed(BaseException):
 class MortalSystem(RealSystem):
     """A system that is killed before or after the effect on Vertex AI with a number."""
 
-    def __init__(self, *args: Any, at: int = 0, after: bool = False, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, at: int = 0, after: bool = False, way: str = "grpc", **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self.at, self.after, self.performed = at, after, 0
+        if way == "rest":
+            endpoints = Endpoints.from_addresses(options["endpoints"])
+            self._services.google = GoogleClient(endpoints, only_rest=True)
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         dies = False
@@ -88,17 +95,19 @@ class MortalSystem(RealSystem):
 
 @dataclass
 class Team:
-    """A project next to a running sandbox."""
+    """A project next to a running sandbox, and the way to Vertex AI."""
 
     bench: Bench
     endpoints: dict[str, str]
     store: Store
     path: Path
+    way: str = "grpc"
     lines: list[str] = field(default_factory=list)
 
     def system(self, at: int = 0, *, after: bool = False) -> MortalSystem:
         environment = self.bench.environment()
-        return MortalSystem(environment, endpoints=self.endpoints, at=at, after=after)
+        options = {"endpoints": self.endpoints, "way": self.way}
+        return MortalSystem(environment, at=at, after=after, **options)
 
     def loaded(self) -> Any:
         return build_sandbox_spec(load_spec(self.path, self.system()), self.system())
@@ -313,12 +322,14 @@ def test_a_template_of_somebody_else_is_never_touched(team: Team) -> None:
     assert team.templates() == before
 
 
+@pytest.mark.parametrize("way", ["grpc", "rest"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("change", ["create", "patch", "replace", "move", "destroy"])
 def test_a_run_that_was_killed_is_continued(
-    team: Team, change: str, number: int, after: bool
+    team: Team, change: str, number: int, after: bool, way: str
 ) -> None:
+    team.way = way
     if change != "create":
         team.apply()
     match change:
@@ -422,8 +433,12 @@ def test_a_verification_that_was_killed_is_continued(
     assert (jobs(proven), proven.templates()) == ({}, {})
 
 
+@pytest.mark.parametrize("way", ["grpc", "rest"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_destroy_after_a_killed_verification_leaves_nothing(proven: Team, after: bool) -> None:
+def test_destroy_after_a_killed_verification_leaves_nothing(
+    proven: Team, after: bool, way: str
+) -> None:
+    proven.way = way
     with pytest.raises(Killed):
         proven.apply(proven.system(2, after=after))
     proven.destroy()
