@@ -25,7 +25,7 @@ from provision.targets.colab.driver import ColabDriver
 from provision.targets.colab.observation import observe_folder
 from provision.targets.colab.records import NotebookRecord
 from provision.targets.colab.rendered_files import render_files
-from provision.targets.workbench.agent_config import read_pinned_uv
+from provision.targets.pinned_uv import read_pinned_uv
 from tests.targets.colab_places import place
 from tests.targets.drivers import DRIVERS
 

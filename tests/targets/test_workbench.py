@@ -33,6 +33,7 @@ from provision.plan import Action, Intent, Operation
 from provision.spec import Spec
 from provision.state import Ledger, State, create_empty_state
 from provision.targets import TargetContext
+from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.workbench import agent_config
 from provision.targets.workbench.agent_config import (
     build_agent_config,
@@ -239,7 +240,7 @@ class TestDocument:
             build_resource_names(there, "l"),
             "n" * 32,
             agent_config.build_programs(),
-            agent_config.read_pinned_uv(),
+            read_pinned_uv(),
         )
         read = parse_document(json.loads(encode_config(document)))
         assert (read.nonce, read.python, read.gpu, read.package_count) == (
@@ -294,7 +295,7 @@ def test_hostile_values_are_data_and_never_program() -> None:
             build_resource_names(there, "l"),
             "n" * 32,
             agent_config.build_programs(),
-            agent_config.read_pinned_uv(),
+            read_pinned_uv(),
         )
     )
     assert json.loads(document)["env"]["A"] == HOSTILE

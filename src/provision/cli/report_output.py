@@ -53,7 +53,7 @@ def print_verifications(
 
     console.print_errors(failed)
     if output_format == "json":
-        summaries = [report_summary(result.report, result.json_path) for result in results]
+        summaries = [_result_summary(result) for result in results]
         console.print_document(results=summaries, **console.failures_to_json(failed))
     elif output_format == "junit":
         from provision.views.report.junit import render_junit
@@ -64,5 +64,16 @@ def print_verifications(
             print_report(result.report, result.json_path, verbose=verbose)
             if result.on_failure_note:
                 console.print_prose_row("left", result.on_failure_note)
+            if result.not_shown:
+                console.print_prose_row("evidence", _describe_limits(result.not_shown))
     codes = [result.exit_code for result in results]
     return worst_exit_code([*codes, *(error.exit_code for error in failed.values())])
+
+
+def _result_summary(result: VerificationResult) -> dict[str, Any]:
+    summary = report_summary(result.report, result.json_path)
+    return {**summary, "not_shown": result.not_shown} if result.not_shown else summary
+
+
+def _describe_limits(not_shown: str) -> str:
+    return f"on the same image, by an execution job that is deleted; not shown: {not_shown}"

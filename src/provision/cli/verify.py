@@ -16,12 +16,18 @@ from provision.cli.app import (
     SPEC,
     TARGETS,
     VERBOSE,
+    YES,
     completed_by,
     examples,
 )
 
 if TYPE_CHECKING:
+    from provision.commands.lock import LockResult
+    from provision.commands.shared.load import LoadedSpec
+    from provision.commands.shared.report_store import VerificationResult
     from provision.commands.shared.target_plans import ErrorsByTarget
+    from provision.effects.system import System
+    from provision.plan import Plan
 
 
 @click.command(
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
         "provision verify",
         "provision verify --only P02 --only R05",
         "provision verify --output-format junit > junit.xml",
+        "provision verify --before specs/workbench-l4.yaml   # on the same image, by a job",
     )
 )
 @SPEC
@@ -41,9 +48,16 @@ if TYPE_CHECKING:
     shell_complete=completed_by("checks"),
     help="Run only this check; repeatable.",
 )
+@click.option(
+    "--before",
+    is_flag=True,
+    help="Verify the image of an instance before the instance exists, by a job that costs money "
+    "while it runs and is deleted.",
+)
 @SANDBOX
 @FAULTS
 @LOCK_TIMEOUT
+@YES
 @VERBOSE
 @OUTPUT_FORMAT_WITH_JUNIT
 def verify(
@@ -52,9 +66,11 @@ def verify(
     *,
     all_targets: bool,
     only: tuple[str, ...],
+    before: bool,
     sandbox: bool,
     faults: tuple[str, ...],
     lock_timeout: float,
+    yes: bool,
     verbose: bool,
     output_format: str,
 ) -> int:
@@ -65,10 +81,16 @@ def verify(
     from provision.commands import verify as command
     from provision.commands.shared.report_store import VerificationResult
     from provision.commands.shared.target_plans import select_targets
+    from provision.errors import UsageError
 
+    if before and only:
+        raise UsageError("--before runs all checks together", hint="omit --only")
     failed: ErrorsByTarget = {}
     with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)
+        if before:
+            early = _verify_before(loaded, names, system, failed, lock_timeout, yes=yes)
+            return print_verifications(early, failed, output_format, verbose=verbose)
         dropped = import_dropped_reports(loaded, system, lock_timeout=lock_timeout).imported
         imported = {stored.context.target: stored for stored in dropped}
         results = [
@@ -88,3 +110,34 @@ def verify(
                     failed=failed,
                 )
     return print_verifications(tuple(results), failed, output_format, verbose=verbose)
+
+
+def _verify_before(
+    loaded: LoadedSpec,
+    names: tuple[str, ...],
+    system: System,
+    failed: ErrorsByTarget,
+    lock_timeout: float,
+    *,
+    yes: bool,
+) -> tuple[VerificationResult, ...]:
+    """Show the jobs with their cost, request a confirmation, and run them."""
+    import sys
+
+    from provision.cli import console
+    from provision.cli.progress import show_progress
+    from provision.commands.verify_before import verify_before
+    from provision.views.plan import render_text
+
+    with show_progress() as progress:
+
+        def confirm(plan: Plan, lock: LockResult) -> None:
+            with progress.paused():
+                console.print_lock_findings(lock, loaded)
+                color, width = console.supports_color(sys.stderr), console.text_width(sys.stderr)
+                console.print_stderr(render_text(plan, lock.change, color, width))
+                console.confirm("Run this?", yes=yes, doing="verify --before")
+
+        return verify_before(
+            *(loaded, names, system, confirm, progress), lock_wait_s=lock_timeout, failed=failed
+        )

@@ -65,13 +65,16 @@ class AwaitExecution(VertexEffect):
     """Wait for the end of an execution job, and write its report to `report`.
 
     A report is accepted if it has the `nonce`, and the sha256 in the status next to it. Both are
-    objects in `folder` (gs://BUCKET/.../), where the notebook writes them.
+    objects in `folder` (gs://BUCKET/.../), where the notebook writes them. `subject` is what is not
+    verified without one, `timeout_hint` the advice for a job that takes too long.
     """
 
     folder: str
     nonce: str
     report: Path
     timeout_s: int
+    subject: str = "the template"
+    timeout_hint: str = "set max_duration longer, or use a larger machine"
 
 
 @dataclass(frozen=True, slots=True)

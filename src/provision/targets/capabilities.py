@@ -97,6 +97,50 @@ class Openable(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ImageVerification:
+    """A verification on the image of a target, as it is planned.
+
+    Attributes:
+        action: Starts it, or continues the one that an interrupted run started.
+        image: Name of the image; `machine` is the machine and its GPU.
+        not_shown: What it cannot show of the target.
+    """
+
+    action: Action
+    refusals: tuple[Refusal, ...]
+    image: str
+    machine: str
+    not_shown: str
+
+
+@runtime_checkable
+class VerifiesImage(Protocol):
+    """Can be verified on its image before it exists (`provision verify --before`)."""
+
+    def plan_image_verification(
+        self, context: TargetContext, ledger: Ledger, reader: Reader, nonce: str
+    ) -> ImageVerification:
+        """Return the verification that would be started with a nonce. May block on the network."""
+
+    def verify_image(
+        self, context: TargetContext, journal: Journal, planned: ImageVerification
+    ) -> ProbeEvidence:
+        """Run the probe on the image, and return its report. May block for hours.
+
+        Whatever it started is deleted, however it ends.
+
+        Raises:
+            ExternalError: the probe did not run, or no acceptable report came.
+        """
+
+    def describe_image_verification(self, context: TargetContext, state: State) -> str:
+        """Return the stored verification that applies to the spec and the lock of today.
+
+        "" if there is none.
+        """
+
+
 def describe_edited_copy(cell: str) -> str:
     """Return the note that an edited copy of a rendered cell stays in its notebook."""
     return f"the edited copy of the cell {cell} stays, as a separate cell"

@@ -46,6 +46,32 @@ class VerificationRecord(Record):
     created_utc: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ImageVerificationRecord(Record):
+    """A verification on the image of a target, elsewhere: never a verdict on the target.
+
+    Attributes:
+        expectations: Digest of the expectations and of the probe.
+        image: Name of the image; `machine` is the machine and its GPU.
+        report: Path of the report, relative to the state folder; `html` is its page.
+        not_shown: What it cannot show of the target.
+    """
+
+    part: ClassVar[str] = "image-verification"
+
+    title: str
+    verdict: str
+    expectations: str
+    image: str
+    machine: str
+    report: str
+    html: str
+    at: str
+    paths: tuple[str, ...]
+    not_shown: str
+    sentence: str = ""
+
+
 class Validity(Enum):
     """Relation of a stored verdict to the expectations and the probe of today."""
 

@@ -41,7 +41,7 @@ def await_execution(
         resource = client.vertex.get(effect.name)
         if resource is None:
             raise ReportUnavailable(
-                "the template was not verified",
+                f"{effect.subject} was not verified",
                 why=f"the execution job {job} was deleted while it ran",
                 hint="run the same command again to start another one",
             )
@@ -55,10 +55,10 @@ def await_execution(
             shown, shown_at = state, now
         if now - began >= effect.timeout_s:
             raise ReportTimeout(
-                "the template was not verified",
+                f"{effect.subject} was not verified",
                 why=f"the execution job {job} did not end within "
                 f"{format_duration(effect.timeout_s)}",
-                hint="set max_duration longer, or use a larger machine",
+                hint=effect.timeout_hint,
             )
         clock.sleep(clock.interval_s)
 

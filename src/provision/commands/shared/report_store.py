@@ -22,6 +22,7 @@ class VerificationResult:
         partial: It covers single checks and is not a verdict.
         sandbox: `simulated` is the best verdict that can be expected.
         on_failure_note: What became of an instance that was not verified; "" for nothing.
+        not_shown: What a verification on the same image cannot show; "" for one of the target.
     """
 
     report: Report
@@ -30,6 +31,7 @@ class VerificationResult:
     partial: bool = False
     sandbox: bool = False
     on_failure_note: str = ""
+    not_shown: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -48,7 +50,7 @@ def store_evidence(
     """Store a report, and do what follows its verdict. Single checks are not recorded."""
     note = ""
     if evidence.partial:
-        page = _write_page(evidence, context, executor)
+        page = write_page(evidence, context, executor)
     else:
         page = store_report(evidence, context, executor)
         follow_up = driver.after_verdict(context, evidence.report, executor.state, executor.system)
@@ -68,7 +70,7 @@ def store_evidence(
 def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journal) -> Path:
     """Write the page of a report and record its verdict; return the page's path."""
     report, json_path = evidence.report, evidence.path
-    html_path = _write_page(evidence, context, journal)
+    html_path = write_page(evidence, context, journal)
     probe = probe_digest()
     created_utc = report.subject.created_utc
     record = VerificationRecord(
@@ -90,9 +92,11 @@ def store_report(evidence: ProbeEvidence, context: TargetContext, journal: Journ
     return html_path
 
 
-def _write_page(evidence: ProbeEvidence, context: TargetContext, journal: Journal) -> Path:
-    """Write the page of a report next to it."""
+def write_page(
+    evidence: ProbeEvidence, context: TargetContext, journal: Journal, place: str = ""
+) -> Path:
+    """Write the page of a report next to it; `place` is where it ran, the target by default."""
     html_path = evidence.path.with_suffix(".html")
-    page = html.render_report(evidence.report, f"{context.stem} on {context.target}")
+    page = html.render_report(evidence.report, f"{context.stem} on {place or context.target}")
     journal.system.perform(WriteFile(html_path, page, 0o600), journal.progress)
     return html_path

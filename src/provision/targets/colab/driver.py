@@ -36,9 +36,9 @@ from provision.targets.colab.verification import (
     verify_on_colab,
 )
 from provision.targets.context import Interpreter, TargetContext
+from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import NotebookSummary, TargetCondition, TargetSummary
-from provision.targets.workbench.agent_config import read_pinned_uv
 from provision.verification import expectations_of
 
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")

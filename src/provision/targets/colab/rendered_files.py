@@ -21,7 +21,7 @@ from provision.targets.colab.file_names import (
     get_colab_target,
 )
 from provision.targets.context import TargetContext
-from provision.targets.workbench.agent_config import read_pinned_uv
+from provision.targets.pinned_uv import read_pinned_uv
 
 MAX_CELL_BYTES = 2**20
 """Largest text of a cell. Our choice: a tenth of the largest message of Jupyter's server (tornado,

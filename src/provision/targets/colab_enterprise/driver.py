@@ -25,11 +25,7 @@ from provision.targets.colab_enterprise.planning import (
     plan_removals,
     plan_template,
 )
-from provision.targets.colab_enterprise.records import (
-    ExecutionRecord,
-    TemplateRecord,
-    is_template_part,
-)
+from provision.targets.colab_enterprise.records import TemplateRecord, is_template_part
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.colab_enterprise.verification import (
     NOT_RUNNABLE,
@@ -40,6 +36,7 @@ from provision.targets.colab_enterprise.verification import (
     verify_by_execution,
 )
 from provision.targets.context import Interpreter, TargetContext, refuse_gpu_without_torch
+from provision.targets.execution_jobs import ExecutionRecord
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
 from provision.targets.workbench.resource_names import LINEAGE_LABEL

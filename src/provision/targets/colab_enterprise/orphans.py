@@ -11,12 +11,9 @@ from provision.kinds import ColabEnterpriseTarget
 from provision.spec import Spec
 from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
-from provision.targets.colab_enterprise.records import (
-    ExecutionRecord,
-    TemplateRecord,
-    is_template_part,
-)
+from provision.targets.colab_enterprise.records import TemplateRecord, is_template_part
 from provision.targets.colab_enterprise.resource_names import SPEC_LABEL, TARGET_LABEL
+from provision.targets.execution_jobs import ExecutionRecord, has_template, is_running
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 
 
@@ -54,12 +51,14 @@ def list_orphan_templates(
     for project, region in places:
         try:
             cloud = reader.cloud()
-            templates = cloud.templates(project, region)
-            jobs = [job for job in cloud.executions(project, region) if not _has_ended(job)]
+            resources = [
+                *cloud.templates(project, region),
+                *filter(is_running, filter(has_template, cloud.executions(project, region))),
+            ]
         except ProvisionError as error:
             failed[project] = error
             continue
-        for resource in (*templates, *jobs):
+        for resource in resources:
             labels = resource.get("labels", {})
             identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
             if labels.get(MANAGED_LABEL) == "1" and identity not in known:
@@ -76,11 +75,6 @@ def _recorded_executions(ledger: Ledger) -> Iterator[tuple[str, str]]:
         if intent.part == ExecutionRecord.part:
             record = ExecutionRecord.from_json(intent.details)
             yield record.resource_name, record.lineage
-
-
-def _has_ended(job: Mapping[str, Any]) -> bool:
-    running = ("QUEUED", "PENDING", "RUNNING", "CANCELLING", "UPDATING")
-    return str(job.get("jobState", "")).removeprefix("JOB_STATE_") not in running
 
 
 def _to_orphan(resource: Mapping[str, Any]) -> Orphan:

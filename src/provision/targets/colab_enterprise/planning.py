@@ -15,16 +15,15 @@ from provision.plan import Action, Operation
 from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder
 from provision.targets.colab_enterprise.observation import TemplateObservation
 from provision.targets.colab_enterprise.records import (
-    ExecutionRecord,
     TemplateRecord,
     build_intent,
     is_template_part,
-    journal_name,
 )
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.colab_enterprise.template_body import build_patch
 from provision.targets.colab_enterprise.verification import is_runnable, plan_execution_removal
 from provision.targets.context import TargetContext
+from provision.targets.execution_jobs import ExecutionRecord, journal_name
 
 RUNTIMES_NOTE = "runtimes that people made from the old template keep running as they are"
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from provision.plan import Intent, Operation
 from provision.state import Record, State
 from provision.targets.colab_enterprise.resource_names import template_resource_name
+from provision.targets.execution_jobs import journal_name
 
 _FORMER = "replaced-template-"
 """Prefix of the parts that record replaced templates: replaced-template-REGION.PROJECT."""
@@ -45,47 +46,6 @@ class TemplateRecord(Record):
     def former_part(self) -> str:
         """The part that records the template once it is replaced."""
         return f"{_FORMER}{self.region}.{self.project}"
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionRecord(Record):
-    """An execution job, the last run of a template's notebook.
-
-    Attributes:
-        folder: gs:// address of the objects of the run, with a slash at its end.
-        nonce: The request that its report answers.
-        declared: Digest of what the run is about.
-        ended: Why it ended without a report; "" if it has one or still runs.
-        paths: The folder of its report, relative to the state folder.
-    """
-
-    part: ClassVar[str] = "execution"
-
-    title: str
-    project: str
-    region: str
-    job: str
-    lineage: str
-    folder: str
-    nonce: str
-    declared: str
-    kind: str = "colab-enterprise"
-    ended: str = ""
-    paths: tuple[str, ...] = ()
-
-    @property
-    def resource_name(self) -> str:
-        """The full name of the job."""
-        parent = f"projects/{self.project}/locations/{self.region}"
-        return f"{parent}/notebookExecutionJobs/{self.job}"
-
-
-def journal_name(resource_name: str) -> str:
-    """Return the name of a resource in an intent: Google's full resource name.
-
-    Names that begin with projects/ are those of Workbench, which is searched in their projects.
-    """
-    return f"//aiplatform.googleapis.com/{resource_name}"
 
 
 def is_template_part(part: str) -> bool:

@@ -17,13 +17,10 @@ from provision.plan import Action, Intent, Operation
 from provision.state import State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, Pending, ProbeEvidence, VerifyOptions
 from provision.targets.colab_enterprise.execution_notebook import build_execution_notebook
-from provision.targets.colab_enterprise.records import (
-    ExecutionRecord,
-    TemplateRecord,
-    journal_name,
-)
+from provision.targets.colab_enterprise.records import TemplateRecord
 from provision.targets.colab_enterprise.resource_names import get_enterprise_target
 from provision.targets.context import TargetContext
+from provision.targets.execution_jobs import ExecutionRecord, journal_name, to_job_name
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 from provision.verification.report import MAX_REPORT_BYTES, read_report
@@ -122,10 +119,10 @@ def _plan_run(context: TargetContext, journal: Journal, earlier: ExecutionRecord
     bucket = (target.bucket or "").rstrip("/")
     folder = f"{bucket}/{template.template}/{template.lineage}/{nonce}/"
     record = ExecutionRecord(
-        f"execution job provision-{nonce[:32]}",
+        f"execution job {to_job_name(nonce)}",
         template.project,
         template.region,
-        f"provision-{nonce[:32]}",
+        to_job_name(nonce),
         template.lineage,
         folder,
         nonce,

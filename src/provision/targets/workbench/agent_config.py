@@ -123,7 +123,6 @@ def _build_expectations(context: TargetContext) -> dict[str, Any]:
 
 
 _TEMPLATE = "templates/workbench-startup.sh"
-_UV = "templates/workbench-uv.json"
 
 
 def read_startup_program() -> bytes:
@@ -139,9 +138,3 @@ def build_programs() -> Mapping[str, Program]:
         "probe": verification.probe_zipapp(),
     }
     return {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
-
-
-def read_pinned_uv() -> dict[str, Any]:
-    """Return the uv that an instance installs with: version, and sha256 of its wheels by file."""
-    document: dict[str, Any] = json.loads(find_asset(_UV).read_bytes())
-    return document

@@ -3,15 +3,54 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from provision.effects.google import DeleteInstance, DeleteObjects
+from provision.effects.local import RemoveTree
 from provision.effects.system import Effect
 from provision.errors import Refused
 from provision.plan import Action, Intent, Operation
-from provision.state import State
-from provision.targets.workbench.records import InstanceRecord, is_former_part
+from provision.state import Ledger, State, resolve_own_folder
+from provision.targets.workbench.image_records import (
+    ImageJobRecord,
+    plan_job_removals,
+    without_image_jobs,
+)
+from provision.targets.workbench.records import InstanceRecord, is_former_part, is_instance_part
 from provision.targets.workbench.resource_names import ResourceNames
+
+
+def plan_removals(address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
+    """Return the removal of all that is recorded or was begun at an address."""
+    actions = [
+        _plan_removal(address, part, record, folder)
+        for part, record in ledger.state.parts(address).items()
+        if part != ImageJobRecord.part
+    ]
+    actions += plan_job_removals(address, ledger)
+    for intent in without_image_jobs(ledger).find_all_interrupted(address):
+        if not intent.names:
+            continue
+        gone = tuple(effect for action in actions for effect in action.effects)
+        effects = tuple(plan_interrupted_deletion(intent, gone))
+        reason = "an interrupted run may have left it"
+        title = "half-made instance"
+        action = Action(Operation.DESTROY, address, intent.part, title, reason, effects)
+        actions.insert(0, action)
+    return tuple(actions)
+
+
+def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
+    title, reason = str(record.get("title", part)), "destroy was requested"
+    if is_instance_part(part):
+        effects = plan_instance_deletion(InstanceRecord.from_json(record))
+        notes = ("its disks are deleted too, with /home/jupyter",)
+        return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
+    paths = record.get("paths", ())
+    removals = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
+    return Action(Operation.DESTROY, address, part, title, reason, removals)
 
 
 def plan_instance_deletion(record: InstanceRecord) -> tuple[Effect, ...]:

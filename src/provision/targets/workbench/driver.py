@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from provision.effects.google import CreateInstance
-from provision.effects.local import RemoveTree
 from provision.effects.system import Reader, System
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation, Verification
 from provision.spec import Spec
-from provision.state import Ledger, State, resolve_own_folder
+from provision.state import Ledger, State
 from provision.targets.base import (
     Driver,
     Journal,
@@ -23,7 +21,7 @@ from provision.targets.base import (
     VerdictFollowUp,
     VerifyOptions,
 )
-from provision.targets.capabilities import InstanceAccess, OrphanList
+from provision.targets.capabilities import ImageVerification, InstanceAccess, OrphanList
 from provision.targets.context import Interpreter, TargetContext
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import InstanceSummary, TargetCondition, TargetSummary
@@ -32,7 +30,19 @@ from provision.targets.workbench.agent_config import (
     STABLE_PREFIX,
     get_prefix,
 )
-from provision.targets.workbench.cleanup import plan_instance_deletion, plan_interrupted_deletion
+from provision.targets.workbench.cleanup import plan_removals
+from provision.targets.workbench.image_records import (
+    is_image_part,
+    recover_image_job,
+    without_image_jobs,
+)
+from provision.targets.workbench.image_verification import (
+    describe_leftover,
+    describe_stored,
+    find_image_name,
+    plan_image_job,
+    run_image_job,
+)
 from provision.targets.workbench.notices import leftover_notice
 from provision.targets.workbench.observation import (
     WorkbenchObservation,
@@ -76,14 +86,16 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     """Part of the declaration of instances: another text would restart them."""
 
     def owns(self, part: str) -> bool:
-        """Return whether a part records an instance, current or replaced."""
-        return is_instance_part(part)
+        """Return whether a part records an instance, or a verification on its image."""
+        return is_instance_part(part) or is_image_part(part)
 
     def observe(
         self, context: TargetContext, ledger: Ledger, reader: Reader
     ) -> WorkbenchObservation:
         """Return the instance, by its name in every zone of the project."""
-        return observe_instance(context, ledger, reader)
+        observed = observe_instance(context, without_image_jobs(ledger), reader)
+        note = describe_stored(self, context, ledger.state, observed.image_choice.name)
+        return replace(observed, image_note=note)
 
     def refusals(
         self, context: TargetContext, observed: WorkbenchObservation
@@ -135,24 +147,13 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
 
     def destroy(self, address: str, folder: Path, ledger: Ledger) -> tuple[Action, ...]:
         """Return the deletion of all instances of an address, of their objects and reports."""
-        actions = [
-            _plan_removal(address, part, record, folder)
-            for part, record in ledger.state.parts(address).items()
-        ]
-        for intent in ledger.find_all_interrupted(address):
-            if not intent.names:
-                continue
-            gone = tuple(effect for action in actions for effect in action.effects)
-            effects = tuple(plan_interrupted_deletion(intent, gone))
-            reason = "an interrupted run may have left it"
-            title = "half-made instance"
-            action = Action(Operation.DESTROY, address, intent.part, title, reason, effects)
-            actions.insert(0, action)
-        return tuple(actions)
+        return plan_removals(address, folder, ledger)
 
     def require_destroyable(self, intents: Sequence[Intent], system: System) -> None:
         """Check that no requested instance can still appear."""
-        refuse_pending_creation(intents, system)
+        refuse_pending_creation(
+            [intent for intent in intents if not is_image_part(intent.part)], system
+        )
 
     def state_after(self, action: Action, state: State, reader: Reader) -> State:
         """Return the state once an action is done; the zone is known only then."""
@@ -165,6 +166,8 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
     def state_after_failure(self, action: Action, state: State) -> State:
         """Return the state without the instances that a failed action had deleted first."""
         after = state
+        if is_image_part(action.part):
+            return after
         for effect in action.effects:
             if isinstance(effect, CreateInstance) and effect.instead_of:
                 after = after.with_record(action.address, action.part, None)
@@ -181,8 +184,10 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         planned: bool = False,
         still_running: tuple[str, ...] = (),
     ) -> None:
-        """Record the instance that an interrupted action began, if one is shown."""
-        if intent.names:
+        """Record the instance or job that an interrupted action began, if one is shown."""
+        if is_image_part(intent.part):
+            recover_image_job(intent, journal)
+        elif intent.names:
             recover_instance(intent, journal, planned=planned, still_running=still_running)
         else:
             journal.close_intent(intent)
@@ -275,6 +280,24 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return how an instance that is not verified is stopped, deleted or kept."""
         return plan_after_verdict(context, report, state, reader)
 
+    def plan_image_verification(
+        self, context: TargetContext, ledger: Ledger, reader: Reader, nonce: str
+    ) -> ImageVerification:
+        """Return an execution job on the machine, GPU and image of the instance."""
+        observed = self.observe(context, ledger, reader)
+        return plan_image_job(context, observed, ledger, reader, nonce)
+
+    def verify_image(
+        self, context: TargetContext, journal: Journal, planned: ImageVerification
+    ) -> ProbeEvidence:
+        """Run the job, and return its report; the job is deleted."""
+        return run_image_job(self, context, journal, planned)
+
+    def describe_image_verification(self, context: TargetContext, state: State) -> str:
+        """Return the verification on the image that still applies; "" for none."""
+        image = find_image_name(context, state)
+        return describe_stored(self, context, state, image)
+
     def attach(self, context: TargetContext, journal: Journal) -> ProbeEvidence:
         """Wait for the report of the recorded run."""
         return await_report(self, context, journal)
@@ -284,7 +307,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         location = self.location(context.address, context.folder, ledger.state)
         if location is not None:
             return TargetCondition(self.observe(context, ledger, reader).condition, location)
-        intent = ledger.find_interrupted(context.address)
+        intent = without_image_jobs(ledger).find_interrupted(context.address)
         if intent is None:
             return TargetCondition("absent", "")
         if not intent.names:
@@ -319,8 +342,12 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         )
 
     def running_notice(self, context: TargetContext, ledger: Ledger) -> str:
-        """Return the notice about an instance that runs or may be starting."""
-        return leftover_notice(context, ledger)
+        """Return the notice about an instance or a job that runs or may be starting."""
+        notices = (
+            leftover_notice(context, without_image_jobs(ledger)),
+            describe_leftover(context, ledger),
+        )
+        return "\n".join(filter(None, notices))
 
     def describe_access(
         self, address: str, state: State, spec_path: Path, reader: Reader
@@ -338,17 +365,6 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         """Return where programs run on the instance; the paths are the device's."""
         prefix = Path(get_prefix(context))
         return Interpreter(prefix / "bin/python", prefix, Path(STABLE_PREFIX))
-
-
-def _plan_removal(address: str, part: str, record: Mapping[str, Any], folder: Path) -> Action:
-    title, reason = str(record.get("title", part)), "destroy was requested"
-    if is_instance_part(part):
-        effects = plan_instance_deletion(InstanceRecord.from_json(record))
-        notes = ("its disks are deleted too, with /home/jupyter",)
-        return Action(Operation.DESTROY, address, part, title, reason, effects, notes=notes)
-    paths = record.get("paths", ())
-    removals = tuple(RemoveTree(resolve_own_folder(folder, path, address)) for path in paths)
-    return Action(Operation.DESTROY, address, part, title, reason, removals)
 
 
 def _find_zone(action: Action, reader: Reader) -> InstanceRecord | None:

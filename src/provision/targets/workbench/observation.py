@@ -16,12 +16,12 @@ from provision.facts.schema_platforms import split_image_name
 from provision.plan import Action, Intent
 from provision.state import Ledger
 from provision.targets.context import TargetContext
+from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.workbench.agent_config import (
     build_agent_config,
     build_programs,
     compute_declared_digest,
     encode_config,
-    read_pinned_uv,
 )
 from provision.targets.workbench.capacity import CapacityCheck, ReleasedGpus, check_capacity
 from provision.targets.workbench.choices import (
@@ -63,6 +63,7 @@ class WorkbenchObservation:
         next_nonce: Nonce of the run that would be started.
         needs_replacement: The instance is to be replaced with a new one.
         former_instances: Replaced instances elsewhere: full name, and the action that deletes it.
+        image_note: The verification on its image that still applies; "" for none.
     """
 
     facts: Facts
@@ -80,6 +81,7 @@ class WorkbenchObservation:
     is_complete: bool = False
     needs_replacement: bool = False
     former_instances: tuple[tuple[str, Action], ...] = ()
+    image_note: str = ""
 
     @property
     def exists(self) -> bool:

@@ -117,6 +117,8 @@ def machine_notes(context: TargetContext, observed: WorkbenchObservation) -> Ite
     if image.family:
         is_newest = is_new and observed.recorded is None
         yield f"image: {image.name}" + (f", the newest of {image.family}" if is_newest else "")
+    if observed.image_note and (is_new or observed.needs_replacement):
+        yield observed.image_note
     yield from observed.capacity.notes
     for other in observed.others:
         yield f"another instance has this name and costs money: {describe_owner(other)}"

@@ -1,0 +1,47 @@
+"""The notebook of an execution job: sets up and verifies the environment, stores the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import provision
+from provision.targets.colab import cell, notebook
+from provision.targets.colab.agent_config import encode_config
+from provision.targets.context import TargetContext
+
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def render_execution_notebook(
+    context: TargetContext, document: Mapping[str, Any], folder: str, verb: str
+) -> bytes:
+    """Return the notebook of a run.
+
+    Args:
+        context: the target with its lock.
+        document: the document of its cell, with the nonce that its report answers.
+        folder: gs:// address with a slash at its end, where it writes report and status.
+        verb: the command that starts such a run.
+    """
+    nonce = document["nonce"]
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members())
+    about: dict[str, Any] = {
+        "what": f"environment {context.spec.name}",
+        "lock": context.lock.digest,
+        "nonce": nonce,
+        "made_by": f"provision {provision.__version__}",
+        "make_again": context.command(verb),
+        "payload_sha256": cell.digest_payload(payload),
+    }
+    text = cell.render_cell(about, cell.encode_payload(payload))
+    job = {"nonce": nonce, "folder": folder, "cell": text.split("\n")}
+    program = cell.fill_template(cell.read_template("job"), job)
+    title = f"Environment {notebook.format_code(context.spec.name)}"
+    introduction = "The cell makes the locked environment, verifies it, and stores its report."
+    description = notebook.format_markdown({"lock": context.lock.digest}, title, introduction)
+    texts = {notebook.ENVIRONMENT_CELL: program}
+    return notebook.dumps(notebook.build_notebook(_METADATA, description, texts)).encode()

@@ -1,0 +1,42 @@
+"""The notebook of an execution job on the image of an instance."""
+
+from __future__ import annotations
+
+from provision.facts import Facts
+from provision.targets.colab.agent_config import NotebookRuntime, build_agent_config
+from provision.targets.context import TargetContext
+from provision.targets.execution_notebook import render_execution_notebook
+from provision.targets.install_request import build_install_request
+from provision.targets.pinned_uv import read_pinned_uv
+from provision.targets.workbench.resource_names import get_workbench_target
+
+BEFORE = "verify --before"
+"""The command that starts such a job."""
+
+
+def build_image_notebook(context: TargetContext, facts: Facts, nonce: str, folder: str) -> bytes:
+    """Return the notebook of a run; its report names what it is about.
+
+    Secrets are left out: only an instance fetches them. In the sandbox the notebook runs on this
+    machine as this user, which has neither the GPU nor the folders of an instance.
+
+    Args:
+        context: the target with its lock.
+        facts: the tables to look up.
+        nonce: the request that its report answers.
+        folder: gs:// address with a slash at its end, where it writes report and status.
+    """
+    document = build_agent_config(context, facts, read_pinned_uv(), nonce, NotebookRuntime("venv"))
+    mirrors = get_workbench_target(context).mirrors
+    document["install"] = build_install_request(
+        context, "own", mirrors=mirrors, usable_files_only=True
+    )
+    expectations = document["expectations"]
+    expectations["secrets"] = []
+    expectations["target"]["name"] = f"{context.target} (on the same image)"
+    expectations["simulated"] = []
+    if context.sandbox_sources is not None:
+        expectations["simulated"] = list(context.sandbox_sources.simulated)
+        expectations["paths"] = document["paths"] = {}
+        document["gpu"] = None
+    return render_execution_notebook(context, document, folder, BEFORE)
