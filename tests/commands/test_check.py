@@ -83,6 +83,30 @@ def test_what_a_person_sees(folder: Path) -> None:
     assert end[-1] == "To save a spec: provision import requirements.txt -o provision.yaml"
 
 
+def test_what_was_not_checked_is_in_every_format(folder: Path) -> None:
+    write(folder, "numpy\n-e ./ours\n--hash=sha256:0\n")
+    words = ("requirements.txt", "--on", "colab-t4", "--output-format")
+    message = "`./ours` is not imported: it comes from a path of this machine"
+    lines = check(folder, *words, "concise").stdout.splitlines()
+    assert lines[0] == f"requirements.txt:2:1: note: {message}"
+    document = json.loads(check(folder, *words, "json").stdout)
+    first = document["leftovers"][0]
+    assert (first["line"], first["message"]) == (2, message)
+    assert first["help"]
+    assert [place["name"] for place in document["places"]] == ["colab-t4"]
+
+
+def test_what_was_not_checked_is_wrapped(folder: Path) -> None:
+    write(folder, f"-e ./{'folder/' * 9}ours\n")
+    for columns in ("60", "100"):
+        done = check(folder, "requirements.txt", "--on", "this", variables={"COLUMNS": columns})
+        lines = done.stdout.partition("Left out or changed:\n")[2].partition("\n\n")[0].splitlines()
+        assert max(map(len, lines)) <= int(columns)
+        assert len(lines) > 3
+        text = " ".join(map(str.strip, lines))
+        assert "help: if a package index has it, add it as NAME==VERSION; if not, build" in text
+
+
 def test_nothing_is_written_and_no_finding_ends_with_0(folder: Path) -> None:
     write(folder, "numpy==2.1.3\n")
     before = sorted(folder.parent.rglob("*"))
