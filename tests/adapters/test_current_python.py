@@ -30,19 +30,20 @@ def test_an_active_environment_comes_before_that_of_the_folder(tmp_path: Path) -
     make_environment(tmp_path / ".venv", "3.10.1")
     active = make_environment(tmp_path / "active", "3.13.0.final.0", "version_info")
     variables = {"PATH": "", "VIRTUAL_ENV": str(active)}
-    assert find_current_python(variables, tmp_path) == "3.13"
-    assert find_current_python({"PATH": ""}, tmp_path) == "3.10"
-    assert find_current_python({"PATH": "", "VIRTUAL_ENV": "/gone"}, tmp_path) == "3.10"
+    assert find_current_python(variables, tmp_path) == ("3.13", active)
+    assert find_current_python({"PATH": ""}, tmp_path) == ("3.10", tmp_path / ".venv")
+    assert find_current_python({"PATH": "", "VIRTUAL_ENV": "/gone"}, tmp_path).version == "3.10"
 
 
 def test_a_python_on_path_is_read_from_its_environment_or_its_name(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "other", "3.12.9")
     never = "#!/bin/sh\nexit 1\n"
     folder = make_program(environment / "bin/python3", never)
-    assert find_current_python({"PATH": str(folder)}, tmp_path) == "3.12"
+    assert find_current_python({"PATH": str(folder)}, tmp_path).version == "3.12"
     make_program(tmp_path / "usr/bin/python3.14", never)
     (tmp_path / "usr/bin/python3").symlink_to("python3.14")
-    assert find_current_python({"PATH": str(tmp_path / "usr/bin")}, tmp_path) == "3.14"
+    python = tmp_path / "usr/bin/python3"
+    assert find_current_python({"PATH": str(python.parent)}, tmp_path) == ("3.14", python)
 
 
 @pytest.mark.parametrize(
@@ -59,21 +60,21 @@ def test_a_python_without_a_version_in_a_file_is_run(
     tmp_path: Path, program: str, version: str
 ) -> None:
     folder = make_program(tmp_path / "bin/python3", program)
-    assert find_current_python({"PATH": str(folder)}, tmp_path) == version
+    assert find_current_python({"PATH": str(folder)}, tmp_path).version == version
 
 
 def test_without_a_python_it_is_the_one_that_runs_this_program(tmp_path: Path) -> None:
-    assert find_current_python({"PATH": str(tmp_path)}, tmp_path) == OWN
+    assert find_current_python({"PATH": str(tmp_path)}, tmp_path) == (OWN, Path(sys.executable))
 
 
 def test_a_named_pipe_is_not_read(tmp_path: Path) -> None:
     (tmp_path / ".venv").mkdir()
     os.mkfifo(tmp_path / ".venv/pyvenv.cfg")
-    assert find_current_python({"PATH": str(tmp_path)}, tmp_path) == OWN
+    assert find_current_python({"PATH": str(tmp_path)}, tmp_path).version == OWN
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"version = 2.7\n", b"version = ../x\n"])
 def test_a_damaged_configuration_is_ignored(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/pyvenv.cfg").write_bytes(content)
-    assert find_current_python({"PATH": str(tmp_path)}, tmp_path) == OWN
+    assert find_current_python({"PATH": str(tmp_path)}, tmp_path).version == OWN

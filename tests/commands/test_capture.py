@@ -267,3 +267,35 @@ def test_bad_input_is_refused(tmp_path: Path, words: tuple[str, ...], says: str)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "there.json").read_text() == "kept"
+
+
+@pytest.mark.parametrize("command", ["capture", "env"])
+@pytest.mark.parametrize(
+    ("program", "name", "words"),
+    [
+        ("exit 3", "tool", "tool is not a Python interpreter\n  why: it did not print a version"),
+        ('cat "$1"', "tool", "tool is not a Python interpreter\n"),
+        ("kill -SEGV $$", "tool", "tool is not a Python interpreter\n"),
+        # A Python that is too old or broken is called one.
+        ("echo python 3.4", "tool", "tool cannot "),
+        ("echo no python here >&2; exit 127", "python3.9", "exit code 127: no python here\n"),
+        ("kill -SEGV $$", "python3", "ended by signal 11"),
+    ],
+)
+def test_a_program_that_is_not_a_python_is_called_so(
+    tmp_path: Path, command: str, program: str, name: str, words: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(f"#!/bin/sh\n{program}\n")
+    path.chmod(0o755)
+    done = provision(command, "--python", str(path), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert "select one with --python" in done.stderr or "pass a Python with" in done.stderr
+
+
+def test_a_program_of_the_system_is_not_a_python(tmp_path: Path) -> None:
+    done = provision("capture", "--python", "/bin/ls", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: /bin/ls is not a Python interpreter\n")
+    assert "exit code" not in done.stderr

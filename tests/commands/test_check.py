@@ -79,8 +79,32 @@ def test_what_a_person_sees(folder: Path) -> None:
     assert [line.split("  ")[0] for line in end[-5:-2]] == ["colab-t4", "workbench-l4", "this"]
     assert end[-5].split("  ")[3].strip() == "1 error, 1 warning" or "1 error" in end[-5]
     assert "  ok  " in end[-4]
-    assert end[-3].endswith("(Python 3.12)")
+    assert end[-3].endswith("(Python 3.12 of .venv)")
     assert end[-1] == "To save a spec: provision import requirements.txt -o provision.yaml"
+
+
+def test_what_was_not_checked_is_in_every_format(folder: Path) -> None:
+    write(folder, "numpy\n-e ./ours\n--hash=sha256:0\n")
+    words = ("requirements.txt", "--on", "colab-t4", "--output-format")
+    message = "`./ours` is not imported: it comes from a path of this machine"
+    lines = check(folder, *words, "concise").stdout.splitlines()
+    assert lines[0] == f"requirements.txt:2:1: note: {message}"
+    document = json.loads(check(folder, *words, "json").stdout)
+    first = document["leftovers"][0]
+    assert (first["line"], first["message"]) == (2, message)
+    assert first["help"]
+    assert [place["name"] for place in document["places"]] == ["colab-t4"]
+
+
+def test_what_was_not_checked_is_wrapped(folder: Path) -> None:
+    write(folder, f"-e ./{'folder/' * 9}ours\n")
+    for columns in ("60", "100"):
+        done = check(folder, "requirements.txt", "--on", "this", variables={"COLUMNS": columns})
+        lines = done.stdout.partition("Left out or changed:\n")[2].partition("\n\n")[0].splitlines()
+        assert max(map(len, lines)) <= int(columns)
+        assert len(lines) > 3
+        text = " ".join(map(str.strip, lines))
+        assert "help: if a package index has it, add it as NAME==VERSION; if not, build" in text
 
 
 def test_nothing_is_written_and_no_finding_ends_with_0(folder: Path) -> None:
@@ -302,11 +326,42 @@ def test_this_machine_is_measured(folder: Path) -> None:
     variables = {"PATH": f"{programs}:{os.environ['PATH']}"}
     done = check(folder, "requirements.txt", "--on", "this", variables=variables)
     assert done.returncode == 1
-    assert "this machine with T4 (Python 3.12, driver 470.82.01)" in done.stdout
+    assert "this machine with T4 (Python 3.12 of .venv, driver 470.82.01)" in done.stdout
     assert "requires driver" in " ".join(done.stdout.split())
     assert " --> requirements.txt:1:1\n" in done.stdout
     write(folder, "#!/bin/sh\necho 'Tesla T4, 580.82.07'\n", "bin/nvidia-smi")
     assert check(folder, "requirements.txt", "--on", "this", variables=variables).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (["colab-t4,workbench-l4,this"], ["colab-t4", "workbench-l4", "this"]),
+        (["Colab-T4, THIS,", "Workbench-L4"], ["colab-t4", "this", "workbench-l4"]),
+        (["this,this", "colab-t4@2026.07,this"], ["this", "colab-t4@2026.07"]),
+    ],
+)
+def test_places_are_listed_with_commas_and_in_any_case(
+    folder: Path, words: list[str], names: list[str]
+) -> None:
+    write(folder, "numpy\n")
+    options = [option for word in words for option in ("--on", word)]
+    done = check(folder, "requirements.txt", *options, "--output-format", "json")
+    assert [place["name"] for place in json.loads(done.stdout)["places"]] == names
+
+
+def test_the_python_of_this_machine_is_named_with_its_path(folder: Path) -> None:
+    write(folder, "numpy\n")
+    other = folder.parent / "other"
+    other.mkdir()
+    (other / "pyvenv.cfg").write_text("version = 3.13.1\n")
+    done = check(folder, "requirements.txt", "--on", "this", variables={"VIRTUAL_ENV": str(other)})
+    assert f"(Python 3.13 of {other})" in done.stdout
+    (folder / ".venv/pyvenv.cfg").unlink()
+    write(folder, "#!/bin/sh\necho 3.10\n", "bin/python3")
+    (folder / "bin/python3").chmod(0o755)
+    done = check(folder, "requirements.txt", "--on", "this", variables={"PATH": "bin:/usr/bin"})
+    assert "(Python 3.10 of bin/python3)" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -320,6 +375,9 @@ def test_this_machine_is_measured(folder: Path) -> None:
         ("this@3.12", "provision facts list places"),
         ("\x1b[31m", "provision facts list places"),
         ("", "provision facts list places"),
+        (",", "provision facts list places"),
+        ("colab-t4,thsi", "Did you mean 'this'?"),
+        ("this,COLAB-T4@2026.06", "colab-t4@2026.07"),
     ],
 )
 def test_an_unknown_place_is_a_clear_error(folder: Path, name: str, hint: str) -> None:

@@ -102,6 +102,20 @@ def test_the_gpu_of_this_machine(gpus: tuple[str, ...] | None, platform: str, gp
     spec_at(place)
 
 
+@pytest.mark.parametrize(
+    ("python", "path", "words"),
+    [
+        ("3.12", "", "(Python 3.12, driver 470.82.01)"),
+        ("3.12", ".venv", "(Python 3.12 of .venv, driver 470.82.01)"),
+        ("3.12", "a\x1b[31mb", r"(Python 3.12 of a\x1b[31mb, driver 470.82.01)"),
+        ("", "/usr/bin/python3", "(unknown Python of /usr/bin/python3, driver 470.82.01)"),
+    ],
+)
+def test_this_machine_names_its_python(python: str, path: str, words: str) -> None:
+    place = this_machine(python=python, python_path=path)
+    assert place.description == f"this machine with T4 {words}"
+
+
 def test_this_machine_has_the_driver_and_the_library_that_were_measured() -> None:
     facts = target_facts(spec_at(PLACES["this"]), FACTS, "this")
     assert facts.driver is not None

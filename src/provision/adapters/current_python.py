@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from provision.adapters.process import capture
 
@@ -18,8 +19,15 @@ _TIMEOUT_S = 5
 """A Python prints its version in 20 ms; a slow disk may take seconds. Our choice."""
 
 
-def find_current_python(environment: Mapping[str, str], folder: Path) -> str:
-    """Return the Python as major.minor, such as "3.12"; that of this program if there is none.
+class CurrentPython(NamedTuple):
+    """A Python as major.minor ("" if unknown), and its environment's folder or its program."""
+
+    version: str
+    path: Path
+
+
+def find_current_python(environment: Mapping[str, str], folder: Path) -> CurrentPython:
+    """Return the Python of a folder; the one that runs this program if there is none.
 
     An environment is read, not run: its pyvenv.cfg has the version. A `python3` is run if neither
     its folder nor its name has the version.
@@ -27,12 +35,13 @@ def find_current_python(environment: Mapping[str, str], folder: Path) -> str:
     program = shutil.which("python3", path=environment.get("PATH"))
     for environment_folder in _environment_folders(environment, folder, program):
         if version := _read_configuration(environment_folder / "pyvenv.cfg"):
-            return version
+            return CurrentPython(version, environment_folder)
     if program is None:
-        return f"{sys.version_info.major}.{sys.version_info.minor}"
+        own = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return CurrentPython(own, Path(sys.executable))
     if named := _PROGRAM.fullmatch(Path(program).resolve().name):
-        return named[1]
-    return _run_python(program, environment)
+        return CurrentPython(named[1], Path(program))
+    return CurrentPython(_run_python(program, environment), Path(program))
 
 
 def _environment_folders(

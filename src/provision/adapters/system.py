@@ -178,13 +178,16 @@ class RealSystem:
 
         resources = self.machine_resources(folder, with_gpus=True)
         library, version = platform.libc_ver()
+        python = find_current_python(self._environment, folder)
+        inside = python.path.is_relative_to(folder)
         return Machine(
-            find_current_python(self._environment, folder),
+            python.version,
             self.platform(),
             resources.gpus,
             resources.driver,
             version if library == "glibc" else "",
             self.now()[:10],
+            str(python.path.relative_to(folder) if inside else python.path),
         )
 
     def cloud(self) -> CloudReader:

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="PLACE",
     shell_complete=completed_by("places"),
-    help="Check for this place (provision facts list places); repeatable; default: the runtime "
-    "that a notebook was saved on, else colab-t4 and workbench-l4, and this machine.",
+    help="Check for this place, or for several with commas between them (provision facts list "
+    "places); repeatable; default: the runtime that a notebook was saved on, else colab-t4 and "
+    "workbench-l4, and this machine.",
 )
 @click.option(
     "--group",
@@ -94,7 +95,7 @@ def _print_text(result: CheckResult, groups: tuple[str, ...]) -> None:
             )
         )
     if result.leftovers:
-        parts.append(checked_places.render_leftover_lines(result.leftovers) + "\n")
+        parts.append(checked_places.render_leftover_lines(result.leftovers, console.width()) + "\n")
     parts.append(checked_places.render_places(result.places, color) + "\n")
     command = checked_places.save_command([path for path, _ in result.files], groups)
     parts.append(f"To save a spec: {command}")
@@ -103,10 +104,12 @@ def _print_text(result: CheckResult, groups: tuple[str, ...]) -> None:
 
 def _print_for_tools(result: CheckResult, output_format: str, system: Reader) -> None:
     from provision.cli import console, lint_output
+    from provision.views import imported_files
     from provision.views.diagnostics import text
 
     if output_format == "concise":
-        console.print_view(text.render_concise(result.diagnostics, result.source))
+        notes = imported_files.render_leftovers_concise(result.leftovers)
+        console.print_view(text.render_concise(result.diagnostics, result.source) + notes)
         return
     documents = [result.source.findings_in_files(result.diagnostics)] if result.files else []
     unread = [(str(path), error) for path, error in result.failed_files]

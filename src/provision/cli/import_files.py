@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,8 @@ def print_import(result: ImportResult, out: Path | None, output_format: str) -> 
         document["placeholders"] = list(result.placeholders)
         console.print_document(wrote=str(out) if out else None, **document)
         return result.exit_code
-    console.print_stderr(imported_files.render_summary(*parts))
+    width = console.text_width(sys.stderr)
+    console.print_stderr(imported_files.render_summary(*parts, width))
     console.print_findings(result.checked.diagnostics, result.checked.source)
     if out is None:
         console.print_result(result.spec.text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import provision
+from provision.commands.shared.interpreters import interpreter_error
 from provision.effects.system import Reader
 from provision.errors import ExternalError, ProvisionError, Refused
 from provision.spelling import pluralize
@@ -137,9 +138,5 @@ def _read_capture(
     except (ValueError, RecursionError):
         document = None
     if result.code or not isinstance(document, dict) or document.get("schema") != CAPTURE_SCHEMA:
-        why = f"ended by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"
-        if lines := (result.stderr or result.stdout).strip().splitlines():
-            why += f": {lines[-1][:300]}"
-        hint = "use Python 3.10 or newer; select one with --python"
-        raise ExternalError(f"{python} cannot make a capture", why=why, hint=hint)
+        raise interpreter_error(python, "cannot make a capture", result, environment, run_program)
     return json.dumps(document, indent=1) + "\n"

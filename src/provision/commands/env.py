@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import provision
-from provision.errors import ExternalError, ProvisionError
+from provision.commands.shared.interpreters import interpreter_error
+from provision.errors import ProvisionError
 from provision.verification import probe_zipapp
 
 if TYPE_CHECKING:
     from provision.agent.core.process import ProcessResult
 
 _SCHEMA = "provision.env/1"
-_MINIMUM_PYTHON = "3.10"
 _TIMEOUT_S = 60.0
 _WITH_TORCH_S = 240.0
 
@@ -80,9 +80,5 @@ def _read_machine_info(
     except (ValueError, RecursionError):
         document = None
     if result.code or not isinstance(document, dict) or document.get("schema") != _SCHEMA:
-        why = f"ended by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"
-        if lines := (result.stderr or result.stdout).strip().splitlines():
-            why += f": {lines[-1][:300]}"
-        hint = f"use Python {_MINIMUM_PYTHON} or newer; select one with --python"
-        raise ExternalError(f"{python} cannot run the probe", why=why, hint=hint)
+        raise interpreter_error(python, "cannot run the probe", result, environment, run_probe)
     return {**document, "tool": {"name": "provision", "version": provision.__version__}}

@@ -21,6 +21,7 @@ from provision.kinds.base import (
     TargetModel,
 )
 from provision.kinds.places import Machine, Place
+from provision.sanitize import escape_line
 
 
 class LocalTarget(TargetModel):
@@ -94,7 +95,7 @@ class Local(Kind):
         driver = f", driver {machine.driver}" if machine.driver else ""
         yield Place(
             "this",
-            f"this machine {words} (Python {machine.python}{driver})",
+            f"this machine {words} ({_describe_python(machine)}{driver})",
             target,
             gpu,
             machine.python,
@@ -131,6 +132,11 @@ class Local(Kind):
                     f"use {{env: {name}}}",
                     rule="SEC004",
                 )
+
+
+def _describe_python(machine: Machine) -> str:
+    path = f" of {escape_line(machine.python_path)}" if machine.python_path else ""
+    return f"Python {machine.python}{path}" if machine.python else f"unknown Python{path}"
 
 
 def _declare_gpu(machine: Machine, facts: Facts) -> str:

@@ -10,12 +10,13 @@ class Machine(NamedTuple):
     """What was measured of this machine.
 
     Args:
-        python: The Python that a person uses here as major.minor, such as "3.12".
+        python: The Python that a person uses here as major.minor, such as "3.12"; "" if unknown.
         platform: Such as "linux-x86_64".
         gpus: The GPUs by their names in the driver; None without nvidia-smi.
         driver: Version of the NVIDIA driver; "" without one.
         glibc: Version of the C library; "" if it is another one.
         as_of: The day, such as "2026-11-20".
+        python_path: The folder of that Python's environment, or its program; "" if unknown.
     """
 
     python: str
@@ -24,6 +25,7 @@ class Machine(NamedTuple):
     driver: str
     glibc: str
     as_of: str
+    python_path: str = ""
 
 
 class Place(NamedTuple):

@@ -29,9 +29,9 @@ def save_command(paths: Sequence[Path], groups: Sequence[str]) -> str:
     return f"provision import {names}{options} -o provision.yaml"
 
 
-def render_leftover_lines(leftovers: Sequence[Leftover]) -> str:
+def render_leftover_lines(leftovers: Sequence[Leftover], width: int) -> str:
     """Return what a spec cannot contain, and what was therefore not checked."""
-    return "\n".join(["Left out or changed:", *render_leftovers(leftovers)])
+    return "\n".join(["Left out or changed:", *render_leftovers(leftovers, width)])
 
 
 def render_places(places: Sequence[CheckedPlace], color: bool) -> str:

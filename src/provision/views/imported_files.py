@@ -12,16 +12,23 @@ from provision.imports.spec_text import WrittenSpec
 from provision.sanitize import redact
 from provision.spelling import pluralize
 from provision.views.diagnostics.source_location import format_location, redact_line
+from provision.views.formatting import indent_rest, wrap
 
 
 def render_summary(
-    files: Sequence[tuple[Path, ImportedFile]], project: ImportedProject, spec: WrittenSpec
+    files: Sequence[tuple[Path, ImportedFile]],
+    project: ImportedProject,
+    spec: WrittenSpec,
+    width: int,
 ) -> str:
-    """Return what was taken from each file, what was left out, conflicts and assumptions."""
+    """Return what was taken from each file, what was left out, conflicts and assumptions.
+
+    `width` is the number of cells at which the lines about what was left out are wrapped.
+    """
     parts = ["\n".join(_summarize(path, file) for path, file in files)]
     leftovers = (*project.leftovers, *spec.leftovers)
     if leftovers:
-        parts.append("\n".join(["Left out or changed:", *render_leftovers(leftovers)]))
+        parts.append("\n".join(["Left out or changed:", *render_leftovers(leftovers, width)]))
     if project.conflicts:
         lines = ["Conflicts (the first value is in the spec):"]
         for conflict in project.conflicts:
@@ -96,16 +103,25 @@ def _count(file: ImportedFile) -> int:
     return len({package.name for package in file.packages if not package.is_constraint})
 
 
-def render_leftovers(leftovers: Iterable[Leftover]) -> list[str]:
+def render_leftovers(leftovers: Iterable[Leftover], width: int) -> list[str]:
     """Return the lines about what a spec does not contain, each with its position."""
-    lines = []
+    lines: list[str] = []
     for part in leftovers:
-        lines.append(f"  {format_location(part.span)}: {redact_line(part.message)}")
-        if part.why:
-            lines.append(f"    why: {redact_line(part.why)}")
-        if part.help:
-            lines.append(f"    help: {redact_line(part.help)}")
+        message = f"{format_location(part.span)}: {redact_line(part.message)}"
+        lines += indent_rest("  ", wrap(message, width - 6), 6)
+        for label, text in (("why: ", part.why), ("help: ", part.help)):
+            if text:
+                indent = 4 + len(label)
+                rows = wrap(redact_line(text), width - indent)
+                lines += indent_rest(f"    {label}", rows, indent)
     return lines
+
+
+def render_leftovers_concise(leftovers: Iterable[Leftover]) -> str:
+    """Return a line for each part that a spec does not contain: `file:line:column: note: ...`."""
+    return "".join(
+        f"{format_location(part.span)}: note: {redact_line(part.message)}\n" for part in leftovers
+    )
 
 
 def _at(span: Span) -> dict[str, Any]:

@@ -23,14 +23,22 @@ def list_places(facts: Facts) -> tuple[Place, ...]:
 def find_places(names: Sequence[str], places: Sequence[Place]) -> tuple[Place, ...]:
     """Return the places with these names, each once.
 
+    Args:
+        names: Names in any case; a name may also be a list of names with commas.
+        places: The places that exist.
+
     Raises:
         UsageError: there is no place with a name.
     """
     by_name = {place.name: place for place in places}
-    for name in names:
-        if name not in by_name:
-            raise _unknown_place(name, places)
-    return tuple(by_name[name] for name in dict.fromkeys(names))
+    chosen: dict[str, Place] = {}
+    for listed in names:
+        for name in [word for word in map(str.strip, listed.split(",")) if word] or [listed]:
+            place = by_name.get(name.lower())
+            if place is None:
+                raise _unknown_place(name, places)
+            chosen[place.name] = place
+    return tuple(chosen.values())
 
 
 def measure_places(
@@ -46,7 +54,7 @@ def measure_places(
 
 
 def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
-    base, _, version = name.partition("@")
+    base, _, version = name.lower().partition("@")
     versions = [place.version for place in places if place.base == base and place.version]
     if version and versions:
         near = nearest_words(version, versions, 1)
@@ -57,7 +65,7 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
             hint=f"use {base} or {listed}; `provision facts list places` lists all",
         )
     bases = dict.fromkeys(place.base for place in places)
-    hint = did_you_mean(base.lower(), bases)
+    hint = did_you_mean(base, bases)
     if not hint and (words := nearest_words(base, bases, 3)):
         hint = f"Similar: {', '.join(words)}."
     return UsageError(
