@@ -231,7 +231,7 @@ def test_a_change_of_what_the_kernel_runs_on_is_an_error_of_the_resolved_set(
         )
     )
     errors = {one.id for one in found if one.severity is Severity.ERROR}
-    assert errors == {"IMG033", "GPU010"}
+    assert errors == {"IMG033"}
     assert "isolation: venv" in found[0].help
 
 

@@ -27,8 +27,3 @@ def has_torch(context: LintContext) -> bool:
             if declared_specifier(row, "torch", package.extras) is not None:
                 return True
     return False
-
-
-def may_need_torch(context: LintContext) -> bool:
-    """Return whether an unknown package may depend on torch: only a resolved set shows that."""
-    return context.resolved is None and bool(context.spec.packages or context.spec.conda_packages)

@@ -3,8 +3,8 @@
 ## What it does
 
 At every target with a GPU, looks for torch among the packages, among their known dependencies, and
-in the resolved set. In a spec that is not resolved yet this is a warning, as an unknown package may
-depend on torch. Rule GCP022 reports the same of Workbench targets.
+in the resolved set. The packages can still be locked and exported, so this is a warning. Rule
+GCP022 reports the same of Workbench targets.
 
 ## Why
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
-from provision.rules.torch_presence import has_torch, may_need_torch
+from provision.rules.torch_presence import has_torch
 
 
 def _check(context: LintContext) -> Findings:
@@ -38,7 +38,6 @@ def _check(context: LintContext) -> Findings:
             f"gpu: {device.gpu} can only be tested through torch, which is not "
             f"{context.package_list}",
             route,
-            severity=Severity.WARNING if may_need_torch(context) else None,
             why="Only a program that computes on the GPU shows that it works, so plan refuses a "
             "GPU without torch.",
             help="add torch to packages, or set gpu: none",
@@ -49,7 +48,7 @@ _SPEC = 'gpu: «L4»\npython: "3.12"\n'
 RULE = Rule(
     id="GPU010",
     name="gpu-not-testable",
-    severity=Severity.ERROR,
+    severity=Severity.WARNING,
     sources=("provision's own verification: the checks of what a card computes run through torch",),
     check=_check,
     bad=examples(

@@ -30,7 +30,7 @@ from provision.rules.rule import (
     Rule,
     examples,
 )
-from provision.rules.torch_presence import has_torch, may_need_torch
+from provision.rules.torch_presence import has_torch
 from provision.rules.workbench_instances import related_kind
 
 
@@ -39,10 +39,14 @@ def _check(context: LintContext) -> Findings:
         device = target.gpu_settings
         if target.card is None or has_torch(context):
             continue
+        # An unknown package may depend on torch: only a resolved set shows that.
+        is_certain = context.resolved is not None or not (
+            context.spec.packages or context.spec.conda_packages
+        )
         yield RULE.diagnostic(
             f"target {target.name} has gpu: {device.gpu}, but torch is not {context.package_list}",
             device.gpu_route,
-            severity=Severity.WARNING if may_need_torch(context) else None,
+            severity=None if is_certain else Severity.WARNING,
             why="Only torch can show that the GPU computes correctly, and plan refuses a GPU that "
             "cannot be tested.",
             help="add torch to packages, or set gpu: none",
