@@ -136,7 +136,7 @@ def test_known_values_are_offered(editor: Editor) -> None:
 
 
 def test_a_completed_python_version_is_one_we_take(editor: Editor, tmp_path: Path) -> None:
-    before = "gpu: L4\npython: "
+    before = "gpu: none\npython: "
     editor.problems("completed.yaml", before + "\npackages: [numpy]\n")
     (item,) = [
         item

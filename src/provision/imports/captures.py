@@ -143,7 +143,7 @@ class _CaptureReader:
         self.content.leave(
             self._span("readings", "place.product"),
             "the Colab runtime of this capture is not known",
-            "its packages do not match any Colab runtime that provision knows",
+            "its packages do not match any Colab runtime in the facts",
             "add a target of the kind colab; `provision facts list colab.runtimes` shows those "
             "that are known",
         )

@@ -17,7 +17,7 @@ from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
 from provision.sandbox.execution_validation import check_job, check_job_id
 from provision.sandbox.faults import Faults
 from provision.sandbox.lifecycle import Lifecycle
-from provision.sandbox.notebook_execution import Notebook, NotebookMachines
+from provision.sandbox.notebook_execution import NotebookMachines, NotebookRun
 from provision.sandbox.request_validation import validate_body
 from provision.sandbox.store import Store, utc_timestamp
 from provision.sandbox.vertex_service import VertexService, begin_operation
@@ -138,7 +138,7 @@ class ExecutionJobs:
 
             storage = self._lifecycle.endpoints["storage"]
             product = "WORKBENCH_INSTANCE" if "workbenchRuntime" in body else "COLAB_ENTERPRISE"
-            notebook = Notebook(source.content, storage, timeout_s, product)
+            notebook = NotebookRun(source.content, storage, timeout_s, product)
             self._machines.start(name, notebook, done)
 
     def _set_state(self, name: str, state: str, **values: Any) -> None:

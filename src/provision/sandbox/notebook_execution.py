@@ -24,7 +24,7 @@ _MODULES = ("nbclient", "ipykernel")
 _END_S = 5.0
 
 
-class Notebook(NamedTuple):
+class NotebookRun(NamedTuple):
     """A notebook to run, the address of the storage service, its limit, and VERTEX_PRODUCT."""
 
     content: bytes
@@ -43,7 +43,7 @@ class NotebookMachines:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def start(self, name: str, notebook: Notebook, done: Callable[[str, bytes], None]) -> None:
+    def start(self, name: str, notebook: NotebookRun, done: Callable[[str, bytes], None]) -> None:
         """Run a notebook; `done` gets the error ("" for none) and the executed notebook."""
         arguments = (name, notebook, done)
         thread = threading.Thread(target=self._run, args=arguments, daemon=True)
@@ -65,7 +65,7 @@ class NotebookMachines:
         for thread in self._threads:
             thread.join(_END_S)
 
-    def _run(self, name: str, notebook: Notebook, done: Callable[[str, bytes], None]) -> None:
+    def _run(self, name: str, notebook: NotebookRun, done: Callable[[str, bytes], None]) -> None:
         missing = [module for module in _MODULES if find_spec(module) is None]
         if missing:
             done(f"the sandbox runs no notebooks without {' and '.join(missing)}", b"")
@@ -137,7 +137,7 @@ def _make_kernel(folder: Path) -> None:
     kernel.write_text(json.dumps(document), encoding="utf-8")
 
 
-def _variables(folder: Path, notebook: Notebook) -> dict[str, str]:
+def _variables(folder: Path, notebook: NotebookRun) -> dict[str, str]:
     """Return the variables of a kernel on a runtime of Vertex AI."""
     kept = {key: text for key, text in os.environ.items() if not key.startswith(_FOREIGN)}
     return {

@@ -60,7 +60,7 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
         )
     root = find_project_root(path, reader)
     try:
-        _refuse_link(path, root, reader)
+        refuse_link(path, root, reader)
         raw = reader.read(path, MAX_FILE_BYTES)
     except ExternalError as error:
         raise SourceError(
@@ -98,10 +98,13 @@ def find_project_root(path: Path, reader: Reader) -> Path:
     return real
 
 
-def _refuse_link(path: Path, root: Path, reader: Reader) -> None:
-    """Raise SourceError for a link that leaves the project or leads to a hidden file in it.
+def refuse_link(path: Path, root: Path, reader: Reader) -> None:
+    """Refuse a link that leaves the project or leads to a hidden file in it.
 
     Outside a project, a link may lead to a *.yaml or *.yml file anywhere.
+
+    Raises:
+        SourceError: the link may not be followed.
     """
     real = _resolved(path)
     if real == _resolved(path.parent) / path.name and real.is_relative_to(root):

@@ -90,9 +90,12 @@ def identify_documents(
         reader: Reads the file.
     """
     is_yaml = path.suffix in _YAML
+    from provision.source.loader import find_project_root, refuse_link
+
     try:
+        refuse_link(path, find_project_root(path, reader), reader)
         raw = reader.read(path, MAX_FILE_BYTES)
-    except ExternalError:
+    except (SourceError, ExternalError):
         return None
     if b"\0" in raw[:_HEAD_BYTES] and not raw.startswith(_MARKS):
         named = is_yaml or path.suffix == ".json"
