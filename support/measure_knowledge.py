@@ -34,6 +34,8 @@ from provision.verification.error_lookup.symptoms import LookupContext, explain_
 CORPORA = Path(__file__).resolve().parents[1] / "tests" / "knowledge"
 SEEN, HELD_OUT = "seen", "held out"
 _VERSION_FIELDS = ("packages", "python", "cuda", "cuda_toolkit", "training", "platforms")
+_ABOUT_PROVISION = frozenset({"GPU010", "PKG022", "PYT002"})
+"""Findings about the limits of this program or about secrets, not about the set of packages."""
 Case = Mapping[str, Any]
 
 
@@ -70,7 +72,8 @@ def lint_spec(values: Any, facts: Facts) -> tuple[Diagnostic, ...]:
     spec, problems = read_spec(values)
     if spec is None:
         return problems
-    return (*problems, *run_rules(LintContext(spec, EmptySourceText(), facts)))
+    findings = run_rules(LintContext(spec, EmptySourceText(), facts))
+    return (*problems, *(one for one in findings if one.id not in _ABOUT_PROVISION))
 
 
 def measure_lint(facts: Facts) -> dict[str, Figures]:
@@ -200,9 +203,7 @@ def _lies_within(line: str, bound: SpecifierSet) -> bool:
     lower = [one.version for one in own if one.operator in ("==", "===", ">=", "~=", "<=")]
     has_end = any(one.operator in ("==", "===", "<", "<=", "~=") for one in own)
     needs_end = any(one.operator in ("<", "<=", "==") for one in bound)
-    inside = all(
-        bound.contains(version.removesuffix(".*"), prereleases=True) for version in lower
-    )
+    inside = all(bound.contains(version.removesuffix(".*"), prereleases=True) for version in lower)
     return inside and (has_end or not needs_end) and bool(own or not list(bound))
 
 
