@@ -19,8 +19,8 @@ from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = (
-    "rules only: nothing was resolved or run. --resolve resolves the packages with uv (this needs "
-    "the network); `provision apply` verifies them."
+    "rules only: nothing was resolved or run. Without --no-resolve, uv resolves the packages if "
+    "the network is there; `provision apply` verifies them."
 )
 
 
@@ -95,12 +95,16 @@ def _lines(result: SuggestionResult, styler: Styler, width: int) -> Iterator[str
 
 
 def _headline(result: SuggestionResult) -> str:
-    count = len(result.combinations)
+    refused = sum(combination.is_refused for combination in result.combinations)
+    count = len(result.combinations) - refused
     name = f"for {redact_line(result.name)}"
+    if refused and not count:
+        return f"No combination that resolves, {name}; refused:"
     if not count:
         return f"No combination without errors among the {result.tried} that were tried, {name}"
     errors = "without other errors" if result.in_the_way else "without errors"
-    return f"{pluralize(count, 'combination')} {errors}, {name}"
+    more = f", and {refused} that cannot be used" if refused else ""
+    return f"{pluralize(count, 'combination')} {errors}, {name}{more}"
 
 
 def _shown(
