@@ -158,7 +158,8 @@ def _assess(
     written: bool,
 ) -> SuggestionResult:
     """Return the suggestions with their evidence: usable ones first, at most `most` of them."""
-    usable, refused = [], []
+    usable: list[AssessedSuggestion] = []
+    refused: list[AssessedSuggestion] = []
     uv_error: ExternalError | None = None
     report_once = cache(sources.progress)  # the suggestions repeat steps
     end = time.monotonic() + RESOLUTION_S
