@@ -27,7 +27,7 @@ FILE = click.Path(path_type=Path)
 SECTIONS = {
     "start": ("init", "import"),
     "check": ("lint", "check", "explain", "suggest", "why", "facts", "schema"),
-    "make": ("lock", "plan", "render", "apply", "run", "destroy"),
+    "create": ("lock", "plan", "render", "apply", "run", "destroy"),
     "inspect": (
         *("status", "verify", "attach", "open", "report"),
         *("diff", "parity", "capture", "env", "probe", "export"),

@@ -234,7 +234,9 @@ class _CaptureReader:
         if _PYTHON.fullmatch(python):
             self.content.set(("python",), python, span)
         elif python:
-            self.content.leave(span, f"Python {quote_text(python)} was left out", "it is not 3.x")
+            self.content.leave(
+                span, f"Python {quote_text(python)} was left out", "it is not a Python 3"
+            )
 
     def _add_cuda(self, torch: CapturedPackage, *, is_added: bool) -> None:
         """Add the build of torch, if its version names it or the files of torch do."""

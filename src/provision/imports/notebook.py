@@ -365,7 +365,7 @@ def _read_colab(document: NotebookJson, content: ToolContent) -> None:
     elif accelerator == "GPU":
         content.leave(
             span,
-            "the notebook runs on a GPU, but does not name it",
+            "the notebook runs on a GPU, but does not name the model",
             "Colab has saved the name since 2023",
             "write it in the spec, as in: gpu: T4",
         )

@@ -227,7 +227,7 @@ def _read_dstack_gpu(value: LocatedValue | None, content: ToolContent) -> None:
     if not names:
         content.leave(
             value.at.span,
-            "the configuration requires a GPU, but does not name it",
+            "the configuration requires a GPU, but does not name one",
             "dstack chooses one by its memory",
             "write it in the spec, as in: gpu: L4",
         )
