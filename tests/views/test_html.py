@@ -524,6 +524,8 @@ def test_the_packages_that_the_spec_names_are_listed() -> None:
 
 def test_numbers_and_times_are_never_broken() -> None:
     line = check("N02", "numerics", "fp32 precision", expected=2e-06, observed=3.1e-07)
-    page = render_page(sample("verified", [line]), "sample")
+    low = check("H06", "host", "disk space", "fail", message="free in tmp (63.57 GiB)")
+    page = render_page(sample("verified", [line, low]), "sample")
+    assert '<span class="whole">63.57 GiB</span>' in page
     assert '<span class="whole">3.1e-07</span>' in page
     assert '<span class="whole">2026-01-02T03:04:05Z</span>' in page

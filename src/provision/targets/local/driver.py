@@ -292,7 +292,9 @@ def _describe_comparison(actions: Sequence[Action]) -> str:
     """Return with what the files of an environment that uv makes were compared."""
     for action in actions:
         if _installs_packages(action):
-            return "downloads with the lock, installed files with their RECORDs: all by sha256"
+            return (
+                "downloads against the lock, and installed files against their RECORDs, by sha256"
+            )
         if action.part == EnvironmentRecord.part and action.operation is Operation.KEEP:
             return action.reason
     return ""
