@@ -84,7 +84,7 @@ class CommandGroup(click.Group):
         """Return the hint for an unknown command; "" without one."""
         from provision.spelling import did_you_mean
 
-        return did_you_mean(name, self.commands)
+        return did_you_mean(name, self.commands).replace("did", "Did", 1)
 
 
 class SectionedGroup(CommandGroup):
