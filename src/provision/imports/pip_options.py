@@ -49,7 +49,7 @@ _BUILD = ("packages are built from source only if the spec allows it", "set `bui
 _ON_DEVICE = ("a target has its own environment folder", "no change is needed")
 _PLATFORM = (
     "the spec determines the Python version and the platform",
-    "set `python`, `platforms` and `targets` of the spec",
+    "set `python`, `platforms` and `targets` in the spec",
 )
 _SECRET = ("a spec contains no secrets", "set it in uv's configuration on the machine")
 _LEFT_FLAGS: dict[str, tuple[str, ...]] = {

@@ -93,7 +93,7 @@ def _add_accelerators(choices: list[tuple[str, Span]], content: ToolContent) -> 
                 span,
                 f"the accelerator {quote_text(text)} was left out",
                 "it is an alternative, and a spec names one GPU",
-                "write the GPU to use in `gpu` of the spec",
+                "set `gpu` in the spec to the one to use",
             )
         elif match is None or match[1].lower().startswith("tpu"):
             content.leave(
