@@ -345,8 +345,8 @@ def rules_page() -> str:
         "What `provision lint` reports about the meaning of a spec. The rules are checked on "
         "the spec, and again on every resolved set; those with NTB are "
         "[about notebooks](../how-to/lint-notebooks.md). "
-        "`severity` is the gravest that a rule speaks with; `unknown` says that the facts "
-        "have no row for what the spec names. "
+        "`severity` is the highest severity of a rule; `unknown` means that the facts "
+        "do not contain the value in the spec. "
         "Findings about text and shape are in [findings.md](findings.md)."
     )
     pages = (

@@ -123,7 +123,7 @@ def _lint_specs(
             if ours and system.exists(path) and (hint := find_import_hint(path)):
                 raise SourceError(
                     f"{path} is not a spec",
-                    why="another tool has files with this name",
+                    why="another tool uses this file name",
                     hint=hint,
                 )
             checked = _check_spec(path, system, facts) if ours else check_file(path, system, facts)

@@ -87,7 +87,7 @@ class Local(Kind):
         machine = self._machine
         if machine is None:
             yield Place(
-                "this", "this machine, which is measured", target, "none", "", is_this_machine=True
+                "this", "this machine, as measured", target, "none", "", is_this_machine=True
             )
             return
         gpu = _declare_gpu(machine, facts)

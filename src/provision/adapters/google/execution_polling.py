@@ -87,7 +87,7 @@ def _read_report(
         why += f"\nin the stage {_line(str(status.get('stage', '')))}: "
         why += _line(str(status.get("message", "")))
         hint = _line(str(status.get("hint", "")))
-        raise DeviceFailed("the notebook did not make the environment", why=why, hint=hint)
+        raise DeviceFailed("the notebook could not create the environment", why=why, hint=hint)
     hint = (
         "its executed notebook is in the bucket, if the service has written one; it may lack the "
     )
