@@ -456,7 +456,7 @@ def test_a_job_that_runs_for_a_lost_state_is_an_orphan(proven: Team) -> None:
 def test_a_detached_run_is_attached_to(bench: Bench) -> None:
     bench.spec(PROVEN.replace("e2-standard-8", "n1-standard-4"))
     planned = bench.run("plan", "spec.yaml", "--sandbox")
-    assert "each verification: at most 1h of this machine, $0.19" in planned.stdout
+    assert "each verification: at most 1h of this machine, about $0.23" in planned.stdout
     done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
     assert done.returncode == 3, done.stderr
     assert "its notebook runs; wait for the report: provision attach" in done.stdout

@@ -10,14 +10,17 @@ from provision.field_types import Duration, Size, StrictModel, parse_duration, p
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
     STARTER_REGION,
+    Capacity,
     Gpu,
     Kind,
     Refusal,
+    Resource,
     StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
 )
+from provision.kinds.machine_types import find_largest_machine
 
 _DISK_GB = (10, 65536)
 """Sizes of a data disk (Terraform, google_colab_runtime_template)."""
@@ -76,7 +79,7 @@ class ColabEnterprise(Kind):
     name = "colab-enterprise"
     model = ColabEnterpriseTarget
     driver = "provision.targets.colab_enterprise.driver:ColabEnterpriseDriver"
-    rules = ("provision.rules.colab_enterprise",)
+    rules = ("provision.rules.colab_enterprise", "provision.rules.cost")
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return a project and a region to replace."""
@@ -84,6 +87,17 @@ class ColabEnterprise(Kind):
             "project": StarterField("my-project", "yours"),
             "region": StarterField(STARTER_REGION, "yours"),
         }
+
+    def capacity(self, resource: Resource, target: TargetFacts, facts: Facts) -> Capacity | None:
+        """Return the RAM of the machine type; nothing is published about its other resources."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        reserved = own.reservation is not None
+        machine = find_largest_machine(own.machine_type, target, facts, reserved=reserved)
+        if resource != "ram" or machine is None:
+            return None
+        route = (*target.route, "machine_type")
+        return Capacity(machine.ram_gb * 2**30, machine.name, route, machine.evidence)
 
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts

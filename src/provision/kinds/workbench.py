@@ -41,6 +41,7 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
+from provision.kinds.machine_types import find_largest_machine
 from provision.kinds.places import Place, place_word
 
 _ANY_INSTANCE = {"project": "my-project", "zones": ["us-central1-a"], "nat": True}
@@ -226,7 +227,8 @@ class Workbench(Kind):
             size = own.data_disk.size
             count = parse_size(size) if size else default.value * 10**9
             return Capacity(count, "the data disk", (*target.route, "data_disk"), default.evidence)
-        machine = _largest_machine(own, target, facts)
+        reserved = own.reservation is not None
+        machine = find_largest_machine(own.machine_type, target, facts, reserved=reserved)
         if machine is None:
             return None
         ram, route = machine.ram_gb * 2**30, (*target.route, "machine_type")
@@ -310,20 +312,6 @@ def _starter_machine(gpu: Gpu, facts: Facts) -> tuple[list[str], str, str]:
         machines = find_machines(facts, card, gpu.count, reserved=False)
     offer = cheapest_offer(list_offers(machines, card, gpu.count), region)
     return zones, offer.machine.name if offer else "auto", region
-
-
-def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) -> MachineType | None:
-    """Return the machine type, for `auto` the one with the most RAM that it may choose."""
-    if own.machine_type != "auto":
-        return facts.machines.get(own.machine_type)
-    machines: tuple[MachineType, ...] = ()
-    if target.card is not None:
-        reserved = own.reservation is not None
-        count = target.gpu_settings.gpu.count
-        machines = find_machines(facts, target.card, count, reserved=reserved)
-    elif target.gpu_settings.gpu.is_none:
-        machines = find_cpu_machines(facts)
-    return max(machines, key=lambda machine: machine.ram_gb, default=None)
 
 
 def _unsupported_fields(

@@ -25,12 +25,16 @@ _END_S = 5.0
 
 
 class NotebookRun(NamedTuple):
-    """A notebook to run, the address of the storage service, its limit, and VERTEX_PRODUCT."""
+    """A notebook to run, the address of the storage service, its limit, and VERTEX_PRODUCT.
+
+    `dies` kills its kernel once a cell runs.
+    """
 
     content: bytes
     storage: str
     timeout_s: float
     product: str
+    dies: bool = False
 
 
 class NotebookMachines:
@@ -87,6 +91,7 @@ class NotebookMachines:
                 [
                     *(sys.executable, str(Path(__file__).with_name("notebook_runner.py"))),
                     *map(str, (source, output, status, notebook.timeout_s)),
+                    *(("dies",) if notebook.dies else ()),
                 ],
                 cwd=folder / "content",
                 env=_variables(folder, notebook),

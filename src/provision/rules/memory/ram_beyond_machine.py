@@ -3,7 +3,8 @@
 ## What it does
 
 Compares `requires.ram` with the RAM of the machine type, of the largest machine type that `auto`
-can choose for the GPUs, or of the Colab machine.
+can choose for the GPUs, or of the Colab machine. Targets of Workbench and Colab Enterprise have a
+machine type.
 
 ## Why
 
@@ -21,7 +22,7 @@ from collections.abc import Iterable
 from provision.diagnostics import Severity
 from provision.facts.machines import find_machines
 from provision.facts.schema_platforms import MachineType
-from provision.kinds import ColabTarget, WorkbenchTarget
+from provision.kinds import ColabEnterpriseTarget, ColabTarget, WorkbenchTarget
 from provision.kinds.base import TargetFacts
 from provision.kinds.colab import find_shape
 from provision.rules.edits import set_field_fix
@@ -67,7 +68,7 @@ def _sufficient_machine(
         if fields.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
             return None
         return "shape", "high", f"set shape: high, which has {high.ram_gib:g} GiB"
-    if not isinstance(fields, WorkbenchTarget):
+    if not isinstance(fields, (WorkbenchTarget, ColabEnterpriseTarget)):
         return None
     machines: Iterable[MachineType] = context.facts.machines.values()
     if target.card is not None:
@@ -101,6 +102,9 @@ RULE = Rule(
         example_spec("gpu: L4\nrequires: {ram: «300GiB»}\n", machine_type="auto"),
         'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: «16GiB»}\n'
         'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nrequires: {ram: «64GiB»}\ntargets:\n  t: {kind: '
+        "colab-enterprise, project: my-project, region: us-central1, machine_type: e2-standard-8}"
+        "\n",
     ),
     good=examples(
         example_spec("gpu: L4\nrequires: {ram: 32GiB}\n"),

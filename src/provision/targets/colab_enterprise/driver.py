@@ -14,6 +14,7 @@ from provision.spec import Spec
 from provision.state import Ledger, State
 from provision.target_facts import find_target_refusals
 from provision.targets.base import Driver, Journal, Pending, ProbeEvidence, VerifyOptions
+from provision.targets.bucket_location import refuse_bucket
 from provision.targets.capabilities import OrphanList
 from provision.targets.colab_enterprise.observation import (
     TemplateObservation,
@@ -253,6 +254,7 @@ def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Ite
                 "the sandbox has no image of Colab Enterprise to install packages on",
                 "set isolation: venv",
             )
+    yield from refuse_bucket(observed.bucket, observed.names.region, (*own, "bucket"))
     may_adopt = context.adopt and observed.is_made_for
     if not observed.is_foreign or may_adopt:
         return
