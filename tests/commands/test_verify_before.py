@@ -8,12 +8,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from provision.adapters import RealSystem
 from provision.sandbox.serve import serve
 from provision.sandbox.store import Store
+from provision.targets.execution_jobs import to_orphan_job
+from provision.targets.workbench.orphans import _running_jobs
 from tests.rig import Bench, make_index, make_wheel
 
 pytest.importorskip("google.cloud.notebooks_v2")
@@ -143,6 +147,31 @@ def test_a_killed_run_is_continued_with_the_same_job(bench: Bench) -> None:
     assert "an interrupted run started it: its report is awaited" in done.stderr
     assert "request: execution job" not in done.stderr, "no second job"
     assert_nothing_is_left(bench)
+
+
+def test_a_job_of_a_lost_state_is_an_orphan(bench: Bench) -> None:
+    with awaiting(bench) as (running, store):
+        running.kill()
+        running.communicate(timeout=LIMIT_S)
+        (name,) = store.snapshot()["executions"]
+        for file in ("state.json", "journal.json"):
+            (bench.folder / ".provision/sandbox/state" / file).unlink(missing_ok=True)
+        found = bench.run("orphans", "spec.yaml", "--sandbox")
+        assert found.returncode == 1, found.stderr
+        assert name.rpartition("/")[2] in found.stdout
+        assert "JOB_STATE_PENDING" in found.stdout
+        job = {"name": name, "labels": {"provision-spec": "s", "provision-target": "t"}}
+        assert to_orphan_job(job).delete == (
+            f"gcloud workbench executions delete {name.rpartition('/')[2]} --project=my-project "
+            "--region=us-central1"
+        )
+
+
+@pytest.mark.parametrize("fault", ["permission", "api-disabled"])
+def test_orphans_without_the_right_to_list_jobs(tmp_path: Path, fault: str) -> None:
+    with serve(tmp_path / "sandbox", (fault,), boot=False) as sandbox:
+        system = RealSystem({}, endpoints=sandbox.endpoints)
+        assert list(_running_jobs("my-project", "us-central1", system)) == []
 
 
 @pytest.mark.long

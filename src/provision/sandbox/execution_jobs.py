@@ -18,7 +18,7 @@ from provision.sandbox.execution_validation import check_job, check_job_id
 from provision.sandbox.faults import Faults
 from provision.sandbox.injected_faults import raise_lost_answer
 from provision.sandbox.lifecycle import Lifecycle
-from provision.sandbox.notebook_execution import NotebookMachines, NotebookRun
+from provision.sandbox.notebook_execution import COLAB_PRODUCT, NotebookMachines, NotebookRun
 from provision.sandbox.request_validation import validate_body
 from provision.sandbox.storage import REFUSED_WRITER
 from provision.sandbox.store import Store, utc_timestamp
@@ -143,7 +143,7 @@ class ExecutionJobs:
             if self._faults.has("no-bucket-write"):
                 storage += REFUSED_WRITER.format(account=body.get("serviceAccount", "user"))
             dies = self._faults.has("dead-kernel")
-            product = "WORKBENCH_INSTANCE" if "workbenchRuntime" in body else "COLAB_ENTERPRISE"
+            product = "WORKBENCH_INSTANCE" if "workbenchRuntime" in body else COLAB_PRODUCT
             notebook = NotebookRun(source.content, storage, timeout_s, product, dies)
             self._machines.start(name, notebook, done)
 
