@@ -13,6 +13,7 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     Refusal,
     Resource,
     StarterField,
@@ -20,7 +21,11 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
-from provision.kinds.machine_types import find_largest_machine
+from provision.kinds.machine_types import (
+    find_largest_machine,
+    find_machine_with_ram,
+    resolve_machine_type,
+)
 
 _DISK_GB = (10, 65536)
 """Sizes of a data disk (Terraform, google_colab_runtime_template)."""
@@ -98,6 +103,27 @@ class ColabEnterprise(Kind):
             return None
         route = (*target.route, "machine_type")
         return Capacity(machine.ram_gb * 2**30, machine.name, route, machine.evidence)
+
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine type that `auto` stands for."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        name = resolve_machine_type(
+            *(own.machine_type, own.region, ram_gib, target, facts),
+            reserved=own.reservation is not None,
+        )
+        return own.model_copy(update={"machine_type": name})
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return a machine type with the GPUs, or of the same family without one."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        reserved = own.reservation is not None
+        return find_machine_with_ram(ram_gib, own.machine_type, target, facts, reserved=reserved)
 
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts

@@ -32,6 +32,7 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
@@ -41,7 +42,11 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
-from provision.kinds.machine_types import find_largest_machine
+from provision.kinds.machine_types import (
+    find_largest_machine,
+    find_machine_with_ram,
+    resolve_machine_type,
+)
 from provision.kinds.places import Place, place_word
 
 _ANY_INSTANCE = {"project": "my-project", "zones": ["us-central1-a"], "nat": True}
@@ -236,6 +241,27 @@ class Workbench(Kind):
             return Capacity(ram, machine.name, route, machine.evidence)
         share = facts.limits["shm share"]
         return Capacity(ram * share.value, machine.name, route, share.evidence)
+
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine type that `auto` stands for in the first zone."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        name = resolve_machine_type(
+            *(own.machine_type, region_of(own.zones[0]), ram_gib, target, facts),
+            reserved=own.reservation is not None,
+        )
+        return own.model_copy(update={"machine_type": name})
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return a machine type with the GPUs, or of the same family without one."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        reserved = own.reservation is not None
+        return find_machine_with_ram(ram_gib, own.machine_type, target, facts, reserved=reserved)
 
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Workbench offers, with the newest image and others."""

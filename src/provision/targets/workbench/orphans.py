@@ -50,18 +50,21 @@ def list_orphan_instances(
     failed: dict[str, ProvisionError] = {}
     for project in projects:
         try:
-            found = [(item, _to_orphan) for item in reader.cloud().instances(project)]
-            for region in sorted(region for owner, region in regions if owner == project):
-                found += [(job, to_orphan_job) for job in _running_jobs(project, region, reader)]
+            instances = reader.cloud().instances(project)
+            searched = sorted(region for owner, region in regions if owner == project)
+            running = [job for region in searched for job in _running_jobs(project, region, reader)]
         except ProvisionError as error:
             failed[project] = error
             continue
-        for resource, to_orphan in found:
-            labels = resource.get("labels", {})
-            identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
-            if labels.get(MANAGED_LABEL) == "1" and identity not in known:
-                orphans.append(to_orphan(resource))
+        orphans += [_to_orphan(item) for item in instances if _is_orphan(item, known)]
+        orphans += [to_orphan_job(job) for job in running if _is_orphan(job, known)]
     return OrphanList(tuple(orphans), failed)
+
+
+def _is_orphan(resource: Mapping[str, Any], known: set[tuple[str, str]]) -> bool:
+    labels = resource.get("labels", {})
+    identity = (str(resource.get("name", "")), str(labels.get(LINEAGE_LABEL, "")))
+    return labels.get(MANAGED_LABEL) == "1" and identity not in known
 
 
 def _declared_regions(spec: Spec) -> Iterator[tuple[str, str]]:
