@@ -10,12 +10,10 @@ from pydantic import (
     Strict,
     ValidationInfo,
     field_validator,
-    model_validator,
 )
-from pydantic_core import PydanticCustomError, PydanticKnownError
+from pydantic_core import PydanticKnownError
 
 from provision.field_types import (
-    COUNT_PATTERN,
     CondaPackage,
     Duration,
     EnvironmentName,
@@ -41,7 +39,16 @@ from provision.kinds import (
     TargetModel,
     WorkbenchTarget,
 )
-from provision.kinds.base import SecretSource
+from provision.kinds.settings import (
+    Precision,
+    SecretReference,
+    Training,
+    TrainingModel,
+    merge_secrets,
+    merge_training,
+    merge_variables,
+    refuse_reserved_variables,
+)
 
 __all__ = [
     "API_VERSION",
@@ -70,7 +77,6 @@ __all__ = [
 API_VERSION: Literal["provision/v1"] = "provision/v1"
 DEFAULT_TARGET, EARLIER_DEFAULT_TARGET = "local", "here"
 """The target of a spec without `targets`, and its name in earlier versions."""
-_RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
 CARD_REQUIREMENTS = ("vram", "driver", "compute_capability")
 """Keys of `requires` that only a card can meet."""
 
@@ -86,97 +92,6 @@ class Platform(StrEnum):
     LINUX_AARCH64 = "linux-aarch64"
     MACOS_ARM64 = "macos-arm64"
     WINDOWS_X86_64 = "windows-x86_64"
-
-
-class SecretReference(StrictModel):
-    """Source of a secret, which is fetched when it is used: exactly one of secret, env, colab."""
-
-    secret: str | None = Field(
-        default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$"
-    )
-    """Secret Manager version, as in projects/p/secrets/hf/versions/3."""
-    env: EnvironmentName | None = None
-    """Name of a variable in the caller's environment (local targets)."""
-    colab: EnvironmentName | None = None
-    """Name in Colab's own secret store."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _never_literal(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            raise PydanticCustomError(
-                "secret_literal",
-                "a spec names secrets and never contains them: use {env: NAME}, {secret: "
-                "projects/...} or {colab: NAME}",
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> "SecretReference":
-        if sum(part is not None for part in (self.secret, self.env, self.colab)) != 1:
-            raise PydanticCustomError("secret_kinds", "name exactly one of secret, env, colab")
-        return self
-
-    @property
-    def source(self) -> SecretSource:
-        """The service that the secret is fetched from."""
-        if self.secret is not None:
-            return "secret"
-        return "env" if self.env is not None else "colab"
-
-
-class Precision(StrEnum):
-    """The number format that training computes in."""
-
-    FP32 = "fp32"
-    TF32 = "tf32"
-    FP16 = "fp16"
-    BF16 = "bf16"
-    FP8 = "fp8"
-
-
-class TrainingModel(StrictModel):
-    """Shape of the model to train, for the memory estimate."""
-
-    parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
-    """Number of parameters, as in 1.1B or 350M."""
-    hidden_size: int | None = Field(default=None, ge=1)
-    """Width of the residual stream."""
-    layers: int | None = Field(default=None, ge=1)
-    """Number of transformer layers."""
-
-
-class Training(StrictModel):
-    """The training run, for the rules, the memory estimate and the verification."""
-
-    framework: Literal["hf-trainer", "torch", "none"] | None = None
-    """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
-    none.
-    """
-    precision: Annotated[Precision, Strict(False)] = Precision.FP32
-    """Number format that training computes in."""
-    model: TrainingModel | None = None
-    """Shape of the model."""
-    method: Literal["full", "lora", "qlora", "inference"] = "full"
-    """Which parameters are trained."""
-    batch_size: int | None = Field(default=None, ge=1)
-    """Samples per device and step."""
-    sequence_length: int | None = Field(default=None, ge=1)
-    """Tokens per sample."""
-    optimizer: str = Field(default="adamw_torch", pattern=r"^[a-z0-9_]+$")
-    """Name as in TrainingArguments(optim=...)."""
-    gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass."""
-    torch_compile: bool = False
-    """Compile the model with torch.compile."""
-    strategy: Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"] = "none"
-    """Distribution of the work over several devices."""
-    launcher: Literal["auto", "python", "torchrun", "accelerate"] = "auto"
-    """Program that starts the training."""
-    dataloader_workers: int = Field(default=0, ge=0, le=256)
-    """Worker processes of the DataLoader."""
-    arguments: dict[str, Any] = {}
-    """Further TrainingArguments, checked against the installed transformers."""
 
 
 class Cost(StrictModel):
@@ -297,14 +212,7 @@ class Spec(StrictModel):
     @field_validator("env", "secrets")
     @classmethod
     def _is_not_reserved(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name in value:
-            if name in _RESERVED_VARIABLES or name.startswith("PROVISION_"):
-                raise PydanticCustomError(
-                    "reserved_variable",
-                    "{name} is set by the environment itself; remove it",
-                    {"name": name},
-                )
-        return value
+        return refuse_reserved_variables(value)
 
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
@@ -318,6 +226,21 @@ class Spec(StrictModel):
         if self.package("transformers"):
             return "hf-trainer"
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
+
+    def with_settings_of(self, target: str) -> "Spec":
+        """Return the spec with the `env`, `secrets` and `training` that hold at one target."""
+        own = self.targets[target]
+        if not own.changes_settings:
+            return self
+        training = self.training
+        if own.training is not None:
+            training = merge_training(training, own.training)
+        changes = {
+            "env": merge_variables(self.env, own.env),
+            "secrets": merge_secrets(self.secrets, own.secrets),
+            "training": training,
+        }
+        return self.model_copy(update=changes)
 
     def for_target(self, target: str) -> "Spec":
         """Return the spec for one target, whose own fields take precedence.
@@ -340,7 +263,7 @@ class Spec(StrictModel):
             value = getattr(own, field)
             if value is not None:
                 changes[field] = value
-        return self.model_copy(update=changes)
+        return self.with_settings_of(target).model_copy(update=changes)
 
 
 with without_pydantic_plugins():

@@ -59,7 +59,7 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
     fields = TargetFields(
         packages=frozenset(package.key for package in own.packages),
         cuda_toolkit=own.cuda_toolkit,
-        secrets={variable: secret.source for variable, secret in own.secrets.items()},
+        secrets={variable: secret.sources for variable, secret in own.secrets.items()},
         card_requirements=tuple(
             key for key in CARD_REQUIREMENTS if getattr(own.requires, key) is not None
         ),

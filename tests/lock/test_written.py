@@ -70,6 +70,9 @@ TARGET_MOVES: dict[str, tuple[str, Any]] = {
 }
 TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "paths": ("local", {"out": "/tmp/out"}),
+    "env": ("colab", {"A": None}),
+    "secrets": ("colab", {"A": {"colab": "B"}}),
+    "training": ("bench", {"framework": "torch"}),
     "kernel": ("local", True),
     "via": ("colab", "colab-cli"),
     "shape": ("colab", "high"),

@@ -483,7 +483,13 @@ PACKAGE: dict[str, Any] = {
     "build": True,
     "source": "conda",
 }
+SETTINGS: dict[str, Any] = {
+    "env": {"A": "b"},
+    "secrets": {"TOKEN": {"env": "TOKEN"}},
+    "training": {"precision": "bf16"},
+}
 LOCAL: dict[str, Any] = {
+    **SETTINGS,
     "gpu": "L4",
     "cuda": "12.8",
     "paths": {"data": "/data"},
@@ -563,6 +569,7 @@ def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
 # A value for every field of a Workbench target that differs from its default, and from what the
 # plain one says.
 ON_WORKBENCH: dict[str, Any] = {
+    **SETTINGS,
     "gpu": "T4",
     "cuda": "12.6",
     "paths": {"data": "/data"},
@@ -653,6 +660,7 @@ def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
 # A value for every field of a Colab target that differs from its default, and from what the plain
 # one says.
 ON_COLAB: dict[str, Any] = {
+    **SETTINGS,
     "gpu": "L4",
     "cuda": "12.6",
     "paths": {"data": "/data"},

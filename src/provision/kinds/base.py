@@ -14,8 +14,13 @@ from provision.facts import Card, Evidence, Facts, flavour_of
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
 from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifiers, StrictModel
 from provision.kinds.places import Machine, Place
+from provision.kinds.settings import (
+    SecretSource,
+    TargetSecrets,
+    TargetTraining,
+    TargetVariables,
+)
 
-SecretSource = Literal["secret", "env", "colab"]
 Resource = Literal["ram", "shm", "disk"]
 
 NOT_SUPPORTED_YET = "not supported yet"
@@ -90,6 +95,17 @@ class TargetModel(StrictModel):
     """Replaces the spec's `requires`, key by key; requirements for GPUs do not apply to a target
     with gpu: none.
     """
+    env: TargetVariables = {}
+    """Merged over the spec's `env`; null removes a variable."""
+    secrets: TargetSecrets = {}
+    """Merged over the spec's `secrets`, source by source; null removes a secret."""
+    training: TargetTraining | None = None
+    """Merged over the spec's `training`, key by key; null restores a default."""
+
+    @property
+    def changes_settings(self) -> bool:
+        """True if the target has its own `env`, `secrets` or `training`."""
+        return bool(self.env or self.secrets or self.training is not None)
 
 
 class GpuSettings(NamedTuple):
@@ -159,6 +175,11 @@ class TargetFacts(NamedTuple):
         """Return the route of a field of the target."""
         return (*self.route, *parts)
 
+    def secret_route(self, name: str) -> Route:
+        """Return the route of a secret: in the target's own fields, or else in the spec's."""
+        route: Route = ("secrets", name)
+        return self.route_to(*route) if name in self.target.secrets else route
+
 
 class StarterField(NamedTuple):
     """The value of a field in a first spec, and a comment for the person who edits it."""
@@ -185,8 +206,8 @@ class TargetFields(NamedTuple):
     packages: frozenset[str]
     """Canonical names of the listed packages."""
     cuda_toolkit: str | None
-    secrets: Mapping[str, SecretSource]
-    """The source of every secret by its variable."""
+    secrets: Mapping[str, frozenset[SecretSource]]
+    """The sources of every secret by its variable."""
     card_requirements: tuple[str, ...]
     """Keys of `requires` that only a card can meet."""
     index_folders: tuple[str, ...]

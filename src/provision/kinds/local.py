@@ -124,10 +124,10 @@ class Local(Kind):
                 f"installing a CUDA toolkit on a local machine is {NOT_SUPPORTED_YET}",
                 "install nvcc yourself and remove the field",
             )
-        for name, source in fields.secrets.items():
-            if source != "env":
+        for name, sources in fields.secrets.items():
+            if "env" not in sources:
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "a local environment reads secrets from environment variables only",
                     f"use {{env: {name}}}",
                     rule="SEC004",

@@ -261,7 +261,7 @@ class Workbench(Kind):
         own, route = target.target, target.route
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
         yield from super().refusals(target, fields, facts)
-        yield from _unsupported_fields(own, route, fields)
+        yield from _unsupported_fields(target, fields)
         gpu = target.gpu_settings.gpu
         if not gpu.is_none and (target.card is None or not target.card.workbench):
             offered = (
@@ -326,9 +326,9 @@ def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) ->
     return max(machines, key=lambda machine: machine.ram_gb, default=None)
 
 
-def _unsupported_fields(
-    target: WorkbenchTarget, route: Route, fields: TargetFields
-) -> Iterator[Refusal]:
+def _unsupported_fields(target: TargetFacts, fields: TargetFields) -> Iterator[Refusal]:
+    own, route = target.target, target.route
+    assert isinstance(own, WorkbenchTarget)  # noqa: S101
     if fields.cuda_toolkit is not None:
         yield Refusal(
             ("cuda_toolkit",),
@@ -336,7 +336,7 @@ def _unsupported_fields(
             "remove the field; the image has its own toolkit",
             rule="GCP024",
         )
-    if target.managed_euc:
+    if own.managed_euc:
         yield Refusal(
             (*route, "managed_euc"),
             "with managed end user credentials, the service may silently drop the startup script "
@@ -344,17 +344,17 @@ def _unsupported_fields(
             "remove managed_euc",
             rule="GCP012",
         )
-    if target.image is not None and ("/" in target.image or ":" in target.image):
+    if own.image is not None and ("/" in own.image or ":" in own.image):
         yield Refusal(
             (*route, "image"),
             f"container images are {NOT_SUPPORTED_YET}",
             "use an image of a virtual machine, such as workbench-instances-2603",
             rule="GCP024",
         )
-    for name, source in fields.secrets.items():
-        if source != "secret":
+    for name, sources in fields.secrets.items():
+        if "secret" not in sources:
             yield Refusal(
-                ("secrets", name),
+                target.secret_route(name),
                 "an instance reads secrets from Secret Manager only",
                 "use {secret: projects/PROJECT/secrets/NAME/versions/1}",
                 rule="GCP023",
