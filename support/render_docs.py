@@ -47,8 +47,10 @@ PARTS = {
     "Training": "training",
     "TrainingModel": "training.model",
     "TargetTraining": "targets.NAME.training",
+    "Code": "code",
     "Cost": "cost",
     "Verify": "verify",
+    "Expect": "verify.expect",
     "LocalTarget": "targets.NAME, kind: local",
     "ColabTarget": "targets.NAME, kind: colab",
     "ColabEnterpriseTarget": "targets.NAME, kind: colab-enterprise",
@@ -81,7 +83,10 @@ TargetTraining:
   gradient_checkpointing: true, torch_compile: true, strategy: ddp, launcher: torchrun,
   dataloader_workers: 2, arguments: {warmup_steps: 1}}
 Cost: {limit_per_hour: 3.0}
-Verify: {tier: quick, timeout: 30m}
+Code: {path: src, exclude: [data, "*.log"]}
+Verify: {tier: quick, timeout: 30m, command: [python, train.py, --max_steps, "2"],
+  expect: {files: [model.txt]}}
+Expect: {exit: 0, files: [$PROVISION_PATH_OUTPUT/model.safetensors], stdout: "loss [0-9.]+"}
 LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", paths: {data:
   /data/small}, requires: {ram: 8GiB},
   env: {HF_HOME: /data/hf}, secrets: {HF_TOKEN: {env: MY_HF_TOKEN}}, training: {batch_size: 1}}
@@ -139,9 +144,10 @@ env: {TOKENIZERS_PARALLELISM: "false"}
 secrets: {HF_TOKEN: {env: HF_TOKEN, colab: HF_TOKEN}}
 paths: {data: /data/set, output: /data/out}
 requires: {ram: 16GiB}
+code: {path: src, exclude: [data]}
 training: {precision: bf16}
 cost: {limit_per_hour: 3.0}
-verify: {tier: quick}
+verify: {tier: quick, command: [python, train.py, --max_steps, "2"]}
 targets: {local: {kind: local}}
 """
 OTHER_FIELDS = 'cuda_toolkit: "12.8"\nconda_packages: [ffmpeg]\n'

@@ -1,17 +1,20 @@
 """The language of a spec as a typed, closed and strict model."""
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     PlainValidator,
     PrivateAttr,
     Strict,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
-from pydantic_core import PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from provision.field_types import (
     CondaPackage,
@@ -21,6 +24,7 @@ from provision.field_types import (
     Identifier,
     Index,
     Package,
+    ShorthandModel,
     StrictModel,
     canonical_name,
     parse_duration,
@@ -52,10 +56,12 @@ from provision.kinds.settings import (
 
 __all__ = [
     "API_VERSION",
+    "Code",
     "ColabEnterpriseTarget",
     "ColabTarget",
     "CondaPackage",
     "Cost",
+    "Expect",
     "Gpu",
     "Index",
     "LocalTarget",
@@ -101,13 +107,68 @@ class Cost(StrictModel):
     """US dollars per hour."""
 
 
+class Code(ShorthandModel):
+    """The files that run in the environment: `.`, or {path, exclude}."""
+
+    path: str = Field(default=".", pattern=r"^[^/~\\\x00][^\\\x00]*$", examples=["src"])
+    """A folder in the project, relative to this file: the files that git tracks in it, or without
+    git all but hidden ones and those that tools make.
+    """
+    exclude: list[Annotated[str, Field(min_length=1)]] = []
+    """Patterns of paths, or of names of files and folders, that are left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short(cls, value: Any) -> Any:
+        return {"path": value} if isinstance(value, str) else value
+
+
+def _check_regular_expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise PydanticCustomError(
+            "regular_expression",
+            "is not a regular expression of Python: {problem}",
+            {"problem": str(error)},
+        ) from None
+    return text
+
+
+class Expect(StrictModel):
+    """What the command of the verification has to leave behind."""
+
+    exit: int = Field(default=0, ge=0, le=255)
+    """Exit code."""
+    files: list[Annotated[str, Field(min_length=1)]] = []
+    """Files that it writes: absolute, or relative to its folder; $NAME stands for a variable."""
+    stdout: Annotated[str, AfterValidator(_check_regular_expression)] | None = None
+    """Regular expression that matches somewhere in its output."""
+
+
 class Verify(StrictModel):
-    """Depth of the verification."""
+    """Depth of the verification, and a command of the project that belongs to it."""
 
     tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
     timeout: Duration = "30m"
     """Time limit of the verification; after it, there is no verdict."""
+    command: list[EnvironmentValue] = []
+    """Program and arguments that run in the environment, in the folder of `code`, with variables,
+    paths and secrets.
+    """
+    expect: Expect = Expect.model_construct()
+    """What the command has to leave behind."""
+
+    @model_validator(mode="after")
+    def _command_has_an_effect(self) -> "Verify":
+        if self.command and self.tier == "inventory":
+            raise PydanticCustomError(
+                "verify_command", "tier: inventory runs no command; use tier: quick"
+            )
+        if not self.command and "expect" in self.model_fields_set:
+            raise PydanticCustomError("verify_command", "expect is about a command; set it too")
+        return self
 
 
 def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
@@ -177,6 +238,8 @@ class Spec(StrictModel):
     """Absolute paths of folders that must be writable; exported as PROVISION_PATH_<NAME>."""
     requires: MachineRequirements = MachineRequirements.model_construct()
     """Requirements for the machine."""
+    code: Code | None = None
+    """The files that run in the environment."""
     training: Training = Training.model_construct()
     """The training run."""
     cost: Cost | None = None

@@ -68,6 +68,14 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
             for name, index in own.indexes.items()
             if name in used_indexes and index.url.startswith("file:")
         ),
+        code_routes=tuple(
+            route
+            for route, is_declared in (
+                (("code",), own.code is not None),
+                (("verify", "command"), bool(own.verify.command)),
+            )
+            if is_declared
+        ),
     )
     target = target_facts(spec, facts, name)
     return tuple(target.kind.refusals(target, fields, facts))

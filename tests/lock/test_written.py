@@ -53,6 +53,7 @@ STAYS: dict[str, Any] = {
     "env": {"A": "b"},
     "secrets": {"A": {"env": "B"}},
     "paths": {"out": "/tmp/out"},
+    "code": "src",
     "training": {"framework": "torch", "batch_size": 4},
     "cost": {"limit_per_hour": 3.0},
     "verify": {"tier": "deep"},

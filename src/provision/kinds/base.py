@@ -212,6 +212,8 @@ class TargetFields(NamedTuple):
     """Keys of `requires` that only a card can meet."""
     index_folders: tuple[str, ...]
     """Names of the used indexes that are folders of this machine (`file://`)."""
+    code_routes: tuple[Route, ...] = ()
+    """The declared fields that need the project's code at the target, or run it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,8 @@ class Kind:
     reference_hint: ClassVar[str] = ""
     """The edit after which this kind can read a secret."""
 
+    runs_code: ClassVar[bool] = False
+    """The project's code is brought to its targets, and `verify.command` is run there."""
     has_runtimes: ClassVar[bool] = False
     """Its machines bring packages that an environment can extend."""
 
@@ -329,6 +333,13 @@ class Kind:
 
         `lint`, `plan` and `lock` call this same function. A kind extends it.
         """
+        for code_route in () if self.runs_code else fields.code_routes:
+            yield Refusal(
+                code_route,
+                f"{'.'.join(map(str, code_route))} at a target of kind {self.name} is "
+                f"{NOT_SUPPORTED_YET}",
+                "remove it, or keep this target in another spec",
+            )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:
             return

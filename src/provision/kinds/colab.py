@@ -54,6 +54,7 @@ class Colab(Kind):
     lock_fields = ("runtime", "isolation")
     secret_sources = frozenset({"colab"})
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
+    runs_code = True
 
     has_runtimes = True
 

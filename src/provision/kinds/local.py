@@ -43,6 +43,7 @@ class Local(Kind):
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
+    runs_code = True
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Create the declaration, with the measurements of this machine if they are needed."""

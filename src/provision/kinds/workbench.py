@@ -172,6 +172,7 @@ class Workbench(Kind):
     reference_hint = (
         "store it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
     )
+    runs_code = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""

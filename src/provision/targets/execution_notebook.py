@@ -28,7 +28,7 @@ def render_execution_notebook(
         verb: the command that starts such a run.
     """
     nonce = document["nonce"]
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members())
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context.code))
     about: dict[str, Any] = {
         "what": f"environment {context.spec.name}",
         "lock": context.lock.digest,
