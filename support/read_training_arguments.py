@@ -300,10 +300,11 @@ def written(
 
 
 HEAD = """\
-# What transformers.TrainingArguments takes, written by support/read_training_arguments.py. `read` are the releases read, the newest patch of each minor.
-# An argument, or an optimizer as TrainingArguments(optim=...) takes it, is in all releases from `first` to `last`; without `first` it is in the oldest that was
-# read, without `last` in the newest. `deprecated_since` is the first release read whose own text calls it deprecated, `replaced_by` the argument that took its
-# place, where there is one (`renamed`: with the same values), `instead` what to do where there is none; `needs` is the package that an optimizer comes from.
+# Arguments of transformers.TrainingArguments, written by support/read_training_arguments.py. `read` are the releases that were read, the newest patch of
+# each minor. An argument, or an optimizer of TrainingArguments(optim=...), exists in all releases from `first` to `last`; without `first`, in the oldest
+# release that was read, without `last`, in the newest. `deprecated_since` is the first of these releases that documents it as deprecated, `replaced_by` the
+# argument that replaced it, if any (`renamed`: with the same values), `instead` the alternative if there is no replacement; `needs` is the package that an
+# optimizer comes from.
 as_of: {today}
 confidence: high
 source: "training_args.py, trainer.py and trainer_optimizer.py in the transformers wheels on PyPI"

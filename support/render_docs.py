@@ -48,6 +48,7 @@ PARTS = {
     "TrainingModel": "training.model",
     "TargetTraining": "targets.NAME.training",
     "Code": "code",
+    "TrainingData": "training.data",
     "Cost": "cost",
     "Verify": "verify",
     "Expect": "verify.expect",
@@ -75,13 +76,14 @@ Training:
   {framework: hf-trainer, precision: bf16, model: {parameters: 1.1B}, method: full, batch_size: 4,
   sequence_length: 1024, optimizer: adamw_torch,
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
-  dataloader_workers: 4, arguments: {warmup_steps: 10}}
+  dataloader_workers: 4, data: {in_memory: 8GiB}, arguments: {warmup_steps: 10}}
 TrainingModel: {parameters: 1.1B, hidden_size: 2048, layers: 22}
 TargetTraining:
   {framework: torch, precision: fp16, model: {layers: 12}, method: lora, batch_size: 1,
   sequence_length: 512, optimizer: adafactor,
   gradient_checkpointing: true, torch_compile: true, strategy: ddp, launcher: torchrun,
-  dataloader_workers: 2, arguments: {warmup_steps: 1}}
+  dataloader_workers: 2, data: {in_memory: 1GiB}, arguments: {warmup_steps: 1}}
+TrainingData: {in_memory: 8GiB}
 Cost: {limit_per_hour: 3.0}
 Code: {path: src, exclude: [data, "*.log"]}
 Verify: {tier: quick, timeout: 30m, command: [python, train.py, --max_steps, "2"],

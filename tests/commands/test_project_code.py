@@ -72,6 +72,8 @@ def test_the_command_is_a_check_and_an_edit_is_named(bench: Bench) -> None:
         "diff", str(first), ".provision/reports/spec.local/report.json", COLUMNS="200"
     )
     assert "the code differs in helper.py" in compared.stdout
+    fits = bench.run("fit", "spec.yaml")
+    assert "Measured: the declared command, target local" in fits.stdout
     ran = bench.run("run", "spec.yaml", "--", "python", "train.py")
     assert ran.stdout.split() == ["loss", "2", str(bench.folder / "src")]
 

@@ -98,7 +98,7 @@ def test_what_a_conflict_offers_removes_it(ask: Ask) -> None:
 def test_two_packages_that_differ_about_a_third_name_releases_that_agree(ask: Ask) -> None:
     found = ask(_packages("transformers[torch]==4.57.6", "datasets==5.1.0")).one("PKG009")
     assert "huggingface-hub" in found.message
-    assert found.help == "use transformers==5.23.0 or datasets==5.0.1"
+    assert found.help == "use transformers==5.24.0 or datasets==5.0.1"
     assert ask(_packages("transformers[torch]==4.57.6", "datasets==5.0.1")).ids == []
     assert ask(_packages("transformers[torch]==5.23.0", "datasets==5.1.0")).ids == []
 

@@ -12,9 +12,10 @@ from pydantic_core import PydanticCustomError
 from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
-from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifiers, StrictModel
+from provision.field_types import EnvironmentName, ShorthandModel, StrictModel
 from provision.kinds.places import Machine, Place
 from provision.kinds.settings import (
+    MachineRequirements,
     SecretSource,
     TargetSecrets,
     TargetTraining,
@@ -61,23 +62,6 @@ class Gpu(ShorthandModel):
     def is_none(self) -> bool:
         """True if the work runs on the CPU."""
         return self.type == "none"
-
-
-class MachineRequirements(StrictModel):
-    """Requirements for the machine; each is checked on the device."""
-
-    ram: Size | None = None
-    """Memory that the process may use (the smaller of the machine's and the container's)."""
-    disk: Size | None = None
-    """Free disk space for the environment and the declared paths."""
-    shm: Size | None = None
-    """Size of /dev/shm, through which DataLoader workers share batches."""
-    vram: Size | None = None
-    """Memory of one GPU."""
-    driver: Specifiers | None = None
-    """NVIDIA driver version, as in `>=580`."""
-    compute_capability: Specifiers | None = None
-    """CUDA compute capability, as in `>=8.0`."""
 
 
 class TargetModel(StrictModel):
@@ -200,6 +184,14 @@ class Capacity(NamedTuple):
     evidence: Evidence
 
 
+class LargerMachine(NamedTuple):
+    """A machine with enough RAM: the field of the target to set, its value, and the RAM in GiB."""
+
+    field: str
+    value: str
+    ram_gib: float
+
+
 class TargetFields(NamedTuple):
     """The fields of a spec, as they hold at one target, that a kind may refuse."""
 
@@ -316,6 +308,24 @@ class Kind:
         facts: Facts,
     ) -> Capacity | None:
         """Return how much of a resource the machine has, None if unknown."""
+        return None
+
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine that `apply` chooses, if the spec leaves it open.
+
+        Args:
+            target: the target with its facts.
+            ram_gib: the required RAM in GiB, None if the spec requires none.
+            facts: the tables to look up.
+        """
+        return target.target
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return the smallest machine with the GPUs and so much RAM, None if it is not known."""
         return None
 
     def measured(self, machine: Machine) -> "Kind":

@@ -1,4 +1,4 @@
-"""Secrets and training of a spec, which a target may set for itself, and how they merge."""
+"""Requirements, secrets and training, which a target may set for itself, and how they merge."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,7 +7,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, Strict, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from provision.field_types import COUNT_PATTERN, EnvironmentName, EnvironmentValue, StrictModel
+from provision.field_types import (
+    COUNT_PATTERN,
+    EnvironmentName,
+    EnvironmentValue,
+    Size,
+    Specifiers,
+    StrictModel,
+)
 
 SecretSource = Literal["secret", "env", "colab"]
 
@@ -58,6 +65,23 @@ class SecretReference(StrictModel):
         return frozenset(source for source, name in named.items() if name is not None)
 
 
+class MachineRequirements(StrictModel):
+    """Requirements for the machine; each is checked on the device."""
+
+    ram: Size | None = None
+    """Memory that the process may use (the smaller of the machine's and the container's)."""
+    disk: Size | None = None
+    """Free disk space for the environment and the declared paths."""
+    shm: Size | None = None
+    """Size of /dev/shm, through which DataLoader workers share batches."""
+    vram: Size | None = None
+    """Memory of one GPU."""
+    driver: Specifiers | None = None
+    """NVIDIA driver version, as in `>=580`."""
+    compute_capability: Specifiers | None = None
+    """CUDA compute capability, as in `>=8.0`."""
+
+
 class Precision(StrEnum):
     """The number format that training computes in."""
 
@@ -77,6 +101,13 @@ class TrainingModel(StrictModel):
     """Width of the residual stream."""
     layers: int | None = Field(default=None, ge=1)
     """Number of transformer layers."""
+
+
+class TrainingData(StrictModel):
+    """The data of a training, as far as it takes memory."""
+
+    in_memory: Size | None = None
+    """RAM that the data takes in each process, if it is loaded as a whole."""
 
 
 class Training(StrictModel):
@@ -108,6 +139,8 @@ class Training(StrictModel):
     """Program that starts the training."""
     dataloader_workers: int = Field(default=0, ge=0, le=256)
     """Worker processes of the DataLoader."""
+    data: TrainingData | None = None
+    """The data, for the memory estimate."""
     arguments: dict[str, Any] = {}
     """Further TrainingArguments, checked against the installed transformers."""
 
@@ -184,9 +217,10 @@ def merge_secrets(
 def merge_training(base: Training, own: Training) -> Training:
     """Return a training with the fields that a target sets; the maps in it merge too."""
     fields = _written_fields(own)
-    model = fields.get("model")
-    if model is not None and base.model is not None:
-        fields["model"] = base.model.model_copy(update=_written_fields(model))
+    for name in ("model", "data"):
+        part, below = fields.get(name), getattr(base, name)
+        if part is not None and below is not None:
+            fields[name] = below.model_copy(update=_written_fields(part))
     if "arguments" in fields:
         arguments = {**base.arguments, **fields["arguments"]}
         fields["arguments"] = {

@@ -11,6 +11,7 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import (
     cheapest_offer,
+    choose_machine_type,
     find_cpu_machines,
     find_machines,
     list_offers,
@@ -32,6 +33,7 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
@@ -49,6 +51,7 @@ _DEFAULT_CARD = "L4"
 """The card of the place that files are checked for. Our choice: the cheapest with bf16."""
 _IMAGE_KINDS = ("workbench", "dlvm")
 _OFFERED = ("offered", "reservation")
+_REFERENCE = "{secret: projects/PROJECT/secrets/NAME/versions/1}"
 
 
 class Disk(StrictModel):
@@ -169,9 +172,7 @@ class Workbench(Kind):
     rules = ("provision.rules.workbench", "provision.rules.cost", "provision.rules.network")
     lock_fields = ("image",)
     secret_sources = frozenset({"secret"})
-    reference_hint = (
-        "store it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
-    )
+    reference_hint = f"store it in Secret Manager: {_REFERENCE}"
     runs_code = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
@@ -236,6 +237,43 @@ class Workbench(Kind):
         share = facts.limits["shm share"]
         return Capacity(ram * share.value, machine.name, route, share.evidence)
 
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine type that `auto` stands for in the first zone."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
+        machine = choose_machine_type(
+            facts, target.card, count, region_of(own.zones[0]), ram_gib, reserved=reserved
+        ).machine
+        if own.machine_type != "auto" or machine is None:
+            return own
+        return own.model_copy(update={"machine_type": machine.name})
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return a machine type with the GPUs, or of the same family without one."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        if target.card is not None:
+            count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
+            machines = find_machines(facts, target.card, count, reserved=reserved)
+        else:
+            family = own.machine_type.split("-", 1)[0]
+            machines = tuple(
+                row for row in facts.machines.values() if not row.gpus and row.family == family
+            )
+        machine = min(
+            (machine for machine in machines if machine.ram_gb >= ram_gib),
+            key=lambda machine: (machine.ram_gb, machine.vcpus),
+            default=None,
+        )
+        if machine is None:
+            return None
+        return LargerMachine("machine_type", machine.name, machine.ram_gb)
+
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Workbench offers, with the newest image and others."""
         images = [row for row in facts.images.values() if row.kind in _IMAGE_KINDS and row.python]
@@ -262,7 +300,7 @@ class Workbench(Kind):
         own, route = target.target, target.route
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
         yield from super().refusals(target, fields, facts)
-        yield from _unsupported_fields(target, fields)
+        yield from _unsupported_fields(own, target, fields)
         gpu = target.gpu_settings.gpu
         if not gpu.is_none and (target.card is None or not target.card.workbench):
             offered = (
@@ -327,9 +365,9 @@ def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) ->
     return max(machines, key=lambda machine: machine.ram_gb, default=None)
 
 
-def _unsupported_fields(target: TargetFacts, fields: TargetFields) -> Iterator[Refusal]:
-    own, route = target.target, target.route
-    assert isinstance(own, WorkbenchTarget)  # noqa: S101
+def _unsupported_fields(
+    own: WorkbenchTarget, target: TargetFacts, fields: TargetFields
+) -> Iterator[Refusal]:
     if fields.cuda_toolkit is not None:
         yield Refusal(
             ("cuda_toolkit",),
@@ -339,7 +377,7 @@ def _unsupported_fields(target: TargetFacts, fields: TargetFields) -> Iterator[R
         )
     if own.managed_euc:
         yield Refusal(
-            (*route, "managed_euc"),
+            target.route_to("managed_euc"),
             "with managed end user credentials, the service may silently drop the startup script "
             "that creates the environment",
             "remove managed_euc",
@@ -347,7 +385,7 @@ def _unsupported_fields(target: TargetFacts, fields: TargetFields) -> Iterator[R
         )
     if own.image is not None and ("/" in own.image or ":" in own.image):
         yield Refusal(
-            (*route, "image"),
+            target.route_to("image"),
             f"container images are {NOT_SUPPORTED_YET}",
             "use an image of a virtual machine, such as workbench-instances-2603",
             rule="GCP024",
@@ -357,6 +395,6 @@ def _unsupported_fields(target: TargetFacts, fields: TargetFields) -> Iterator[R
             yield Refusal(
                 target.secret_route(name),
                 "an instance reads secrets from Secret Manager only",
-                "use {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                f"use {_REFERENCE}",
                 rule="GCP023",
             )

@@ -8,6 +8,10 @@ from provision.diagnostics import Diagnostic, RelatedLocation
 from provision.source.findings import make_finding
 from provision.source.nodes import TextFile
 
+_TOO_DEEP = "exceeded maximum nesting depth"
+"""The problem of libyaml 0.2.6 at 1,000 open brackets. It reads ahead, so that it may reach them
+before the parser reports the first.
+"""
 # A problem of libyaml 0.2.5 (scanner.c, parser.c), a plain description, and a fix.
 _EXPLANATIONS = {
     "mapping values are not allowed in this context": (
@@ -78,6 +82,8 @@ def explain_yaml_error(text: TextFile, error: yaml.YAMLError) -> Diagnostic:
         )
     at = min(error.problem_mark.index, len(text.content))
     problem = str(error.problem)
+    if problem == _TOO_DEEP:
+        return make_finding("limit", "too many levels of nesting", text.span(at, at + 1))
     message, hint = _EXPLANATIONS.get(problem, (problem, ""))
     character = text.content[at : at + 1]
     if problem == "found character that cannot start any token":

@@ -73,16 +73,18 @@ def _not_started(error: str) -> Readings:
 
 
 def _follow(process: subprocess.Popen[bytes]) -> tuple[int | None, int | None]:
-    """Wait for a process; return the peaks of its memory and of a card's (None if unknown)."""
+    """Wait for a process; return the peaks of its memory and on one card (None if unknown)."""
     memory: list[int] = []
     card_memory: list[int] = []
     cards = CardSampler()
+    before = [card["used_bytes"] or 0 for card in cards.sample()]
     while process.poll() is None:
         try:
             memory.append(sum(process_tree_memory(process.pid)))
         except OSError:  # there is no /proc
             memory.clear()
-        card_memory += (card["used_bytes"] or 0 for card in cards.sample())
+        used = (card["used_bytes"] or 0 for card in cards.sample())
+        card_memory += (now - then for now, then in zip(used, before, strict=False))
         time.sleep(_INTERVAL_S)
     if (largest := _largest_child_bytes()) is not None:
         memory.append(largest)
