@@ -148,9 +148,10 @@ class ColabEnterprise(Kind):
             )
         for name in fields.secrets:
             yield Refusal(
-                ("secrets", name),
+                target.secret_route(name),
                 f"secrets on a runtime of Colab Enterprise are {NOT_SUPPORTED_YET}",
-                "remove it, or read it from Secret Manager in the notebook",
+                f"set secrets: {{{name}: null}} at this target, and read it from Secret "
+                "Manager in the notebook",
                 rule="SEC004",
             )
         yield from _limit_refusals(own, target, facts)
