@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from provision.cli import console
 from provision.commands.lint import LintResult
 from provision.commands.shared.load import CheckedDocument
-from provision.diagnostics import Diagnostic, RouteLocation
+from provision.diagnostics import Diagnostic, RouteLocation, SuppressedFinding
 from provision.errors import ProvisionError
 from provision.sanitize import escape_line, redact
 from provision.views.diagnostics.secret_filter import may_contain_secret
@@ -31,13 +31,21 @@ def print_findings(
     if output_format == "json":
         from provision.views.diagnostics import json as data
 
-        parts = (data.findings_to_json(*document) for document in documents)
+        parts = (
+            data.findings_to_json(*document, checked.suppressed)
+            for document, checked in zip(documents, result.documents, strict=True)
+        )
         merged = data.merge_documents(parts)
         if unread:
             merged["errors"] = [console.error_to_json(error) for _, error in unread]
         console.print_json(merged)
     elif output_format == "sarif":
-        print_sarif(documents, unread, environment, exit_code)
+        suppressed = [
+            (checked.suppressed, checked.source)
+            for checked in result.documents
+            if isinstance(checked, CheckedDocument)
+        ]
+        print_sarif(documents, unread, environment, exit_code, suppressed)
     elif output_format == "github":
         print_annotations(documents, unread, environment)
     elif output_format == "concise":
@@ -45,7 +53,7 @@ def print_findings(
 
         console.print_view("".join(text.render_concise(*document) for document in documents))
     elif documents or not unread:
-        _print_frames(documents)
+        _print_frames(documents, result.suppressed)
 
 
 def print_changes_and_errors(result: LintResult, output_format: str, *, dry: bool) -> None:
@@ -68,7 +76,7 @@ def _findings_by_document(result: LintResult, *, in_files: bool) -> list[_Findin
     return documents
 
 
-def _print_frames(documents: list[_Findings]) -> None:
+def _print_frames(documents: list[_Findings], suppressed: Sequence[SuppressedFinding]) -> None:
     from provision.views.diagnostics import text
 
     color, width = console.supports_color(), console.width()
@@ -77,7 +85,7 @@ def _print_frames(documents: list[_Findings]) -> None:
     ]
     diagnostics = [diagnostic for findings, _ in documents for diagnostic in findings]
     fixable = sum(text.count_fixable(*document) for document in documents)
-    footer = text.render_footer(diagnostics, fixable)
+    footer = text.render_footer(diagnostics, fixable, suppressed)
     console.print_view("\n".join([*filter(None, parts), footer]))
 
 
@@ -86,14 +94,17 @@ def print_sarif(
     unread: list[tuple[str, ProvisionError]],
     environment: Mapping[str, str],
     exit_code: int,
+    suppressed: Sequence[tuple[Sequence[SuppressedFinding], SpecSource]] = (),
 ) -> None:
-    """Write findings and the files that could not be read as SARIF."""
+    """Write findings, accepted ones too, and the files that could not be read as SARIF."""
     from provision.commands.explain import all_pages
     from provision.views.diagnostics import sarif
     from provision.views.diagnostics.repository_paths import Repository
 
     repository = Repository.from_environment(Path.cwd(), environment)
-    console.print_json(sarif.to_sarif_log(documents, unread, all_pages(), repository, exit_code))
+    console.print_json(
+        sarif.to_sarif_log(documents, unread, all_pages(), repository, exit_code, suppressed)
+    )
 
 
 def print_annotations(

@@ -12,7 +12,7 @@ from provision.commands.shared.foreign_files import (
     identify_documents,
 )
 from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
-from provision.diagnostics import Applicability, Severity
+from provision.diagnostics import Applicability, Severity, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError, UsageError
 from provision.facts import Facts, load_facts
 from provision.sanitize import escape_line
@@ -37,6 +37,11 @@ class LintResult(NamedTuple):
     documents: tuple[CheckedDocument | CheckedNotebook, ...]
     changed: dict[str, str]
     failed_files: tuple[tuple[Path, ProvisionError], ...] = ()
+
+    @property
+    def suppressed(self) -> tuple[SuppressedFinding, ...]:
+        """The findings that were accepted."""
+        return tuple(item for document in self.documents for item in document.suppressed)
 
     @property
     def exit_code(self) -> int:

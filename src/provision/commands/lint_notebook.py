@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from provision.commands.shared.load import load_spec, unified_diff
 from provision.commands.shared.lock_file import read_lock
-from provision.diagnostics import Applicability, Diagnostic
+from provision.diagnostics import Applicability, Diagnostic, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError
 from provision.facts import Facts, load_facts
 from provision.imports.notebook import MAX_NOTEBOOK_BYTES, read_notebook
@@ -34,11 +34,15 @@ class NotebookSpec(NamedTuple):
 
 
 class CheckedNotebook(NamedTuple):
-    """A notebook with its findings; `has_bom` is True if its file starts with such a mark."""
+    """A notebook with its findings; `has_bom` is True if its file starts with such a mark.
+
+    `suppressed` are the findings that were accepted, which are not among `diagnostics`.
+    """
 
     source: NotebookSource
     diagnostics: tuple[Diagnostic, ...]
     has_bom: bool = False
+    suppressed: tuple[SuppressedFinding, ...] = ()
 
 
 def load_notebook_spec(path: Path, reader: Reader) -> NotebookSpec:

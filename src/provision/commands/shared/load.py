@@ -16,10 +16,11 @@ from provision.commands.shared.foreign_files import (
     identify_documents,
     identify_file,
 )
-from provision.diagnostics import Diagnostic, RouteLocation, Severity
+from provision.diagnostics import Diagnostic, RouteLocation, Severity, SuppressedFinding
 from provision.errors import CheckFailed, ExternalError, UsageError
 from provision.facts import Facts, load_facts
 from provision.rules import LintContext, ResolvedSet
+from provision.rules.suppressions import check_comments, split_suppressed
 from provision.source import Source
 from provision.spec import DEFAULT_TARGET, EARLIER_DEFAULT_TARGET, Spec
 from provision.spelling import format_command
@@ -43,11 +44,15 @@ class SpecHasErrors(CheckFailed):
 
 
 class CheckedDocument(NamedTuple):
-    """One document of a spec file with its findings; `spec` is None if it is not valid."""
+    """One document of a spec file with its findings; `spec` is None if it is not valid.
+
+    `suppressed` are the findings that were accepted, which are not among `diagnostics`.
+    """
 
     source: Source
     spec: Spec | None
     diagnostics: tuple[Diagnostic, ...]
+    suppressed: tuple[SuppressedFinding, ...] = ()
 
 
 class LoadedSpec(NamedTuple):
@@ -243,11 +248,15 @@ def unified_diff(name: str, before: str, after: str) -> str:
 
 
 def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Run the rules on each set of versions in the lock; each finding is returned once."""
+    """Run the rules on each set of versions in the lock; each finding is returned once.
+
+    Findings that a comment in the spec accepts are left out.
+    """
     findings: dict[tuple[str, str], Diagnostic] = {}
     for finding in run_rules_on_lock(loaded.spec, lock, loaded.source, loaded.facts):
         findings.setdefault((finding.id, finding.message), finding)
-    return tuple(findings.values())
+    kept, _ = split_suppressed(loaded.source, findings.values())
+    return kept
 
 
 def run_rules_on_lock(
@@ -278,5 +287,8 @@ def _check_document(document: Source, facts: Facts) -> CheckedDocument:
     else:
         from_rules = rules.run_rules(LintContext(spec, document, facts))
     findings = (*document.diagnostics, *problems, *from_rules)
-    document.check_fixes(finding.fix for finding in findings if finding.fix is not None)
-    return CheckedDocument(document, spec, findings)
+    kept, suppressed = split_suppressed(document, findings)
+    if spec is not None:  # else the rules were not checked
+        kept += check_comments(document, findings)
+    document.check_fixes(finding.fix for finding in kept if finding.fix is not None)
+    return CheckedDocument(document, spec, kept, suppressed)

@@ -6,7 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from provision.diagnostics import Applicability, Diagnostic, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Severity,
+    SuppressedFinding,
+    SuppressionKind,
+)
 from provision.spelling import pluralize
 from provision.views.diagnostics.source_location import (
     SEVERITY_LABELS,
@@ -16,6 +22,7 @@ from provision.views.diagnostics.source_location import (
 )
 
 _RANKS = list(Severity)
+_SUPPRESSED = {SuppressionKind.COMMENT: "accepted by comments"}
 
 
 def render_findings(
@@ -49,8 +56,10 @@ def render_concise(diagnostics: Sequence[Diagnostic], source: FindingSource) -> 
     )
 
 
-def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
-    """Return the last line: findings by severity, and how many `--fix` would remove."""
+def render_footer(
+    diagnostics: Sequence[Diagnostic], fixable: int, suppressed: Sequence[SuppressedFinding] = ()
+) -> str:
+    """Return the last line: findings by severity, how many `--fix` would remove, and accepted."""
     counts = Counter(finding.severity for finding in diagnostics)
     parts = []
     for severity in filter(counts.__getitem__, Severity):
@@ -62,6 +71,8 @@ def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
     footer = f"Found {', '.join(parts)}." if parts else "No findings."
     if fixable:
         footer += f" [*] {fixable} fixable with --fix."
+    for kind, number in sorted(Counter(item.kind for item in suppressed).items()):
+        footer += f" {number} {_SUPPRESSED[kind]}."
     return footer
 
 
