@@ -116,6 +116,9 @@ class SuppressionKind(StrEnum):
     """The way in which a finding was accepted."""
 
     COMMENT = "comment"
+    CONFIGURATION = "configuration"
+    BASELINE = "baseline"
+    BASE = "base"
 
 
 class SuppressedFinding(NamedTuple):

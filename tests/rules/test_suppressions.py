@@ -140,7 +140,7 @@ def test_what_plan_refuses_cannot_be_accepted() -> None:
     }
     assert "GCP021" in refused
     assert refused | {"SPC009", "GCP022"} == REFUSED_ANYWAY
-    assert not any(map(is_ignorable, (*REFUSED_ANYWAY, "SEC001", "YML001", "BUG000", "SUP001")))
+    assert not any(map(is_ignorable, (*REFUSED_ANYWAY, "SEC001", "YML001", "BUG000")))
     assert all(map(is_ignorable, ("PKG001", "CST001", "YML014")))
 
 

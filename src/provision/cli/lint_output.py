@@ -36,6 +36,12 @@ def print_findings(
             for document, checked in zip(documents, result.documents, strict=True)
         )
         merged = data.merge_documents(parts)
+        if result.fixed is not None:
+            merged["fixed"] = [
+                finding
+                for item in result.fixed
+                for finding in data.findings_to_json([item.finding], item.source)["diagnostics"]
+            ]
         if unread:
             merged["errors"] = [console.error_to_json(error) for _, error in unread]
         console.print_json(merged)
@@ -45,7 +51,8 @@ def print_findings(
             for checked in result.documents
             if isinstance(checked, CheckedDocument)
         ]
-        print_sarif(documents, unread, environment, exit_code, suppressed)
+        is_compared = result.fixed is not None
+        print_sarif(documents, unread, environment, exit_code, suppressed, is_compared=is_compared)
     elif output_format == "github":
         print_annotations(documents, unread, environment)
     elif output_format == "concise":
@@ -53,7 +60,24 @@ def print_findings(
 
         console.print_view("".join(text.render_concise(*document) for document in documents))
     elif documents or not unread:
-        _print_frames(documents, result.suppressed)
+        _print_frames(documents, result)
+
+
+def print_statistics(result: LintResult) -> None:
+    """Write the number of findings of each rule, and the totals."""
+    from provision.views.diagnostics import text
+
+    diagnostics = [finding for document in result.documents for finding in document.diagnostics]
+    fixable = sum(text.count_fixable(item.diagnostics, item.source) for item in result.documents)
+    footer = _render_footer(result, diagnostics, fixable)
+    console.print_view(text.render_statistics(diagnostics) + footer)
+
+
+def _render_footer(result: LintResult, diagnostics: Sequence[Diagnostic], fixable: int) -> str:
+    from provision.views.diagnostics import text
+
+    fixed = None if result.fixed is None else len(result.fixed)
+    return text.render_footer(diagnostics, fixable, result.suppressed, fixed)
 
 
 def print_changes_and_errors(result: LintResult, output_format: str, *, dry: bool) -> None:
@@ -76,7 +100,7 @@ def _findings_by_document(result: LintResult, *, in_files: bool) -> list[_Findin
     return documents
 
 
-def _print_frames(documents: list[_Findings], suppressed: Sequence[SuppressedFinding]) -> None:
+def _print_frames(documents: list[_Findings], result: LintResult) -> None:
     from provision.views.diagnostics import text
 
     color, width = console.supports_color(), console.width()
@@ -85,7 +109,7 @@ def _print_frames(documents: list[_Findings], suppressed: Sequence[SuppressedFin
     ]
     diagnostics = [diagnostic for findings, _ in documents for diagnostic in findings]
     fixable = sum(text.count_fixable(*document) for document in documents)
-    footer = text.render_footer(diagnostics, fixable, suppressed)
+    footer = _render_footer(result, diagnostics, fixable)
     console.print_view("\n".join([*filter(None, parts), footer]))
 
 
@@ -95,6 +119,8 @@ def print_sarif(
     environment: Mapping[str, str],
     exit_code: int,
     suppressed: Sequence[tuple[Sequence[SuppressedFinding], SpecSource]] = (),
+    *,
+    is_compared: bool = False,
 ) -> None:
     """Write findings, accepted ones too, and the files that could not be read as SARIF."""
     from provision.commands.explain import all_pages
@@ -102,9 +128,16 @@ def print_sarif(
     from provision.views.diagnostics.repository_paths import Repository
 
     repository = Repository.from_environment(Path.cwd(), environment)
-    console.print_json(
-        sarif.to_sarif_log(documents, unread, all_pages(), repository, exit_code, suppressed)
+    document = sarif.to_sarif_log(
+        documents,
+        unread,
+        all_pages(),
+        repository,
+        exit_code,
+        suppressed,
+        is_compared=is_compared,
     )
+    console.print_json(document)
 
 
 def print_annotations(

@@ -34,9 +34,14 @@ def is_ignorable(rule: str) -> bool:
 
     Text that cannot be read, secrets in the clear, and what `plan` refuses cannot.
     """
-    if rule in REFUSED_ANYWAY | _SECRETS or rule.startswith(("BUG", "SUP")):
-        return False
-    return all(kind.severity is not Severity.ERROR for kind in FINDING_KINDS if kind.id == rule)
+    return rule not in REFUSED_ANYWAY | _SECRETS and not is_about_text(rule)
+
+
+def is_about_text(rule: str) -> bool:
+    """Return whether a rule reports that a text, or a rule itself, could not be checked."""
+    return rule.startswith("BUG") or any(
+        kind.severity is Severity.ERROR for kind in FINDING_KINDS if kind.id == rule
+    )
 
 
 def split_suppressed(
@@ -104,7 +109,7 @@ def _check_comment(
                 hint=did_you_mean(rule.upper(), _known_rules())
                 or "`provision explain ID` prints the page of a rule",
             )
-        elif not is_ignorable(rule):
+        elif rule.startswith("SUP") or not is_ignorable(rule):
             yield make_finding(
                 "suppression-refused",
                 f"findings of {rule} cannot be accepted by a comment",
