@@ -88,13 +88,24 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     is_flag=True,
     help="Print the number of findings of each rule instead of the findings.",
 )
-@output_format_option("text", "concise", "json", "sarif", "github")
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FORMAT:PATH",
+    help="Also write the findings to a file, as in sarif:lint.sarif; repeatable.",
+)
+@output_format_option(
+    *("text", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown", "rdjson")
+)
 def lint(files: tuple[Path, ...], **options: Any) -> int:
     """Check specs and notebooks, offline and without credentials."""
     _check_options(files, options)
+    outputs = list(map(_parse_output, options["outputs"]))
     from provision.adapters import RealSystem
     from provision.cli import console, lint_output
     from provision.commands import lint as command
+    from provision.effects.local import WriteFile
 
     system: System = RealSystem()
     if Path("-") in files:
@@ -107,6 +118,9 @@ def lint(files: tuple[Path, ...], **options: Any) -> int:
         if lint_options.base is not None:
             lint_options.base.close()
     code = max(result.exit_code, int(options["diff"] and bool(result.changed)))
+    for output_format, path in outputs:
+        text = lint_output.render_findings(result, output_format, system.environment(), code)
+        system.perform(WriteFile(path.absolute(), text), console.print_note)
     if options["statistics"]:
         lint_output.print_statistics(result)
     else:
@@ -139,6 +153,23 @@ def _check_options(files: tuple[Path, ...], options: dict[str, Any]) -> None:
         raise UsageError(
             "--fix cannot change standard input", hint="use --diff, which shows the fixes"
         )
+
+
+def _parse_output(word: str) -> tuple[str, Path]:
+    """Return the format and the file of an output.
+
+    Raises:
+        UsageError: the word is not FORMAT:PATH.
+    """
+    from provision.cli.lint_output import FORMATS
+
+    output_format, _, path = word.partition(":")
+    if output_format not in FORMATS or not path:
+        raise UsageError(
+            f"--output {word} is not FORMAT:PATH",
+            hint=f"formats: {', '.join(FORMATS)}; as in --output sarif:lint.sarif",
+        )
+    return output_format, Path(path)
 
 
 def _with_stdin(
