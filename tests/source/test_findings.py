@@ -8,9 +8,10 @@ from provision.diagnostics import RelatedLocation, RouteLocation, Severity, Span
 from provision.source.findings import FINDING_KINDS, MAX_MESSAGE_LENGTH, make_finding
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
-SPEC_KINDS = [one for one in FINDING_KINDS if not one.id.startswith(("IMP", "SUP"))]
+SPEC_KINDS = [one for one in FINDING_KINDS if not one.id.startswith(("IMP", "SUP", "POL"))]
 """The kinds about specs; those about the files that `check` reads are in test_check.py, those about
-comments in tests/rules/test_suppressions.py.
+comments in tests/rules/test_suppressions.py, those about policies in
+tests/commands/test_lint_policy.py.
 """
 EXAMPLES = {
     "syntax": "a: [\n",
@@ -51,7 +52,7 @@ def test_ids_and_names_are_unique_and_well_formed():
         == len(FINDING_KINDS)
     )
     for one in FINDING_KINDS:
-        assert re.fullmatch(r"(YML|SPC|REF|IMP|SUP)\d{3}", one.id)
+        assert re.fullmatch(r"(YML|SPC|REF|IMP|SUP|POL)\d{3}", one.id)
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", one.name)
         assert one.explanation.endswith(".")
 

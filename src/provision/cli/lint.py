@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -13,7 +14,8 @@ from provision.errors import UsageError
 
 if TYPE_CHECKING:
     from provision.commands.lint_options import LintOptions
-    from provision.effects.system import System
+    from provision.effects.system import Reader, System
+    from provision.rules.policy import Policy
 
 _SEVERITIES = ("error", "warning", "unknown", "info")
 
@@ -82,6 +84,12 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     "--write-baseline",
     is_flag=True,
     help="With --baseline, write that file with all present findings.",
+)
+@click.option(
+    "--policy",
+    metavar="PATH|REF",
+    help="Check the policy of this file, or of the root of a commit; default: that of --diff-base, "
+    "or the project's.",
 )
 @click.option(
     "--statistics",
@@ -185,6 +193,32 @@ def _with_stdin(
     return named, with_stdin(system, name, content)
 
 
+def _read_policy(word: str | None, base: str | None, system: System) -> Policy | None:
+    """Return the policy of a file or a commit; None if the base of a comparison has none.
+
+    Raises:
+        UsageError: there is no such file or commit, or it has no policy.
+    """
+    from provision.adapters.git_revision import open_revision
+    from provision.commands.shared.configuration import NO_POLICY
+    from provision.commands.shared.configuration_file import read_policy
+
+    name = word or base or ""
+    if word is not None and Path(word).is_file():
+        policy = read_policy(Path(word), system, word)
+    else:
+        revision = open_revision(Path.cwd(), name, system.environment(), common=False)
+        try:
+            policy = read_policy(revision.root, cast("Reader", revision), name)
+        finally:
+            revision.close()
+    if policy != NO_POLICY:
+        return policy
+    if word is not None:
+        raise UsageError(f"{word} has no [policy]", hint="write one in provision.toml")
+    return None
+
+
 def _to_lint_options(options: dict[str, Any], system: System) -> LintOptions:
     from provision.commands.lint_options import LintOptions
     from provision.commands.shared.configuration import NO_OVERRIDES, read_overrides
@@ -198,6 +232,9 @@ def _to_lint_options(options: dict[str, Any], system: System) -> LintOptions:
     overrides = NO_OVERRIDES
     if options["select"] or options["ignore"] or options["fail_on"]:
         overrides = read_overrides(options["select"], options["ignore"], options["fail_on"])
+    if options["policy"] is not None or options["diff_base"] is not None:
+        policy = _read_policy(options["policy"], options["diff_base"], system)
+        overrides = replace(overrides, policy=policy)
     base = None
     if options["diff_base"] is not None:
         from provision.adapters.git_revision import open_revision

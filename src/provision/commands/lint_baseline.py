@@ -54,7 +54,12 @@ class Baseline:
         self._seen.add(file)
         for finding in document.diagnostics:
             entry = _to_entry(finding, document, file)
-            if self._left[entry] > 0 and is_ignorable(finding.id):
+            protected = document.configuration.policy.never_ignore
+            if (
+                self._left[entry] > 0
+                and is_ignorable(finding.id)
+                and not finding.id.startswith(protected)
+            ):
                 self._left[entry] -= 1
                 reason = f"baseline {self.path.name}"
                 accepted.append(SuppressedFinding(finding, SuppressionKind.BASELINE, reason))
@@ -89,6 +94,7 @@ def create_baseline(path: Path, documents: Iterable[CheckedDocument]) -> Baselin
             for document in documents
             for finding in document.diagnostics
             if is_ignorable(finding.id)
+            and not finding.id.startswith(document.configuration.policy.never_ignore)
         ),
     )
 

@@ -208,6 +208,28 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "secret in the clear, or what `plan` refuses anyway.",
         Severity.WARNING,
     ),
+    FindingKind("POL001", "policy-gpu", "The policy of the project does not allow a GPU."),
+    FindingKind("POL002", "policy-region", "The policy of the project does not allow a region."),
+    FindingKind(
+        "POL003", "policy-machine", "The policy of the project does not allow a machine type."
+    ),
+    FindingKind(
+        "POL004",
+        "policy-cost",
+        "A machine costs more per hour than the policy of the project allows, or its price is "
+        "unknown.",
+    ),
+    FindingKind(
+        "POL005",
+        "policy-field-missing",
+        "A spec does not set a field that the policy of the project requires.",
+    ),
+    FindingKind(
+        "POL006",
+        "policy-rule-ignored",
+        "A comment, the configuration or the baseline accepts a finding of a rule that the policy "
+        "of the project protects.",
+    ),
 )
 
 

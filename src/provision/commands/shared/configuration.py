@@ -10,8 +10,10 @@ from typing import Any
 
 from provision.diagnostics import Diagnostic, Severity, SuppressedFinding, SuppressionKind
 from provision.errors import UsageError
+from provision.rules.policy import Policy
 from provision.spelling import did_you_mean
 
+NO_POLICY = Policy()
 RULE = re.compile(r"[A-Z]{3}[0-9]{3}")
 RULE_OR_AREA = re.compile(r"[A-Z]{3}[0-9]{0,3}")
 
@@ -36,6 +38,7 @@ class Configuration:
         severities: severities that replace those of rules.
         file_ignores: the rules accepted in certain files.
         fail_on: the lowest severity that fails `lint`.
+        policy: what the specs may declare.
     """
 
     folder: Path = Path()
@@ -45,6 +48,7 @@ class Configuration:
     severities: Mapping[str, Severity] = field(default_factory=dict)
     file_ignores: tuple[FileIgnores, ...] = ()
     fail_on: Severity = Severity.ERROR
+    policy: Policy = NO_POLICY
 
     def split_accepted(
         self, path: Path, findings: Iterable[Diagnostic]
@@ -57,6 +61,9 @@ class Configuration:
         kept, accepted = [], []
         ignores = self._find_ignores(path)
         for finding in findings:
+            if finding.id.startswith(self.policy.never_ignore):
+                kept.append(finding)
+                continue
             severity = self.severities.get(finding.id, finding.severity)
             changed = finding._replace(severity=severity)
             if self._is_reported(finding.id):
@@ -91,12 +98,13 @@ class Configuration:
 class Overrides:
     """Settings of the command line, which precede those of the configuration.
 
-    `select` and `fail_on` replace the configuration's, `ignore` is added to it.
+    `select`, `fail_on` and `policy` replace the configuration's, `ignore` is added to it.
     """
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: Severity | None = None
+    policy: Policy | None = None
 
     def apply(self, configuration: Configuration) -> Configuration:
         """Return a configuration with these settings."""
@@ -107,6 +115,7 @@ class Overrides:
             select=self.select or configuration.select,
             ignore=(*configuration.ignore, *self.ignore),
             fail_on=self.fail_on or configuration.fail_on,
+            policy=configuration.policy if self.policy is None else self.policy,
         )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from provision.commands.shared.configuration import (
+    NO_POLICY,
     RULE,
     RULE_OR_AREA,
     Configuration,
@@ -16,7 +19,9 @@ from provision.commands.shared.configuration import (
 )
 from provision.diagnostics import Severity
 from provision.errors import ExternalError, SourceError, UsageError
+from provision.rules.policy import Policy
 from provision.sanitize import escape_line, redact
+from provision.spec import Spec
 from provision.spelling import did_you_mean
 
 if TYPE_CHECKING:
@@ -33,7 +38,8 @@ _WHY_DATA = "the configuration is data: it cannot name code to load"
 def find_configuration(path: Path, reader: Reader) -> Configuration:
     """Return the configuration of the nearest folder above a spec that has one.
 
-    The search ends at the root of a repository. Files are not merged.
+    The search ends at the root of a repository. Files are not merged, and the file of `path` need
+    not exist.
 
     Raises:
         UsageError: the file is not valid, or requires another version of provision.
@@ -48,28 +54,51 @@ def find_configuration(path: Path, reader: Reader) -> Configuration:
     return Configuration()
 
 
+def read_policy(path: Path, reader: Reader, name: str) -> Policy:
+    """Return the policy of a configuration file, or of the file in a folder.
+
+    Args:
+        path: the file, or a folder with one.
+        reader: reads it, perhaps from another revision.
+        name: the display name of what `path` is, such as "origin/main".
+
+    Raises:
+        UsageError: there is no such file, or it is not valid.
+    """
+    is_file = path.suffix == ".toml"
+    document = _read_file(path, reader) if is_file else _read(path, reader)
+    policy = _Parser(*document).parse(path).policy if document else NO_POLICY
+    if policy == NO_POLICY:
+        return policy
+    return replace(policy, name=name if is_file else f"{name}:{Path(policy.name).name}")
+
+
 def _read(folder: Path, reader: Reader) -> tuple[TomlText, tuple[str, ...]] | None:
     """Return the configuration file of a folder and the path of its table, if there is one."""
     for name in (FILE_NAME, PROJECT_FILE_NAME):
-        path = folder / name
-        if not reader.exists(path):
-            continue
-        try:
-            text = reader.read(path, MAX_BYTES).decode()
-        except (ExternalError, UnicodeDecodeError) as error:
-            why = error.why if isinstance(error, ExternalError) else "it is not UTF-8"
-            raise UsageError(f"{path} cannot be read", why=why) from error
-        if name == FILE_NAME or _TABLE in text:
-            from provision.imports.toml_text import TomlText  # most projects have no configuration
-
-            names = () if name == FILE_NAME else tuple(_TABLE.split("."))
-            try:
-                document = TomlText(path, text)
-            except SourceError as error:  # the same for every spec of the project
-                raise UsageError(error.what, why=error.why, hint=error.hint) from error
-            if name == FILE_NAME or document.table(*names):
-                return document, names
+        if reader.exists(folder / name) and (document := _read_file(folder / name, reader)):
+            return document
     return None
+
+
+def _read_file(path: Path, reader: Reader) -> tuple[TomlText, tuple[str, ...]] | None:
+    """Return a file and the path of its table; None for a pyproject.toml without one."""
+    try:
+        text = reader.read(path, MAX_BYTES).decode()
+    except (ExternalError, UnicodeDecodeError) as error:
+        why = error.why if isinstance(error, ExternalError) else "it is not UTF-8"
+        raise UsageError(f"{path} cannot be read", why=why) from error
+    in_project = path.name == PROJECT_FILE_NAME
+    if in_project and _TABLE not in text:
+        return None
+    from provision.imports.toml_text import TomlText  # most projects have no configuration
+
+    try:
+        document = TomlText(path, text)
+    except SourceError as error:  # the same for every spec of the project
+        raise UsageError(error.what, why=error.why, hint=error.hint) from error
+    names = tuple(_TABLE.split(".")) if in_project else ()
+    return (document, names) if not in_project or document.table(*names) else None
 
 
 class _Parser:
@@ -84,7 +113,7 @@ class _Parser:
         Raises:
             UsageError: a key or a value is not valid.
         """
-        self._check_keys((), ("required-version", "lint"))
+        self._check_keys((), ("required-version", "lint", "policy"))
         self._check_version()
         keys = ("select", "ignore", "fail-on", "severity", "per-file-ignores")
         self._check_keys(("lint",), keys)
@@ -104,6 +133,12 @@ class _Parser:
             self._refuse_not_ignorable(("lint", "per-file-ignores"), item.pattern, item.rules)
         for rule in severities:
             self._refuse_not_ignorable(("lint", "severity"), rule, (rule,))
+        policy = self._parse_policy() if self._table("policy") else NO_POLICY
+        accepted = (*ignore, *severities, *(rule for item in file_ignores for rule in item.rules))
+        for rule in accepted:
+            if any(rule.startswith(area) or area.startswith(rule) for area in policy.never_ignore):
+                what = f"[lint] ignores or lowers {rule}, which never-ignore protects"
+                self._refuse(("policy",), "never-ignore", what, hint="remove one of them")
         return Configuration(
             folder,
             self.text.file.name,
@@ -112,7 +147,76 @@ class _Parser:
             severities,
             file_ignores,
             self._severity(("lint",), "fail-on", lint.get("fail-on", Severity.ERROR.value)),
+            policy,
         )
+
+    def _parse_policy(self) -> Policy:
+        keys = ("gpus", "regions", "machine-families", "max-hourly-cost")
+        self._check_keys(("policy",), (*keys, "required-fields", "never-ignore"))
+        table = self._table("policy")
+        cost = table.get("max-hourly-cost")
+        if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float)):
+            self._refuse(("policy",), "max-hourly-cost", "expected US dollars, as in 2.5")
+        if cost is not None and not 0 < cost < math.inf:
+            self._refuse(("policy",), "max-hourly-cost", f"{cost} allows no machine")
+        fields = self._texts("required-fields") or ()
+        policy = Policy(
+            self.text.file.name,
+            {key: self.text.key((*self.root, "policy"), key).start.line for key in table},
+            self._texts("gpus"),
+            self._texts("regions"),
+            self._texts("machine-families"),
+            None if cost is None else float(cost),
+            tuple(tuple(name.split(".")) for name in fields),
+            self._rules(("policy",), "never-ignore", table.get("never-ignore", [])),
+        )
+        self._check_policy(policy)
+        return policy
+
+    def _texts(self, key: str) -> tuple[str, ...] | None:
+        value = self._table("policy").get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self._refuse(("policy",), key, "expected a list of strings")
+        return tuple(value)
+
+    def _check_policy(self, policy: Policy) -> None:
+        """Refuse names that do not exist, and limits that no spec can meet together."""
+        from provision.facts import load_facts
+        from provision.facts.machines import cheapest_offer, find_machines, list_offers
+
+        facts, limit = load_facts(), policy.max_hourly_cost
+        cards = {card.name: card for card in facts.cards}
+        families = {machine.family for machine in facts.machines.values()}
+        for family in policy.machine_families or ():
+            if family not in families:
+                hint = did_you_mean(family, families)
+                what = f"there is no machine family {family}"
+                self._refuse(("policy",), "machine-families", what, hint=hint)
+        for field in policy.required_fields:
+            if field[0] not in Spec.model_fields:
+                what = f"specs have no field {field[0]}"
+                self._refuse(("policy",), "required-fields", what)
+        for name in policy.gpus or ():
+            card = cards.get(name)
+            if card is None:
+                what = f"there is no GPU {name}"
+                self._refuse(("policy",), "gpus", what, hint=did_you_mean(name, cards))
+            machines = find_machines(facts, card, 1, reserved=True)
+            allowed = [
+                machine
+                for machine in machines
+                if policy.machine_families is None or machine.family in policy.machine_families
+            ]
+            if machines and not allowed:
+                what = f"no machine of these families has the GPU {name}, which gpus allows"
+                self._refuse(("policy",), "machine-families", what, hint="change one of them")
+            offer = cheapest_offer(list_offers(allowed, card, 1))
+            if limit is not None and offer is not None and offer.dollars > limit:
+                what = f"no machine with the GPU {name}, which gpus allows, costs so little"
+                hint = f"the cheapest one costs ${offer.dollars:.2f} per hour: change one of them"
+                self._refuse(("policy",), "max-hourly-cost", what, hint=hint)
 
     def _table(self, *names: str) -> Mapping[str, Any]:
         value: Any = self.text.table(*self.root)

@@ -13,6 +13,7 @@ from provision import rules, source
 from provision.commands.shared.configuration import (
     NO_CONFIGURATION,
     NO_OVERRIDES,
+    NO_POLICY,
     Configuration,
     Overrides,
 )
@@ -27,6 +28,7 @@ from provision.diagnostics import Diagnostic, RouteLocation, Severity, Suppresse
 from provision.errors import CheckFailed, ExternalError, UsageError
 from provision.facts import Facts, load_facts
 from provision.rules import LintContext, ResolvedSet
+from provision.rules.policy import check_policy, report_ignored
 from provision.rules.suppressions import check_comments, split_suppressed
 from provision.source import Source
 from provision.spec import DEFAULT_TARGET, EARLIER_DEFAULT_TARGET, Spec
@@ -319,5 +321,15 @@ def _check_document(
     if spec is not None:  # else the rules were not checked
         kept += check_comments(document, findings)
     kept, accepted = configuration.split_accepted(document.path, kept)
+    suppressed += accepted
+    policy = configuration.policy
+    if policy != NO_POLICY:
+        ignored = [item for item in suppressed if item.finding.id.startswith(policy.never_ignore)]
+        suppressed = tuple(item for item in suppressed if item not in ignored)
+        kept += tuple(item.finding for item in ignored)
+        kept += tuple(report_ignored(policy, item) for item in ignored)
+        if spec is not None:
+            context = LintContext(spec, document, facts)
+            kept += tuple(check_policy(policy, context, document.data or {}))
     document.check_fixes(finding.fix for finding in kept if finding.fix is not None)
-    return CheckedDocument(document, spec, kept, (*suppressed, *accepted), configuration)
+    return CheckedDocument(document, spec, kept, suppressed, configuration)
