@@ -46,6 +46,7 @@ PARTS = {
     "MachineRequirements": "requires",
     "Training": "training",
     "TrainingModel": "training.model",
+    "TrainingData": "training.data",
     "Cost": "cost",
     "Verify": "verify",
     "LocalTarget": "targets.NAME, kind: local",
@@ -72,8 +73,9 @@ Training:
   {framework: hf-trainer, precision: bf16, model: {parameters: 1.1B}, method: full, batch_size: 4,
   sequence_length: 1024, optimizer: adamw_torch,
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
-  dataloader_workers: 4, arguments: {warmup_steps: 10}}
+  dataloader_workers: 4, data: {in_memory: 8GiB}, arguments: {warmup_steps: 10}}
 TrainingModel: {parameters: 1.1B, hidden_size: 2048, layers: 22}
+TrainingData: {in_memory: 8GiB}
 Cost: {limit_per_hour: 3.0}
 Verify: {tier: quick, timeout: 30m}
 LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", paths: {data:

@@ -23,6 +23,7 @@ from provision.field_types import (
     Identifier,
     Index,
     Package,
+    Size,
     StrictModel,
     canonical_name,
     parse_duration,
@@ -146,6 +147,13 @@ class TrainingModel(StrictModel):
     """Number of transformer layers."""
 
 
+class TrainingData(StrictModel):
+    """The data of a training, as far as it takes memory."""
+
+    in_memory: Size | None = None
+    """RAM that the data takes in each process, if it is loaded as a whole."""
+
+
 class Training(StrictModel):
     """The training run, for the rules, the memory estimate and the verification."""
 
@@ -175,6 +183,8 @@ class Training(StrictModel):
     """Program that starts the training."""
     dataloader_workers: int = Field(default=0, ge=0, le=256)
     """Worker processes of the DataLoader."""
+    data: TrainingData | None = None
+    """The data, for the memory estimate."""
     arguments: dict[str, Any] = {}
     """Further TrainingArguments, checked against the installed transformers."""
 

@@ -169,7 +169,9 @@ class RealSystem:
             driver = next((row["driver_version"] for row in rows), "")
         free_disk = shutil.disk_usage(existing).free
         memory = min(memory, memory_limit(Path("/")) or memory)
-        return MachineResources(free_disk, memory, gpus, driver)
+        shared = Path("/dev/shm")  # noqa: S108 - its size, not a file in it
+        shm = shutil.disk_usage(shared).total if shared.is_dir() else None
+        return MachineResources(free_disk, memory, gpus, driver, shm)
 
     def machine(self, folder: Path) -> Machine:
         """See Reader; runs nvidia-smi, and python3 if its version is in no file."""

@@ -30,7 +30,7 @@ SECTIONS = {
     "make": ("lock", "plan", "render", "apply", "run", "destroy"),
     "inspect": (
         *("status", "verify", "attach", "open", "report"),
-        *("diff", "parity", "capture", "env", "probe", "export"),
+        *("diff", "parity", "fit", "capture", "env", "probe", "export"),
     ),
     "repair": ("orphans", "adopt"),
     "try": ("sandbox",),

@@ -46,14 +46,16 @@ def parity(files: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
 
 
 def _compare_targets(spec: Path, sandbox: bool) -> Parity:
-    from provision.cli.session import import_dropped_reports, open_session
+    from provision.cli.session import import_dropped_reports, open_session, print_fit
     from provision.commands import parity as command
     from provision.state_store import LocalStore
 
     with open_session(spec, sandbox=sandbox) as (loaded, system):
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()
-        return command.parity(loaded, ledger, system)
+        result = command.parity(loaded, ledger, system)
+        print_fit(loaded, tuple(loaded.spec.targets), system)
+        return result
 
 
 def _compare_documents(files: tuple[str, ...], *, sandbox: bool) -> Parity:

@@ -16,6 +16,12 @@ ZONE_PATTERN = re.compile(rf"{REGION_PATTERN.pattern}-[a-z]")
 """A region, a hyphen and a letter (Compute Engine documentation, Regions and zones)."""
 
 
+_LEAST_RAM_GIB = 8.0
+"""RAM of a machine without a card if the spec requires none: for Jupyter, torch and a small
+model. Our choice.
+"""
+
+
 class MachineOffer(NamedTuple):
     """A machine with its GPUs in a region, and its price in US dollars an hour on demand."""
 
@@ -23,6 +29,15 @@ class MachineOffer(NamedTuple):
     region: str
     dollars: float
     evidence: Evidence
+
+
+class MachineSelection(NamedTuple):
+    """The machine type chosen among the `able` ones with `least_gib` of RAM, None if none fits."""
+
+    able: tuple[MachineType, ...]
+    least_gib: float
+    machine: MachineType | None = None
+    offer: MachineOffer | None = None
 
 
 def region_of(zone: str) -> str:
@@ -78,6 +93,37 @@ def unavailability_reason(machine: MachineType, *, reserved: bool) -> str:
         "spot": "as Spot or Flex-start only, which Workbench does not support",
         "vgpu": "as a share of a GPU that needs the vGPU driver",
     }.get(machine.only, "")
+
+
+def choose_machine_type(
+    facts: Facts,
+    card: Card | None,
+    count: int,
+    region: str,
+    ram_gib: float | None,
+    *,
+    reserved: bool,
+) -> MachineSelection:
+    """Return the cheapest machine type that Workbench has in a region for `machine_type: auto`.
+
+    Args:
+        facts: the tables to look up.
+        card: the GPU, None for the CPU.
+        count: GPUs in the machine.
+        region: region of the prices.
+        ram_gib: the required RAM in GiB, None if the spec requires none.
+        reserved: whether machines that need a reservation count.
+    """
+    if card:
+        able, least = find_machines(facts, card, count, reserved=reserved), 0.0
+    else:
+        able, least = find_cpu_machines(facts), _LEAST_RAM_GIB
+    least = least if ram_gib is None else ram_gib
+    fit = tuple(machine for machine in able if machine.ram_gb >= least)
+    if not fit:
+        return MachineSelection(able, least)
+    best = cheapest_offer(list_offers(fit, card, count), region)
+    return MachineSelection(able, least, best.machine if best else fit[0], best)
 
 
 def list_offers(

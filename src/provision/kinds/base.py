@@ -179,6 +179,14 @@ class Capacity(NamedTuple):
     evidence: Evidence
 
 
+class LargerMachine(NamedTuple):
+    """A machine with enough RAM: the field of the target to set, its value, and the RAM in GiB."""
+
+    field: str
+    value: str
+    ram_gib: float
+
+
 class TargetFields(NamedTuple):
     """The fields of a spec, as they hold at one target, that a kind may refuse."""
 
@@ -291,6 +299,24 @@ class Kind:
         facts: Facts,
     ) -> Capacity | None:
         """Return how much of a resource the machine has, None if unknown."""
+        return None
+
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine that `apply` chooses, if the spec leaves it open.
+
+        Args:
+            target: the target with its facts.
+            ram_gib: the required RAM in GiB, None if the spec requires none.
+            facts: the tables to look up.
+        """
+        return target.target
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return the smallest machine with the GPUs and so much RAM, None if it is not known."""
         return None
 
     def measured(self, machine: Machine) -> "Kind":

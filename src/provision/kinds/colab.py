@@ -13,6 +13,7 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
@@ -121,6 +122,17 @@ class Colab(Kind):
         shm = facts.conditions["shm"]
         machine = "a Colab machine of standard shape"
         return Capacity(float(shm.value) * 2**30, machine, route, shm.evidence)
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return the high shape if it has so much RAM."""
+        own = target.target
+        assert isinstance(own, ColabTarget)  # noqa: S101
+        high = find_shape(target.gpu_settings.gpu, "high", facts)
+        if own.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
+            return None
+        return LargerMachine("shape", "high", high.ram_gib or 0)
 
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Colab offers, with the newest runtime and the others."""

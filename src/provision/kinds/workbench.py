@@ -11,6 +11,7 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import (
     cheapest_offer,
+    choose_machine_type,
     find_cpu_machines,
     find_machines,
     list_offers,
@@ -32,6 +33,7 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
@@ -234,6 +236,43 @@ class Workbench(Kind):
             return Capacity(ram, machine.name, route, machine.evidence)
         share = facts.limits["shm share"]
         return Capacity(ram * share.value, machine.name, route, share.evidence)
+
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine type that `auto` stands for in the first zone."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
+        machine = choose_machine_type(
+            facts, target.card, count, region_of(own.zones[0]), ram_gib, reserved=reserved
+        ).machine
+        if own.machine_type != "auto" or machine is None:
+            return own
+        return own.model_copy(update={"machine_type": machine.name})
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return a machine type with the GPUs, or of the same family without one."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        if target.card is not None:
+            count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
+            machines = find_machines(facts, target.card, count, reserved=reserved)
+        else:
+            family = own.machine_type.split("-", 1)[0]
+            machines = tuple(
+                row for row in facts.machines.values() if not row.gpus and row.family == family
+            )
+        machine = min(
+            (machine for machine in machines if machine.ram_gb >= ram_gib),
+            key=lambda machine: (machine.ram_gb, machine.vcpus),
+            default=None,
+        )
+        if machine is None:
+            return None
+        return LargerMachine("machine_type", machine.name, machine.ram_gb)
 
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Workbench offers, with the newest image and others."""
