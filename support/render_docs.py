@@ -344,8 +344,9 @@ def flow_yaml(value: Any) -> str:
 def findings_page() -> str:
     """Return the table of findings about text, shape and `extends`."""
     intro = (
-        "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). "
-        "Findings about its meaning are [rules](rules.md)."
+        "Findings about the text of a spec (YML), its shape (SPC), what it extends (REF), "
+        "comments that accept findings (SUP), and the policy of a project (POL). Findings about "
+        "its meaning are [rules](rules.md)."
     )
     rows = ["| id | name | severity | what it means |", "|---|---|---|---|"]
     rows += (
