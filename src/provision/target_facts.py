@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from provision.diagnostics import Route
 from provision.facts import Facts
 from provision.facts.memory import Workload
-from provision.kinds.base import GpuSettings, Refusal, TargetFacts, TargetFields
+from provision.field_types import parse_size
+from provision.kinds.base import Capacity, GpuSettings, Refusal, TargetFacts, TargetFields
 from provision.spec import CARD_REQUIREMENTS, Spec, Training, parse_parameter_count
 
 
@@ -32,6 +33,20 @@ def target_facts(spec: Spec, facts: Facts, name: str) -> TargetFacts:
     return TargetFacts(name, target, kind, settings, card, platforms, *provided)
 
 
+def gpu_memory(target: TargetFacts, facts: Facts) -> Capacity | None:
+    """Return the memory of one GPU of a target, None if it is unknown.
+
+    It is nvidia-smi's figure if it was seen, else the vendor's as GiB, which is never less.
+    """
+    card, route = target.card, target.gpu_settings.gpu_route
+    if card is None:
+        return None
+    for shape in facts.shapes:
+        if shape.card == card.name and shape.vram_mib:
+            return Capacity(shape.vram_mib * 2**20, card.name, route, shape.evidence)
+    return Capacity(card.memory_gb * 2**30, card.name, route, card.evidence)
+
+
 def build_workload(training: Training, devices: int) -> Workload | None:
     """Return the training of a spec on a number of devices, None without a parameter count."""
     model = training.model
@@ -52,6 +67,17 @@ def build_workload(training: Training, devices: int) -> Workload | None:
     )
 
 
+def data_in_memory(training: Training, devices: int) -> int | None:
+    """Return the RAM of the data in bytes, None if none is declared.
+
+    Each process of a distributed training loads its own copy.
+    """
+    if training.data is None or training.data.in_memory is None:
+        return None
+    processes = devices if training.strategy != "none" else 1
+    return parse_size(training.data.in_memory) * max(processes, 1)
+
+
 def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, ...]:
     """Return everything that one target of a spec does not support."""
     own = spec.for_target(name)
@@ -59,7 +85,7 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
     fields = TargetFields(
         packages=frozenset(package.key for package in own.packages),
         cuda_toolkit=own.cuda_toolkit,
-        secrets={variable: secret.source for variable, secret in own.secrets.items()},
+        secrets={variable: secret.sources for variable, secret in own.secrets.items()},
         card_requirements=tuple(
             key for key in CARD_REQUIREMENTS if getattr(own.requires, key) is not None
         ),
@@ -67,6 +93,14 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
             name
             for name, index in own.indexes.items()
             if name in used_indexes and index.url.startswith("file:")
+        ),
+        code_routes=tuple(
+            route
+            for route, is_declared in (
+                (("code",), own.code is not None),
+                (("verify", "command"), bool(own.verify.command)),
+            )
+            if is_declared
         ),
     )
     target = target_facts(spec, facts, name)

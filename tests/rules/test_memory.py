@@ -236,7 +236,7 @@ def test_a_shape_with_more_ram_is_offered(ask: Ask) -> None:
 def test_a_machine_type_with_more_ram_is_offered(ask: Ask) -> None:
     judged = ask(example_spec("gpu: L4\nrequires: {ram: 100GiB}\n"))
     finding = judged.one("MEM003")
-    assert "use g2-standard-32 with 128 GiB" in finding.help
+    assert "set machine_type: g2-standard-32, which has 128 GiB" in finding.help
     assert finding.fix is not None
     (text,) = judged.source.apply_fixes([finding.fix]).values()
     assert "MEM003" not in ask(text).ids

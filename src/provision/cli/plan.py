@@ -66,7 +66,7 @@ def plan(
     """Show what apply would do, and why. Changes nothing."""
     from provision.cli import console
     from provision.cli.progress import show_progress
-    from provision.cli.session import open_session
+    from provision.cli.session import open_session, print_fit
     from provision.commands import plan as command
     from provision.commands.shared.target_plans import select_targets
 
@@ -80,7 +80,8 @@ def plan(
         console.print_lock_findings(result.locked, loaded)
         if out is not None:
             _save(loaded, result, out, system)
-    _print_plan(loaded, result, output_format)
+        _print_plan(loaded, result, output_format)
+        print_fit(loaded, names, system)
     console.print_errors(result.failed)
     if detailed_exitcode and result.failed:
         return 1

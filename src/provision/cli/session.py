@@ -160,3 +160,16 @@ def silence_grpc() -> None:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # uv is started while gRPC's threads run: gRPC's handlers of a fork may end the child.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
+
+def print_fit(loaded: LoadedSpec, names: tuple[str, ...], system: RealSystem) -> None:
+    """Print how the newest recorded run fits some targets, a note each; nothing without one."""
+    from provision.cli.console import print_note
+    from provision.commands.fit import fit_of_recorded_run
+    from provision.views.fit import summarize_target
+
+    if loaded.sandbox_sources is not None:
+        return
+    for target in fit_of_recorded_run(loaded, names, system):
+        label = "warning: the recorded run does not fit " if target.fits is False else "fit: "
+        print_note(label + summarize_target(target))

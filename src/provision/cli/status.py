@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def status(spec: Path, *, sandbox: bool, output_format: str) -> int:
     """Show what exists, whether it is current, and its last verdict."""
     from provision.cli import console
-    from provision.cli.session import import_dropped_reports, open_session
+    from provision.cli.session import import_dropped_reports, open_session, print_fit
     from provision.commands import status as command
     from provision.state_store import LocalStore
 
@@ -32,10 +32,11 @@ def status(spec: Path, *, sandbox: bool, output_format: str) -> int:
         import_dropped_reports(loaded, system)
         ledger = LocalStore(loaded.folder, system).load_ledger()
         result = command.status(loaded, ledger, system)
-    if output_format == "json":
-        _print_as_json(result)
-    else:
-        _print_as_text(result, loaded)
+        if output_format == "json":
+            _print_as_json(result)
+        else:
+            _print_as_text(result, loaded)
+        print_fit(loaded, tuple(loaded.spec.targets), system)
     console.print_errors(result.failed)
     return result.exit_code
 

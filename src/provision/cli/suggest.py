@@ -73,7 +73,7 @@ def suggest(
     output_format: str,
     **constraints: str | None,
 ) -> int:
-    """Find versions that pass every rule, near a spec or for a GPU."""
+    """Find versions that pass every rule, starting from a spec or a GPU."""
     import os
 
     from provision.adapters import RealSystem

@@ -16,6 +16,12 @@ ZONE_PATTERN = re.compile(rf"{REGION_PATTERN.pattern}-[a-z]")
 """A region, a hyphen and a letter (Compute Engine documentation, Regions and zones)."""
 
 
+_LEAST_RAM_GIB = 8.0
+"""RAM of a machine without a card if the spec requires none: for Jupyter, torch and a small
+model. Our choice.
+"""
+
+
 class MachineOffer(NamedTuple):
     """A machine with its GPUs in a region, and its price in US dollars an hour on demand."""
 
@@ -23,6 +29,15 @@ class MachineOffer(NamedTuple):
     region: str
     dollars: float
     evidence: Evidence
+
+
+class MachineSelection(NamedTuple):
+    """The machine type chosen among the `able` ones with `least_gib` of RAM, None if none fits."""
+
+    able: tuple[MachineType, ...]
+    least_gib: float
+    machine: MachineType | None = None
+    offer: MachineOffer | None = None
 
 
 def region_of(zone: str) -> str:
@@ -67,6 +82,29 @@ def fits_attachment(machine: MachineType, attachment: GpuAttachment) -> bool:
     return machine.vcpus <= attachment.vcpus_max and machine.ram_gb <= attachment.ram_max_gb
 
 
+def describe_gpu_mismatch(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
+    """Return why a machine type cannot have that many cards, or "" if it can."""
+    if machine.gpus:
+        if (machine.card, machine.gpus) == (card.name, count):
+            return ""
+        return f"has {machine.gpus:g} x {machine.card}"
+    counts = [row.gpus for row in facts.attachments if row.card == card.name]
+    if machine.family != "n1":
+        needed = "an N1 machine type" if counts else "a machine type with a built-in GPU"
+        return f"has no GPU; {card.name} requires {needed}"
+    attached = facts.attachment(card.name, count)
+    if attached is None:
+        if counts:
+            return f"supports only {', '.join(map(str, counts))} x {card.name}"
+        return "is an N1 type, which does not support this GPU"
+    if fits_attachment(machine, attached):
+        return ""
+    return (
+        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB; the limit is {attached.vcpus_max} "
+        f"vCPUs and {attached.ram_max_gb:g} GiB"
+    )
+
+
 def unavailability_reason(machine: MachineType, *, reserved: bool) -> str:
     """Return why Workbench cannot use a machine type, or "" if it can.
 
@@ -78,6 +116,37 @@ def unavailability_reason(machine: MachineType, *, reserved: bool) -> str:
         "spot": "as Spot or Flex-start only, which Workbench does not support",
         "vgpu": "as a share of a GPU that needs the vGPU driver",
     }.get(machine.only, "")
+
+
+def choose_machine_type(
+    facts: Facts,
+    card: Card | None,
+    count: int,
+    region: str,
+    ram_gib: float | None,
+    *,
+    reserved: bool,
+) -> MachineSelection:
+    """Return the cheapest machine type that Workbench has in a region for `machine_type: auto`.
+
+    Args:
+        facts: the tables to look up.
+        card: the GPU, None for the CPU.
+        count: GPUs in the machine.
+        region: region of the prices.
+        ram_gib: the required RAM in GiB, None if the spec requires none.
+        reserved: whether machines that need a reservation count.
+    """
+    if card:
+        able, least = find_machines(facts, card, count, reserved=reserved), 0.0
+    else:
+        able, least = find_cpu_machines(facts), _LEAST_RAM_GIB
+    least = least if ram_gib is None else ram_gib
+    fit = tuple(machine for machine in able if machine.ram_gb >= least)
+    if not fit:
+        return MachineSelection(able, least)
+    best = cheapest_offer(list_offers(fit, card, count), region)
+    return MachineSelection(able, least, best.machine if best else fit[0], best)
 
 
 def list_offers(

@@ -13,6 +13,7 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
@@ -54,6 +55,7 @@ class Colab(Kind):
     lock_fields = ("runtime", "isolation")
     secret_sources = frozenset({"colab"})
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
+    runs_code = True
 
     has_runtimes = True
 
@@ -122,6 +124,17 @@ class Colab(Kind):
         machine = "a Colab machine of standard shape"
         return Capacity(float(shm.value) * 2**30, machine, route, shm.evidence)
 
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return the high shape if it has so much RAM."""
+        own = target.target
+        assert isinstance(own, ColabTarget)  # noqa: S101
+        high = find_shape(target.gpu_settings.gpu, "high", facts)
+        if own.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
+            return None
+        return LargerMachine("shape", "high", high.ram_gib or 0)
+
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Colab offers, with the newest runtime and the others."""
         runtimes = reversed(list(facts.runtimes.values()))
@@ -157,18 +170,18 @@ class Colab(Kind):
                 f"the index {name} is on this machine, which the runtime cannot reach",
                 "use an index with an http or https address",
             )
-        for name, source in fields.secrets.items():
+        for name, sources in fields.secrets.items():
             if own.via == "colab-cli":
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "Colab provides secrets to notebooks in a browser only, not with via: "
                     "colab-cli",
                     "set via: browser, or remove the secret",
                     rule="SEC004",
                 )
-            elif source != "colab":
+            elif "colab" not in sources:
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "a notebook reads secrets from Colab only",
                     f"use {{colab: {name}}}",
                     rule="SEC004",

@@ -11,7 +11,7 @@ from provision.field_types import parse_size
 from provision.kinds.base import Capacity, Resource, TargetFacts
 from provision.rules.machine_requirements import find_machine_requirement
 from provision.rules.rule import LintContext
-from provision.target_facts import build_workload
+from provision.target_facts import build_workload, gpu_memory
 
 GIB = 2**30
 
@@ -59,18 +59,7 @@ def unmet_sizes(
 def capacity_of(
     context: LintContext, target: TargetFacts, resource: Resource | Literal["vram"]
 ) -> Capacity | None:
-    """Return the size of a resource of the machine, or of the GPU's memory, None if unknown.
-
-    The memory of a GPU is nvidia-smi's figure if it was seen, else the vendor's as GiB, which is
-    never less.
-    """
-    if resource != "vram":
-        return target.kind.capacity(resource, target, context.facts)
-    card = target.card
-    route = target.gpu_settings.gpu_route
-    if card is None:
-        return None
-    for shape in context.facts.shapes:
-        if shape.card == card.name and shape.vram_mib:
-            return Capacity(shape.vram_mib * 2**20, card.name, route, shape.evidence)
-    return Capacity(card.memory_gb * GIB, card.name, route, card.evidence)
+    """Return the size of a resource of the machine, or of the GPU's memory, None if unknown."""
+    if resource == "vram":
+        return gpu_memory(target, context.facts)
+    return target.kind.capacity(resource, target, context.facts)

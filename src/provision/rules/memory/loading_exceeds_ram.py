@@ -20,38 +20,23 @@ Use a machine type or shape with more RAM, or load the weights in 16 bits and di
 from __future__ import annotations
 
 from provision.diagnostics import Severity
+from provision.facts.host_usage import loaded_weights
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import capacity_of, format_size, training_workload
 from provision.rules.rule import Findings, LintContext, Rule, example, examples, related_if_written
 
-BYTES_PER_PARAMETER = {"full": 4, "lora": 2}
-"""Bytes per parameter read into RAM: fp32 for full training, 16 bits for frozen weights."""
-_COPIES = ("ddp", "deepspeed-zero2", "fsdp")
-"""Strategies whose processes each load the whole model (ZeRO-3 loads in parts; FSDP on one process
-only with cpu_ram_efficient_loading, off by default).
-"""
-
 
 def _check(context: LintContext) -> Findings:
-    training = context.spec.training
-    size = BYTES_PER_PARAMETER.get(training.method)
-    if size is None:
-        return
-    fsdp = training.arguments.get("fsdp_config")
-    # FSDP can load in one process and send the weights to the others.
-    is_sent = isinstance(fsdp, dict) and fsdp.get("cpu_ram_efficient_loading") is True
     for target in context.targets:
         workload = training_workload(context, target)
         ram = capacity_of(context, target, "ram") if target.gpu_settings.is_nvidia else None
-        if workload is None or ram is None:
+        loaded = loaded_weights(workload, context.spec.training.arguments) if workload else None
+        if loaded is None or ram is None or loaded.bytes <= ram.bytes:
             continue
-        processes = workload.devices if training.strategy in _COPIES and not is_sent else 1
-        read = workload.parameters * size * processes
-        if read <= ram.bytes:
-            continue
-        copies = f" in {processes} processes" if processes > 1 else ""
+        copies = f" in {loaded.processes} processes" if loaded.processes > 1 else ""
         yield RULE.diagnostic(
-            f"loading the weights in {8 * size} bits takes {format_size(read)} of RAM{copies}, "
+            f"loading the weights in {loaded.bits} bits takes {format_size(loaded.bytes)} of "
+            f"RAM{copies}, "
             f"but {ram.provider} has {format_size(ram.bytes)}",
             ("training", "model", "parameters"),
             severity=Severity.WARNING,
@@ -74,6 +59,7 @@ RULE = Rule(
         ),
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example(
             example_spec(

@@ -3,7 +3,8 @@
 ## What it does
 
 Compares `requires.ram` with the RAM of the machine type, of the largest machine type that `auto`
-can choose for the GPUs, or of the Colab machine.
+can choose for the GPUs, or of the Colab machine. Targets of Workbench and Colab Enterprise have a
+machine type.
 
 ## Why
 
@@ -16,14 +17,7 @@ Use the machine type or the shape that the finding names, or require less.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from provision.diagnostics import Severity
-from provision.facts.machines import find_machines
-from provision.facts.schema_platforms import MachineType
-from provision.kinds import ColabTarget, WorkbenchTarget
-from provision.kinds.base import TargetFacts
-from provision.kinds.colab import find_shape
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
 from provision.rules.memory.capacity import (
@@ -40,12 +34,15 @@ USABLE_RAM_SHARE = 0.95
 def _check(context: LintContext) -> Findings:
     for target, required, ram in unmet_sizes(context, "ram", usable_share=USABLE_RAM_SHARE):
         help_text = f"require at most {format_size(ram.bytes)}"
-        advice = _sufficient_machine(context, target, required.bytes * USABLE_RAM_SHARE / GIB)
+        least = required.bytes * USABLE_RAM_SHARE / GIB
+        larger = target.kind.machine_with_ram(least, target, context.facts)
         fix = None
-        if advice:
-            field, value, text = advice
-            fix = set_field_fix(context, (*target.route, field), value)
-            help_text = f"{text}, or {help_text}"
+        if larger:
+            fix = set_field_fix(context, (*target.route, larger.field), larger.value)
+            help_text = (
+                f"set {larger.field}: {larger.value}, which has {larger.ram_gib:g} GiB, or "
+                f"{help_text}"
+            )
         yield RULE.diagnostic(
             f"{required.text} of RAM is required, but {ram.provider} has {format_size(ram.bytes)}",
             required.route,
@@ -55,36 +52,6 @@ def _check(context: LintContext) -> Findings:
             related=related_if_written(context, ram.route, "machine requested here"),
             fix=fix,
         )
-
-
-def _sufficient_machine(
-    context: LintContext, target: TargetFacts, ram_gib: float
-) -> tuple[str, str, str] | None:
-    """Return the field, the value and the advice for a machine with enough RAM, or None."""
-    fields = target.target
-    if isinstance(fields, ColabTarget):
-        high = find_shape(target.gpu_settings.gpu, "high", context.facts)
-        if fields.shape == "high" or high is None or (high.ram_gib or 0) < ram_gib:
-            return None
-        return "shape", "high", f"set shape: high, which has {high.ram_gib:g} GiB"
-    if not isinstance(fields, WorkbenchTarget):
-        return None
-    machines: Iterable[MachineType] = context.facts.machines.values()
-    if target.card is not None:
-        count = target.gpu_settings.gpu.count
-        reserved = fields.reservation is not None
-        machines = find_machines(context.facts, target.card, count, reserved=reserved)
-    else:
-        family = fields.machine_type.split("-", 1)[0]
-        machines = (row for row in machines if not row.gpus and row.family == family)
-    machine = min(
-        (machine for machine in machines if machine.ram_gb >= ram_gib),
-        key=lambda machine: (machine.ram_gb, machine.vcpus),
-        default=None,
-    )
-    if machine is None:
-        return None
-    return "machine_type", machine.name, f"use {machine.name} with {machine.ram_gb:g} GiB"
 
 
 RULE = Rule(
@@ -101,6 +68,9 @@ RULE = Rule(
         example_spec("gpu: L4\nrequires: {ram: «300GiB»}\n", machine_type="auto"),
         'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: «16GiB»}\n'
         'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nrequires: {ram: «64GiB»}\ntargets:\n  t: {kind: '
+        "colab-enterprise, project: my-project, region: us-central1, machine_type: e2-standard-8}"
+        "\n",
     ),
     good=examples(
         example_spec("gpu: L4\nrequires: {ram: 32GiB}\n"),

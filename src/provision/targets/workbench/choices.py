@@ -10,18 +10,12 @@ from provision.facts import Card, Facts
 from provision.facts.machines import (
     MachineOffer,
     cheapest_offer,
-    find_cpu_machines,
-    find_machines,
+    choose_machine_type,
     list_offers,
 )
 from provision.facts.schema_platforms import MachineType, split_image_name
 from provision.field_types import parse_size
 from provision.spec import Spec
-
-_LEAST_RAM_GB = 8.0
-"""Memory of a machine without a card if the spec requires none: for Jupyter, torch and a small
-model. Our choice.
-"""
 
 
 class MachineChoice(NamedTuple):
@@ -58,19 +52,12 @@ def choose_machine(
         named = facts.machines.get(machine_type)
         offers = list_offers((named,), card, cards) if named else ()
         return MachineChoice(machine_type, cheapest_offer(offers, region) if offers else None)
-    if card:
-        able = find_machines(facts, card, cards, reserved=reserved)
-        least = 0.0
-    else:
-        able = find_cpu_machines(facts)
-        least = float(_LEAST_RAM_GB)
-    if spec.requires.ram:
-        least = parse_size(spec.requires.ram) / 2**30
-    fit = tuple(machine for machine in able if machine.ram_gb >= least)
-    if not fit:
-        return MachineChoice("", problem=_no_machine_reason(spec, able, least))
-    best = cheapest_offer(list_offers(fit, card, cards), region)
-    return MachineChoice(best.machine.name, best) if best else MachineChoice(fit[0].name)
+    required = parse_size(spec.requires.ram) / 2**30 if spec.requires.ram else None
+    selection = choose_machine_type(facts, card, cards, region, required, reserved=reserved)
+    if selection.machine is None:
+        problem = _no_machine_reason(spec, selection.able, selection.least_gib)
+        return MachineChoice("", problem=problem)
+    return MachineChoice(selection.machine.name, selection.offer)
 
 
 def _no_machine_reason(spec: Spec, able: tuple[MachineType, ...], least: float) -> str:

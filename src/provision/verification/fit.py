@@ -1,0 +1,270 @@
+"""Compares the memory and disk that a training takes with what each target has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.facts import Facts
+from provision.facts.host_usage import checkpoint_disk_usage, loaded_weights
+from provision.facts.memory import (
+    MemorySaving,
+    Workload,
+    combine_savings,
+    estimate_memory,
+    find_savings,
+)
+from provision.field_types import parse_size
+from provision.kinds.base import Capacity, TargetFacts
+from provision.spec import Spec
+from provision.target_facts import build_workload, data_in_memory, gpu_memory
+from provision.verification.fit_model import (
+    GIB,
+    AvailableAmount,
+    FitResource,
+    FitSources,
+    NeedOrigin,
+    ResourceFit,
+    ResourceNeed,
+    RunFigures,
+    TargetFit,
+    format_size,
+    read_bytes,
+)
+from provision.verification.report import Report
+
+
+def evaluate_target(
+    spec: Spec, target: TargetFacts, facts: Facts, sources: FitSources
+) -> TargetFit:
+    """Return how a training fits one target.
+
+    Args:
+        spec: the spec as it holds at the target.
+        target: the target with its facts; its machine type is chosen.
+        facts: the tables to look up.
+        sources: measurements.
+    """
+    work = build_workload(spec.training, target.gpu_settings.gpu.count)
+    resources = []
+    for resource in FitResource:
+        needs = tuple(_needs(resource, spec, target, work, facts, sources.run))
+        if needs:
+            available = _available(resource, target, facts, sources)
+            fit = ResourceFit(resource, needs, available)
+            if fit.fits is False:
+                helpful = tuple(_savings(fit, spec, target, work, facts))
+                fit = ResourceFit(resource, needs, available, helpful)
+            resources.append(fit)
+    unknown: tuple[str, ...] = ()
+    if work is not None and target.gpu_settings.is_nvidia:
+        unknown = estimate_memory(work, facts).unknown
+    return TargetFit(target.name, target.kind.name, tuple(resources), unknown)
+
+
+def _needs(
+    resource: FitResource,
+    spec: Spec,
+    target: TargetFacts,
+    work: Workload | None,
+    facts: Facts,
+    run: RunFigures | None,
+) -> Iterator[ResourceNeed]:
+    with_gpu = target.gpu_settings.is_nvidia
+    if resource is FitResource.GPU and not with_gpu:
+        return
+    estimate = _estimate(resource, spec, target, work, facts)
+    if estimate is not None:
+        yield estimate
+    measured = _measured(resource, run)
+    if run is not None and measured:
+        detail = f"peak of {run.program}" if run.program else "peak of the run"
+        yield ResourceNeed(measured, NeedOrigin.MEASURED, detail, is_minimum=run.is_killed)
+    required = _required(resource, spec)
+    if required is not None:
+        yield required
+
+
+def _estimate(
+    resource: FitResource,
+    spec: Spec,
+    target: TargetFacts,
+    work: Workload | None,
+    facts: Facts,
+) -> ResourceNeed | None:
+    origin, arguments = NeedOrigin.ESTIMATED, spec.training.arguments
+    match resource:
+        case FitResource.RAM:
+            parts = _ram_parts(spec, target, work, facts)
+            if not parts:
+                return None
+            return ResourceNeed(sum(parts.values()), origin, " and ".join(parts), is_minimum=True)
+        case FitResource.GPU:
+            if work is None:
+                return None
+            estimate = estimate_memory(work, facts)
+            detail = f"{spec.training.method} training"
+            if spec.training.method == "inference":
+                detail = "inference"
+            return ResourceNeed(estimate.total, origin, detail, bool(estimate.unknown))
+        case FitResource.DISK:
+            with_trainer = spec.framework() == "hf-trainer"
+            usage = checkpoint_disk_usage(work, arguments, facts) if work and with_trainer else None
+            if usage is None:
+                return None
+            return ResourceNeed(usage.total, origin, "weights and checkpoints", is_minimum=True)
+        case FitResource.SHM:
+            return None
+
+
+def _ram_parts(
+    spec: Spec, target: TargetFacts, work: Workload | None, facts: Facts
+) -> dict[str, int]:
+    """Return the bytes of RAM by purpose; without a GPU the whole training is in RAM."""
+    parts = {"data": data_in_memory(spec.training, target.gpu_settings.gpu.count) or 0}
+    if work is not None and target.gpu_settings.is_nvidia:
+        loaded = loaded_weights(work, spec.training.arguments)
+        parts["weights while loading"] = loaded.bytes if loaded else 0
+    elif work is not None:
+        estimate = estimate_memory(work, facts)
+        parts["training on the CPU"] = estimate.total - estimate.overhead
+    return {name: count for name, count in parts.items() if count}
+
+
+def _measured(resource: FitResource, run: RunFigures | None) -> int | None:
+    if run is None:
+        return None
+    match resource:
+        case FitResource.RAM:
+            return run.ram
+        case FitResource.GPU:
+            return run.gpu
+        case FitResource.SHM:
+            return run.shm
+        case FitResource.DISK:
+            return None
+
+
+def _required(resource: FitResource, spec: Spec) -> ResourceNeed | None:
+    requires = spec.requires
+    fields = {
+        FitResource.RAM: ("ram", requires.ram),
+        FitResource.GPU: ("vram", requires.vram),
+        FitResource.SHM: ("shm", requires.shm),
+        FitResource.DISK: ("disk", requires.disk),
+    }
+    name, size = fields[resource]
+    if size is None:
+        return None
+    return ResourceNeed(parse_size(size), NeedOrigin.REQUIRED, f"requires.{name}", is_minimum=True)
+
+
+def _available(
+    resource: FitResource, target: TargetFacts, facts: Facts, sources: FitSources
+) -> AvailableAmount | None:
+    """Return what a target has: by this machine, else by the facts, else by its last report.
+
+    The facts come before the report: the spec may name another machine since it was verified.
+    """
+    machine = sources.machine
+    if machine is not None:
+        sizes = {
+            FitResource.RAM: machine.memory,
+            FitResource.SHM: machine.shm,
+            FitResource.DISK: machine.free_disk,
+        }
+        measured = sizes.get(resource)
+        if measured:
+            return AvailableAmount(measured, "this machine", "measured now")
+    capacity = _capacity(resource, target, facts)
+    if capacity is not None:
+        source = f"facts of {capacity.evidence.as_of}"
+        return AvailableAmount(round(capacity.bytes), capacity.provider, source)
+    if sources.report is not None and (size := _reported(resource, sources.report)):
+        date = sources.report.subject.created_utc[:10]
+        return AvailableAmount(size, "the verified machine", f"report of {date}")
+    return None
+
+
+def _capacity(resource: FitResource, target: TargetFacts, facts: Facts) -> Capacity | None:
+    match resource:
+        case FitResource.GPU:
+            return gpu_memory(target, facts)
+        case FitResource.RAM:
+            return target.kind.capacity("ram", target, facts)
+        case FitResource.SHM:
+            return target.kind.capacity("shm", target, facts)
+        case FitResource.DISK:
+            return target.kind.capacity("disk", target, facts)
+
+
+def _reported(resource: FitResource, report: Report) -> int | None:
+    values = report.values
+    match resource:
+        case FitResource.RAM:
+            keys = ("host.ram_bytes", "host.cgroup_ram_bytes")
+            known = [size for key in keys if (size := read_bytes(values, key))]
+            return min(known, default=None)
+        case FitResource.GPU:
+            return read_bytes(values, "gpu.vram_bytes")
+        case FitResource.SHM:
+            return read_bytes(values, "host.shm_bytes")
+        case FitResource.DISK:
+            return None  # free disk changes; a report shows that of its day
+
+
+def _savings(
+    fit: ResourceFit, spec: Spec, target: TargetFacts, work: Workload | None, facts: Facts
+) -> Iterator[str]:
+    """Yield what helps, the largest saving first."""
+    available = fit.available
+    if available is None:
+        return
+    match fit.resource:
+        case FitResource.GPU if work is not None:
+            yield from _gpu_savings(work, available.bytes, target, facts)
+        case FitResource.RAM:
+            data = data_in_memory(spec.training, target.gpu_settings.gpu.count)
+            if data:
+                left = format_size(max(fit.need.bytes - data, 0))
+                yield (
+                    f"read the data in parts and remove training.data.in_memory: saves "
+                    f"{format_size(data)} and leaves {left}"
+                )
+            larger = target.kind.machine_with_ram(fit.need.bytes / GIB, target, facts)
+            if larger is not None:
+                yield f"set {larger.field}: {larger.value}, which has {larger.ram_gib:g} GiB"
+        case FitResource.DISK if spec.framework() == "hf-trainer":
+            yield "keep fewer checkpoints: set training.arguments.save_total_limit"
+        case FitResource.SHM:
+            yield "use fewer DataLoader workers, or smaller batches"
+        case _:
+            pass
+
+
+def _gpu_savings(work: Workload, limit: int, target: TargetFacts, facts: Facts) -> Iterator[str]:
+    has_bf16 = target.card is not None and facts.has_feature(target.card, "bf16")
+    half = "bf16" if has_bf16 else "fp16"
+    largest = next(iter(find_savings(work, facts, half=half)), None)
+    if largest is None:
+        return
+    text = (
+        f"set {_format_change(largest)}: saves {format_size(largest.saved_bytes)} and leaves "
+        f"{format_size(largest.total)}"
+    )
+    if largest.total > limit:
+        together = combine_savings(work, limit, facts, half=half)
+        text += ", which is still too much"
+        if together:
+            changes = " and ".join(map(_format_change, together[1:]))
+            text = (
+                f"set {_format_change(largest)} (saves {format_size(largest.saved_bytes)}) and "
+                f"{changes}: leaves {format_size(together[-1].total)}"
+            )
+    yield text
+
+
+def _format_change(saving: MemorySaving) -> str:
+    return ", ".join(
+        f"training.{key}: {str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in saving.change.items()
+    )

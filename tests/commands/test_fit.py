@@ -1,0 +1,224 @@
+"""`provision fit`: what a training takes, against what each target has."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.adapters import RealSystem
+from provision.agent.probe.report_json import canonical_digest, to_canonical_json
+from provision.commands.fit import FitResult, fit
+from provision.errors import ProvisionError, Refused
+from provision.verification.fit_model import FitResource, NeedOrigin, ResourceFit
+from provision.views import fit as view
+from tests.applied_project import apply_once
+from tests.rig import Bench, small_spec
+from tests.views.test_runs import record as run_record
+
+GIB = 2**30
+SPEC = """gpu: none
+python: "3.12"
+packages: [numpy]
+training: {{framework: none{training}}}
+targets:
+  local: {{kind: local}}
+  colab: {{kind: colab, runtime: "2026.07"}}
+"""
+GPU_SPEC = """gpu: L4
+python: "3.12"
+packages: [torch]
+training:
+  framework: torch
+  precision: bf16
+  method: {method}
+  model: {{parameters: 7B, hidden_size: 4096, layers: 32}}
+targets:
+  wb: {{kind: workbench, project: my-project, zones: [us-central1-a], machine_type: {machine}}}
+"""
+
+
+def write_record(folder: Path, target: str = "local", **changes: Any) -> Path:
+    """Write the record of a run as the monitor does."""
+    document = run_record(**changes)
+    document["digest"] = canonical_digest(document)
+    runs = folder / f".provision/reports/spec.{target}/runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    path = runs / "20261127T000000Z.json"
+    path.write_text(to_canonical_json(document))
+    return path
+
+
+def fit_of(tmp_path: Path, text: str, record: Path | None = None) -> FitResult:
+    (tmp_path / "spec.yaml").write_text(text)
+    return fit(tmp_path / "spec.yaml", (), record, RealSystem())
+
+
+def resource_of(result: FitResult, target: str, resource: FitResource) -> ResourceFit:
+    (found,) = (part for part in result.targets if part.target == target)
+    return next(part for part in found.resources if part.resource is resource)
+
+
+def test_a_measured_peak_decides_for_every_target(tmp_path: Path) -> None:
+    write_record(tmp_path, peaks__ram_bytes=15 * GIB)
+    result = fit_of(tmp_path, SPEC.format(training=""))
+    ram = resource_of(result, "colab", FitResource.RAM)
+    assert (ram.fits, ram.need.origin) == (False, NeedOrigin.MEASURED)
+    assert ram.savings == ("set shape: high, which has 51 GiB",)
+    assert resource_of(result, "local", FitResource.RAM).need.bytes == 15 * GIB
+    assert result.exit_code == 1
+
+
+def test_a_peak_that_fits_is_shown_with_its_margin(tmp_path: Path) -> None:
+    write_record(tmp_path, peaks__ram_bytes=10 * GIB)
+    result = fit_of(tmp_path, SPEC.format(training=""))
+    ram = resource_of(result, "colab", FitResource.RAM)
+    assert ram.fits
+    assert ram.margin == pytest.approx(2.7 * GIB, rel=0.01)
+    text = view.render_text(result.targets, result.run, color=False, width=100)
+    assert "fits: needs 10.0 GiB (measured), has 12.7 GiB: 2.7 GiB left" in text
+    assert "Measured: python train.py" in text
+
+
+def test_a_killed_run_is_a_lower_bound_and_the_estimate_stays(tmp_path: Path) -> None:
+    write_record(tmp_path, peaks__ram_bytes=5 * GIB, ended__memory_kills=1)
+    spec = SPEC.format(training=", data: {in_memory: 14GiB}")
+    ram = resource_of(fit_of(tmp_path, spec), "colab", FitResource.RAM)
+    assert (ram.need.origin, ram.need.bytes) == (NeedOrigin.ESTIMATED, 14 * GIB)
+    write_record(tmp_path, peaks__ram_bytes=5 * GIB)
+    ram = resource_of(fit_of(tmp_path, spec), "colab", FitResource.RAM)
+    assert (ram.need.origin, ram.need.bytes) == (NeedOrigin.MEASURED, 5 * GIB)
+
+
+def test_data_that_is_read_in_parts_is_the_named_saving(tmp_path: Path) -> None:
+    spec = SPEC.format(training=", data: {in_memory: 14GiB}")
+    ram = resource_of(fit_of(tmp_path, spec), "colab", FitResource.RAM)
+    assert ram.fits is False
+    assert ram.savings[0].startswith("read the data in parts and remove training.data.in_memory")
+    assert "saves 14.0 GiB" in ram.savings[0]
+    with pytest.raises(Refused, match="the needs of this training are unknown"):
+        fit_of(tmp_path, SPEC.format(training=""))
+
+
+def test_the_machine_that_auto_chooses_is_compared(tmp_path: Path) -> None:
+    result = fit_of(tmp_path, GPU_SPEC.format(method="lora", machine="auto"))
+    ram = resource_of(result, "wb", FitResource.RAM)
+    assert ram.available is not None
+    assert ram.available.provider == "g2-standard-4"
+    larger = GPU_SPEC.format(method="lora", machine="auto") + "requires: {ram: 40GiB}\n"
+    ram = resource_of(fit_of(tmp_path, larger), "wb", FitResource.RAM)
+    assert ram.available is not None
+    assert ram.available.bytes >= 40 * GIB
+
+
+def test_gpu_memory_names_the_largest_saving(tmp_path: Path) -> None:
+    gpu = resource_of(
+        fit_of(tmp_path, GPU_SPEC.format(method="full", machine="g2-standard-48")),
+        "wb",
+        FitResource.GPU,
+    )
+    assert gpu.fits is False
+    assert gpu.savings[0].startswith("set training.method: qlora: saves ")
+    gpu = resource_of(
+        fit_of(tmp_path, GPU_SPEC.format(method="qlora", machine="g2-standard-48")),
+        "wb",
+        FitResource.GPU,
+    )
+    assert gpu.fits
+
+
+def test_memory_that_a_card_had_in_use_before_the_run_is_not_counted(tmp_path: Path) -> None:
+    write_record(tmp_path, "wb")
+    gpu = resource_of(
+        fit_of(tmp_path, GPU_SPEC.format(method="qlora", machine="g2-standard-48")),
+        "wb",
+        FitResource.GPU,
+    )
+    assert (gpu.need.origin, gpu.need.bytes) == (NeedOrigin.MEASURED, 19 * GIB)
+
+
+def test_an_unknown_size_is_not_called_fitting(tmp_path: Path) -> None:
+    spec = SPEC.format(training="").replace('runtime: "2026.07"', "shape: high")
+    write_record(tmp_path, peaks__shm_bytes=GIB)
+    result = fit_of(tmp_path, spec)
+    shm = resource_of(result, "colab", FitResource.SHM)
+    assert (shm.available, shm.fits) == (None, None)
+    (colab,) = (part for part in result.targets if part.target == "colab")
+    assert colab.fits is None
+    assert "NOT FULLY KNOWN" in view.render_page("spec.yaml", result.targets, result.run)
+
+
+def test_a_report_gives_sizes_that_the_facts_lack_unless_it_was_edited(tmp_path: Path) -> None:
+    spec = SPEC.format(training="").replace('runtime: "2026.07"', "shape: high")
+    write_record(tmp_path, peaks__shm_bytes=GIB)
+    recorded = Path(__file__).parents[1] / "reports/recorded/quickstart.json"
+    path = tmp_path / ".provision/reports/spec.colab/report.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(recorded.read_bytes())
+    shm = resource_of(fit_of(tmp_path, spec), "colab", FitResource.SHM)
+    assert shm.available is not None
+    assert shm.available.source.startswith("report of 2026-")
+    document = json.loads(path.read_text())
+    document["tier"] = "deep"
+    path.write_text(json.dumps(document))
+    assert resource_of(fit_of(tmp_path, spec), "colab", FitResource.SHM).available is None
+
+
+def test_data_and_page_hold_the_same_numbers(tmp_path: Path) -> None:
+    write_record(tmp_path, peaks__ram_bytes=15 * GIB)
+    result = fit_of(tmp_path, SPEC.format(training=""))
+    document = view.to_json(result.spec, result.targets, result.run)
+    colab = next(part for part in document["targets"] if part["target"] == "colab")
+    ram = next(part for part in colab["resources"] if part["resource"] == "ram")
+    assert (ram["fits"], ram["need_bytes"], document["run"]["target"]) == (False, 15 * GIB, "here")
+    page = view.render_page("<b>.yaml", result.targets, result.run)
+    assert "&lt;b&gt;.yaml" in page
+    assert "DOES NOT FIT" in page
+    assert 'width="100.0" height="6"' in page
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "not a record of a run"),
+        ('{"schema": "provision.capture/1"}', "not a record of a run"),
+        ('{"schema": "provision.run/1"}', "is damaged"),
+    ],
+)
+def test_a_file_that_is_not_a_record_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(content)
+    with pytest.raises(ProvisionError, match=words):
+        fit_of(tmp_path, SPEC.format(training=""), path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")
+def test_a_real_run_is_measured_and_compared(
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A program that takes 400 MB, by `fit`, `status` and the page."""
+    targets = 'targets: {local: {kind: local}, colab: {kind: colab, runtime: "2026.07"}}\n'
+    text = small_spec("alpha", extra=targets)
+    made = apply_once(tmp_path_factory, bench, "applied-for-fit", small_spec("alpha"))
+    (made.folder / "train.py").write_text(
+        "import time\ndata = bytearray(400_000_000)\nfor i in range(0, len(data), 4096):\n"
+        "    data[i] = 1\ntime.sleep(2.5)\n"
+    )
+    done = made.run("run", "spec.yaml", "--", "python", "train.py")
+    assert done.returncode == 0, done.stderr
+    made.spec(text)
+    done = made.run("fit", "spec.yaml", "--output-format", "json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["run"]["program"] == "python train.py"
+    for target in told["targets"]:
+        ram = next(part for part in target["resources"] if part["resource"] == "ram")
+        assert 400_000_000 <= ram["need_bytes"] < 800_000_000
+        assert ram["fits"]
+    assert "fit: colab: RAM " in made.run("status", "spec.yaml").stderr
+    page = made.run("fit", "spec.yaml", "--html", "fit.html")
+    assert page.returncode == 0
+    assert "FITS EVERYWHERE" in (made.folder / "fit.html").read_text()
