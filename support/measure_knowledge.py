@@ -176,8 +176,8 @@ def open_companions(suggestion: Suggestion) -> list[str]:
         for change in suggestion.changes
         if change.route[:1] == ("packages",)
         and ">=" in change.now
-        and not set("<~=") & set(change.now.replace(">=", "").replace("==", ""))
         and "<" not in change.now
+        and "==" not in change.now
     ]
 
 
