@@ -62,7 +62,7 @@ def test_a_file_of_another_kind_is_one_error(
 ) -> None:
     (tmp_path / name).write_text(text)
     done = provision(tmp_path, "lint", name)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     what, *rest = done.stderr.splitlines()
     assert what == f"error: {name} is not a spec"
     assert [line.split(":")[0].strip() for line in rest] == ["why", "help"]
@@ -78,7 +78,7 @@ def test_captures_and_descriptions_are_compared(tmp_path: Path) -> None:
     (tmp_path / "env.json").write_text(described)
     for name in ("capture.json", "env.json"):
         done = provision(tmp_path, "lint", name)
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert f"`provision diff {name} OTHER.json`" in done.stderr
     assert "provision import capture.json" in provision(tmp_path, "lint", "capture.json").stderr
 
@@ -87,7 +87,7 @@ def test_captures_and_descriptions_are_compared(tmp_path: Path) -> None:
 def test_a_binary_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.bin").write_bytes(content)
     done = provision(tmp_path, "lint", "model.bin")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stderr.splitlines()[1] == "  why: it is a binary file"
     # What has the name of a spec is read as one, and the error has a position.
     (tmp_path / "spec.yaml").write_bytes(content)

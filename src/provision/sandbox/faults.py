@@ -68,6 +68,18 @@ FAULT_KINDS: Final = {
     "no-bucket": FaultKind(
         "a missing bucket is not found (by default the first upload creates it)"
     ),
+    "bucket-location": FaultKind(
+        "every bucket is in this location, such as US-EAST1 or the multi-region EU", "LOCATION"
+    ),
+    "no-bucket-write": FaultKind(
+        "the service account of an execution job may not write to the bucket (403)"
+    ),
+    "pending-job": FaultKind("an execution job stays PENDING"),
+    "dead-kernel": FaultKind("the kernel of an execution job is killed while its notebook runs"),
+    "lost-answer": FaultKind(
+        "the next N runtime templates or execution jobs are created, and the answer is lost (503)",
+        "N",
+    ),
     "no-guest-attributes": FaultKind(
         "reading guest attributes is refused, as by "
         "constraints/compute.disableGuestAttributesAccess (403)"

@@ -17,7 +17,7 @@ from provision.agent.probe.judging.torch_build import has_code_for
 from provision.agent.probe.model import Judgement, ObservationLog, Status, Tier
 from provision.agent.probe.observing.loaders import EXPECTED_SUM
 from provision.views.formatting import format_json_value
-from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, Row
+from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, OF_JOBS, Row
 from tests.python_values import python_values
 
 GIB = 1024**3
@@ -658,6 +658,7 @@ ROWS = [
     Row("R13", "skip", {}, {"packages": HF}, "no strategy is declared"),
 ]  # fmt: skip
 ROWS += OF_DEVICES
+ROWS += OF_JOBS
 
 
 def test_judging(document: Callable[..., dict[str, Any]], subtests: pytest.Subtests) -> None:

@@ -24,7 +24,8 @@ choice.
 _RELEASE_ATTEMPTS = 3
 """Attempts to release a runtime. Our choice."""
 _MANUAL_HINT = "or end it manually: colab.research.google.com, Runtime > Manage sessions"
-_OUTCOMES = ("verified", "failed", "unverified", "restart-needed", "stopped", "error")
+_NO_REPORT = ("stopped", "interrupted", "error")
+_OUTCOMES = ("verified", "failed", "unverified", "restart-needed", *_NO_REPORT)
 
 
 def perform(
@@ -207,7 +208,7 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
 
     Exit codes of the command line are useless: they are 0 for a cell that raised.
     """
-    if report is None or status.get("outcome") in ("stopped", "error"):
+    if report is None or status.get("outcome") in _NO_REPORT:
         raise _report_missing(status)
     try:
         document = json.loads(report)

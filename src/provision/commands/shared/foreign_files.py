@@ -52,9 +52,13 @@ class ForeignFile(NamedTuple):
     hint: str
 
 
-def foreign_file_error(path: Path, file: ForeignFile) -> SourceError:
+class NotASpec(SourceError):
+    """A file can be read, and is something else than a spec."""
+
+
+def foreign_file_error(path: Path, file: ForeignFile) -> NotASpec:
     """Return the error of a command that needs a spec."""
-    return SourceError(f"{path} is not a spec", why=f"it is {file.description}", hint=file.hint)
+    return NotASpec(f"{path} is not a spec", why=f"it is {file.description}", hint=file.hint)
 
 
 def find_import_hint(path: Path) -> str:

@@ -49,6 +49,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("aiplatform v1 discovery document, EnvVar.value",),
     check=_check,
+    reads_settings=True,
     bad=examples(_SPEC % '«"$(HOME)/data"»'),
     good=examples(_SPEC % '"$HOME/data"', _SPEC % '"100$ (net)"'),
 )

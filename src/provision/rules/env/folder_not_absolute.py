@@ -63,6 +63,7 @@ RULE = Rule(
         "CPython, Lib/tempfile.py",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: «cache/hf»}\n',
         'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_DATASETS_CACHE: «~/data»}\n',

@@ -95,6 +95,7 @@ RULE = Rule(
         "shm_overview(7)",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: «/dev/shm/hf»}\n',
         example(

@@ -134,6 +134,7 @@ RULE = Rule(
         "apple/axlearn#858",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\ncuda: "12.8"\npython: "3.11"\n'
         'packages: [torch==2.8.0, «"tensorflow[and-cuda]==2.19.1"»]\n',

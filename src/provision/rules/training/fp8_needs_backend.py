@@ -61,6 +61,7 @@ RULE = Rule(
         ),
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {precision: «fp8»}\n",

@@ -84,6 +84,7 @@ RULE = Rule(
         "integrations/deepspeed.py of transformers 5.23.0",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example(
             'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\n'

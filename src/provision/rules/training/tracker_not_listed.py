@@ -54,6 +54,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {report_to: «tensorboard»}}\n",

@@ -39,7 +39,6 @@ from provision.targets.context import Interpreter, TargetContext
 from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import NotebookSummary, TargetCondition, TargetSummary
-from provision.verification import expectations_of
 
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
 """Prefixes on a runtime; the cell inserts the digest of its payload before `env`."""
@@ -244,13 +243,7 @@ class ColabDriver(Driver[ColabObservation]):
 
     def report_expectations(self, context: TargetContext) -> dict[str, Any]:
         """Return the expectations of the cell, without the prefix, which the runtime chooses."""
-        expectations = expectations_of(
-            context.effective_spec,
-            context.target,
-            context.lock,
-            context.environment,
-            PurePosixPath(),
-        )
+        expectations = context.expectations(PurePosixPath())
         return {**expectations, "shared": get_colab_target(context).isolation == "system"}
 
     def compare_with_facts(

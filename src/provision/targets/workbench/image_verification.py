@@ -18,6 +18,7 @@ from provision.lock import digest_of
 from provision.plan import Action, Intent, Operation
 from provision.state import Ledger, State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, ProbeEvidence
+from provision.targets.bucket_location import note_distant_bucket, read_bucket, refuse_bucket
 from provision.targets.capabilities import ImageVerification
 from provision.targets.context import TargetContext
 from provision.targets.execution_jobs import to_job_name
@@ -75,7 +76,11 @@ def plan_image_job(
         declared,
         paths=(f"reports/{to_folder_name(context.address)}",),
     )
-    refusals = tuple(_find_refusals(context, observed, region))
+    bucket = read_bucket(folder, reader)
+    refusals = (
+        *_find_refusals(context, observed, region),
+        *refuse_bucket(bucket, region, ("targets", context.target, "bucket")),
+    )
     earlier = find_recorded_job(context.address, ledger)
     if earlier is not None and earlier.declared == declared and _exists(earlier, reader):
         action = _continue(context, earlier)
@@ -83,7 +88,8 @@ def plan_image_job(
         action = Action(Operation.CREATE, context.address, job.part, job.title, "")
     else:
         body = build_job_body(context, names, environment, folder)
-        action = _start(context, observed, job, body)
+        notes = (*_notes(context, observed, job), *note_distant_bucket(bucket, region))
+        action = _start(context, observed, job, body, notes)
     return ImageVerification(
         action,
         refusals,
@@ -249,6 +255,7 @@ def _start(
     observed: WorkbenchObservation,
     job: ImageJobRecord,
     body: Mapping[str, Any],
+    notes: tuple[str, ...],
 ) -> Action:
     """Return the action that starts a job."""
     notebook = build_image_notebook(context, observed.facts, job.nonce, job.folder)
@@ -266,7 +273,7 @@ def _start(
         "it verifies the image before the instance exists",
         effects,
         job.to_json(),
-        tuple(_notes(context, observed, job)),
+        notes,
         intent,
         settles=intent.names,
     )

@@ -231,7 +231,7 @@ def _find_source_image(
 def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the next run, and its document."""
     nonce, names = observed.next_nonce, observed.names
-    agent_programs, uv = build_programs(), read_pinned_uv()
+    agent_programs, uv = build_programs(context), read_pinned_uv()
     document = encode_config(build_agent_config(context, names, nonce, agent_programs, uv))
     digest = hashlib.sha256(document).hexdigest()
     return AgentRun(nonce, digest, compute_declared_digest(context)), document
