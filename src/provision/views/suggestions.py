@@ -22,6 +22,7 @@ _EVIDENCE_NOTE = (
     "rules only: nothing was resolved or run. --resolve resolves the packages with uv (this needs "
     "the network); `provision apply` verifies them."
 )
+_REFUSED = (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
 
 
 def render_text(result: SuggestionResult, color: bool, width: int) -> str:
@@ -100,7 +101,12 @@ def _headline(result: SuggestionResult) -> str:
     if not count:
         return f"No combination without errors among the {result.tried} that were tried, {name}"
     errors = "without other errors" if result.in_the_way else "without errors"
-    return f"{pluralize(count, 'combination')} {errors}, {name}"
+    refused = sum(assessed.evidence in _REFUSED for assessed in result.combinations)
+    good = f"{pluralize(count - refused, 'combination')} {errors}"
+    if not refused:
+        return f"{good}, {name}"
+    lead = good if count > refused else f"No combination {errors}"
+    return f"{lead}; {pluralize(refused, 'combination')} refused once resolved, {name}"
 
 
 def _shown(
