@@ -38,7 +38,7 @@ def provision(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ("poetry.lock", "[[package]]\n", "", "poetry export"),
         ("nb.json", to_notebook("1"), "a notebook", "lint nb.ipynb"),
         ("package.json", '{"name": "x", "version": "1", "dependencies": {}}', "Node.js", ""),
-        ("package-lock.json", '{"lockfileVersion": 3, "packages": {}}', "lock of npm", ""),
+        ("package-lock.json", '{"lockfileVersion": 3, "packages": {}}', "npm lock file", ""),
         ("compose.yaml", "services:\n  web:\n    image: x\n", "Docker Compose", ""),
         ("ci.yml", "on: [push]\njobs: {}\n", "GitHub Actions", ""),
         ("pod.yaml", "apiVersion: v1\nkind: Pod\n", "Kubernetes", ""),
@@ -51,10 +51,10 @@ def provision(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ),
         ("data.csv", "a,b\n1,2\n", "none of the fields", ""),
         ("list.json", "[1, 2]\n", "none of the fields", ""),
-        ("spec.lock", LOCK, "the lock of a spec", "lock --check spec.yaml"),
+        ("spec.lock", LOCK, "the lock file of a spec", "lock --check spec.yaml"),
         ("record.json", RUN, "the record of a run", "report run record.json"),
         ("state.json", '{"schema": "provision.state/1"}', "provision wrote (state)", ""),
-        ("report.json", REPORT.read_text(), "report of a verification", "report report.json"),
+        ("report.json", REPORT.read_text(), "verification report", "report report.json"),
     ],
 )
 def test_a_file_of_another_kind_is_one_error(
@@ -99,7 +99,7 @@ def test_a_binary_file(tmp_path: Path, content: bytes) -> None:
 def test_a_lock_that_is_larger_than_a_spec_may_be(tmp_path: Path) -> None:
     document = {"schema": "provision.lock/2", "packages": ["x" * 100] * 20_000}
     (tmp_path / "big.lock").write_text(json.dumps(document))
-    assert "the lock of a spec" in provision(tmp_path, "lint", "big.lock").stderr
+    assert "the lock file of a spec" in provision(tmp_path, "lint", "big.lock").stderr
     (tmp_path / "big.yaml").write_text("# " + "x" * (1 << 20))
     assert "larger than 1 MiB" in provision(tmp_path, "lint", "big.yaml").stderr
 

@@ -230,7 +230,7 @@ class _SpecLinter:
             SourceError: it cannot be read.
         """
         if self.system.exists(path) and (hint := find_import_hint(path)):
-            why = "another tool has files with this name"
+            why = "another tool uses this file name"
             raise NotASpec(f"{path} is not a spec", why=why, hint=hint)
         try:
             documents = self._check_file(path)
