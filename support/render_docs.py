@@ -344,8 +344,9 @@ def flow_yaml(value: Any) -> str:
 def findings_page() -> str:
     """Return the table of findings about text, shape and `extends`."""
     intro = (
-        "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). "
-        "Findings about its meaning are [rules](rules.md)."
+        "Findings about the text of a spec (YML), its shape (SPC), what it extends (REF), "
+        "comments that accept findings (SUP), and the policy of a project (POL). Findings about "
+        "its meaning are [rules](rules.md)."
     )
     rows = ["| id | name | severity | what it means |", "|---|---|---|---|"]
     rows += (
@@ -361,8 +362,8 @@ def rules_page() -> str:
         "What `provision lint` reports about the meaning of a spec. The rules are checked on "
         "the spec, and again on every resolved set; those with NTB are "
         "[about notebooks](../how-to/lint-notebooks.md). "
-        "`severity` is the gravest that a rule speaks with; `unknown` says that the facts "
-        "have no row for what the spec names. "
+        "`severity` is the highest severity of a rule; `unknown` means that the facts "
+        "do not contain the value in the spec. "
         "Findings about text and shape are in [findings.md](findings.md)."
     )
     pages = (

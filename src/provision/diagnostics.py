@@ -116,3 +116,21 @@ class Diagnostic(NamedTuple):
     related: tuple[RelatedLocation, ...] = ()
     fix: Fix | None = None
     source: str = ""
+
+
+class SuppressionKind(StrEnum):
+    """The way in which a finding was accepted."""
+
+    COMMENT = "comment"
+    CONFIGURATION = "configuration"
+    BASELINE = "baseline"
+    BASE = "base"
+
+
+class SuppressedFinding(NamedTuple):
+    """A finding that was accepted: `where` is the place of the decision, if it is in a file."""
+
+    finding: Diagnostic
+    kind: SuppressionKind
+    reason: str = ""
+    where: Span | None = None

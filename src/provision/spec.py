@@ -97,6 +97,7 @@ class Platform(StrEnum):
     LINUX_X86_64 = "linux-x86_64"
     LINUX_AARCH64 = "linux-aarch64"
     MACOS_ARM64 = "macos-arm64"
+    MACOS_X86_64 = "macos-x86_64"
     WINDOWS_X86_64 = "windows-x86_64"
 
 

@@ -47,6 +47,7 @@ _PLATFORMS = {
     ("Linux", "x86_64"): "linux-x86_64",
     ("Linux", "aarch64"): "linux-aarch64",
     ("Darwin", "arm64"): "macos-arm64",
+    ("Darwin", "x86_64"): "macos-x86_64",
     ("Windows", "AMD64"): "windows-x86_64",
 }
 

@@ -46,7 +46,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
         reader: reads files and this machine.
 
     Raises:
-        Refused: nothing is known of what the training takes.
+        Refused: the needs of the training are unknown.
         SpecHasErrors: the spec is not valid.
         ProvisionError: the record is damaged.
     """
@@ -56,7 +56,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
     fits = tuple(evaluate(loaded, name, run, reader) for name in names)
     if not any(target.resources for target in fits):
         raise Refused(
-            "nothing is known of what this training takes",
+            "the needs of this training are unknown",
             why="the spec declares neither a model nor requirements, and no run is recorded",
             hint=f"record a run with `{loaded.command('run', names[0])} -- PROGRAM`, or set "
             "training.model.parameters, training.data.in_memory or requires.ram",

@@ -226,6 +226,22 @@ class Reader(Protocol):
         """
 
 
+class Revision(Protocol):
+    """The files of a commit, by their paths in the checkout."""
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """See Reader."""
+
+    def exists(self, path: Path) -> bool:
+        """See Reader."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the paths of all files."""
+
+    def close(self) -> None:
+        """Release what reading needs."""
+
+
 class System(Reader, Protocol):
     """Reads and changes the outside world, for the commands that change it.
 

@@ -11,7 +11,6 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import (
     cheapest_offer,
-    choose_machine_type,
     find_cpu_machines,
     find_machines,
     list_offers,
@@ -42,6 +41,11 @@ from provision.kinds.base import (
     TargetFacts,
     TargetFields,
     TargetModel,
+)
+from provision.kinds.machine_types import (
+    find_largest_machine,
+    find_machine_with_ram,
+    resolve_machine_type,
 )
 from provision.kinds.places import Place, place_word
 
@@ -228,7 +232,8 @@ class Workbench(Kind):
             size = own.data_disk.size
             count = parse_size(size) if size else default.value * 10**9
             return Capacity(count, "the data disk", (*target.route, "data_disk"), default.evidence)
-        machine = _largest_machine(own, target, facts)
+        reserved = own.reservation is not None
+        machine = find_largest_machine(own.machine_type, target, facts, reserved=reserved)
         if machine is None:
             return None
         ram, route = machine.ram_gb * 2**30, (*target.route, "machine_type")
@@ -243,13 +248,11 @@ class Workbench(Kind):
         """Return a target with the machine type that `auto` stands for in the first zone."""
         own = target.target
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
-        count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
-        machine = choose_machine_type(
-            facts, target.card, count, region_of(own.zones[0]), ram_gib, reserved=reserved
-        ).machine
-        if own.machine_type != "auto" or machine is None:
-            return own
-        return own.model_copy(update={"machine_type": machine.name})
+        name = resolve_machine_type(
+            *(own.machine_type, region_of(own.zones[0]), ram_gib, target, facts),
+            reserved=own.reservation is not None,
+        )
+        return own.model_copy(update={"machine_type": name})
 
     def machine_with_ram(
         self, ram_gib: float, target: TargetFacts, facts: Facts
@@ -257,22 +260,8 @@ class Workbench(Kind):
         """Return a machine type with the GPUs, or of the same family without one."""
         own = target.target
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
-        if target.card is not None:
-            count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
-            machines = find_machines(facts, target.card, count, reserved=reserved)
-        else:
-            family = own.machine_type.split("-", 1)[0]
-            machines = tuple(
-                row for row in facts.machines.values() if not row.gpus and row.family == family
-            )
-        machine = min(
-            (machine for machine in machines if machine.ram_gb >= ram_gib),
-            key=lambda machine: (machine.ram_gb, machine.vcpus),
-            default=None,
-        )
-        if machine is None:
-            return None
-        return LargerMachine("machine_type", machine.name, machine.ram_gb)
+        reserved = own.reservation is not None
+        return find_machine_with_ram(ram_gib, own.machine_type, target, facts, reserved=reserved)
 
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Workbench offers, with the newest image and others."""
@@ -349,20 +338,6 @@ def _starter_machine(gpu: Gpu, facts: Facts) -> tuple[list[str], str, str]:
         machines = find_machines(facts, card, gpu.count, reserved=False)
     offer = cheapest_offer(list_offers(machines, card, gpu.count), region)
     return zones, offer.machine.name if offer else "auto", region
-
-
-def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) -> MachineType | None:
-    """Return the machine type, for `auto` the one with the most RAM that it may choose."""
-    if own.machine_type != "auto":
-        return facts.machines.get(own.machine_type)
-    machines: tuple[MachineType, ...] = ()
-    if target.card is not None:
-        reserved = own.reservation is not None
-        count = target.gpu_settings.gpu.count
-        machines = find_machines(facts, target.card, count, reserved=reserved)
-    elif target.gpu_settings.gpu.is_none:
-        machines = find_cpu_machines(facts)
-    return max(machines, key=lambda machine: machine.ram_gb, default=None)
 
 
 def _unsupported_fields(

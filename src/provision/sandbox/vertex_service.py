@@ -16,7 +16,11 @@ from provision.sandbox.api_errors import (
 )
 from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
 from provision.sandbox.faults import Faults
-from provision.sandbox.injected_faults import VERTEX_API, raise_request_fault
+from provision.sandbox.injected_faults import (
+    VERTEX_API,
+    raise_lost_answer,
+    raise_request_fault,
+)
 from provision.sandbox.lifecycle import Delays
 from provision.sandbox.operations import ENDLESS
 from provision.sandbox.request_validation import to_camel_case, validate_body, value_at_path
@@ -59,7 +63,9 @@ class VertexService:
                     reason="alreadyExists",
                 )
             data["templates"][name] = _stored(name, requested)
-            return begin_operation(data, "CreateNotebookRuntimeTemplate", name, self._due())
+            operation = begin_operation(data, "CreateNotebookRuntimeTemplate", name, self._due())
+        raise_lost_answer(self._faults)
+        return operation
 
     def get_template(self, name: str) -> Body:
         """Return a template."""

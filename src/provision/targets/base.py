@@ -297,8 +297,8 @@ class Driver(ABC, Generic[ObservationT]):
         """
         if only:
             raise Refused(
-                "single checks can only be repeated for targets on this machine",
-                why=f"{context.address} runs all of its checks together, elsewhere",
+                "single checks can be repeated only for targets on this machine",
+                why=f"{context.address} runs all of its checks together, on another machine",
                 hint="omit --only",
             )
 

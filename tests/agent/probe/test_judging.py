@@ -602,7 +602,7 @@ ROWS = [
     Row("R04", "unknown", {"train.weights_sha": None, "train.repeat_sha": None}, {"packages": HF}, "nothing was observed (a second run gives"),
     Row("R05", "pass", RESUMED, {"packages": HF}, "hf-trainer"),
     Row("R05", "unknown", {**RESUMED, "train.weights_sha": "", "resume.weights_sha": ""}, {"packages": HF}, "nothing was observed"),
-    Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "other weights"),
+    Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "different weights"),
     Row("R05", "fail", {**RESUMED, "resume.steps": 20}, {"packages": HF}),
     Row("R05", "fail", {**RESUMED, "resume.made": 40}, {"packages": HF}, "made 40 steps instead of the 20"),
     Row("R06", "pass", {"train.checkpoint_missing": [], "train.checkpoint_broken": []}, {"packages": HF}),

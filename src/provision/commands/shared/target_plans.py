@@ -60,7 +60,7 @@ def select_targets(
     names = tuple(map(loaded.target_name, names))
     unknown = [name for name in names if name not in known]
     if unknown:
-        hint = f"{did_you_mean(unknown[0], known)} Its targets: {', '.join(known)}".lstrip()
+        hint = f"{did_you_mean(unknown[0], known)} its targets: {', '.join(known)}".lstrip()
         raise UsageError(f"the spec has no target {unknown[0]}", hint=hint)
     if names:
         return tuple(dict.fromkeys(names))

@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
         for name, value in context.spec.env.items():
             if match := _REFERENCE.search(value):
                 yield RULE.diagnostic(
-                    f"target {target.name}: {match[0]} in {name} is replaced on a runtime",
+                    f"target {target.name}: {match[0]} in {name} is expanded on a runtime",
                     ("env", name),
                     why="The same variable has another value at other targets.",
                     help="write the value out",

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} is {value}: {problem}",
             ("env", name),
-            why=f"It is the folder of {row.holds}, and is used as written.",
+            why=f"It is the folder for {row.holds}, and the path is used as written.",
             help="use the full path, such as /home/jupyter/cache",
         )
 

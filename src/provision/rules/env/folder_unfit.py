@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name} is {path}, which {what} at target {target.name}",
                 ("env", name),
                 severity=severity,
-                why=f"It is the folder of {row.holds}, which take gigabytes.",
+                why=f"It is the folder for {row.holds}, which take gigabytes.",
                 help=f"set it to {proposed}, or remove it to use each target's home folder",
                 related=related_at(target.route, "target defined here"),
             )

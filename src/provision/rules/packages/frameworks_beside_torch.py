@@ -80,7 +80,7 @@ def _check(context: LintContext) -> Findings:
                 severity=None
                 if all(device.flavour for device in context.devices)
                 else Severity.WARNING,
-                why="No cuDNN release satisfies both, so no set of versions exists.",
+                why="No cuDNN release satisfies both, so the two cannot be installed together.",
                 help=f"use a separate environment for {framework.name}, or remove its CUDA extra",
                 related=related,
             )

@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
             f"{context.package_list}",
             (*ARGUMENTS_ROUTE, "report_to"),
             severity=None if context.resolved else Severity.WARNING,
-            why=f"Trainer fails at its start, because {package} is not installed.",
+            why=f"Trainer fails at startup, because {package} is not installed.",
             help=f"add {package} to `packages`, or remove {name} from report_to",
             fix=add_package_fix(package, ""),
         )

@@ -155,10 +155,10 @@ class ColabDriver(Driver[ColabObservation]):
         if intent is not None and intent.part == SessionRecord.part:
             session = intent.details["session"]
             text = f"{session} may be running on Colab and cost money; apply or destroy stops it"
-            return TargetCondition(f"half-made: {text}", location)
+            return TargetCondition(f"incomplete: {text}", location)
         observed = self.observe(context, ledger, reader)
         if observed.recorded is None:
-            return TargetCondition("half-made" if intent else "absent", location)
+            return TargetCondition("incomplete" if intent else "absent", location)
         actions = self.plan(context, observed)
         kept = all(action.operation is Operation.KEEP for action in actions)
         if observed.found_refusals or not kept:

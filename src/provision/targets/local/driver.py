@@ -125,7 +125,7 @@ class LocalDriver(Driver[LocalObservation]):
             removals = tuple(
                 RemoveTree(resolve_own_folder(folder, path, address)) for path in interrupted.paths
             )
-            title, reason = "half-made environment", "left by an interrupted run"
+            title, reason = "incomplete environment", "left by an interrupted run"
             part = interrupted.part
             actions.append(Action(Operation.DESTROY, address, part, title, reason, removals))
         # The name comes last, when nothing exists that it leads to.
@@ -241,7 +241,7 @@ class LocalDriver(Driver[LocalObservation]):
         if observed.is_complete:
             return TargetCondition("current", location)
         if observed.exists or observed.interrupted:
-            return TargetCondition("half-made", location)
+            return TargetCondition("incomplete", location)
         recorded = self.location(context.address, context.folder, ledger.state)
         return TargetCondition("absent" if recorded is None else "outdated", location)
 
@@ -300,7 +300,9 @@ def _describe_comparison(actions: Sequence[Action]) -> str:
     """Return with what the files of an environment that uv makes were compared."""
     for action in actions:
         if _installs_packages(action):
-            return "downloads with the lock, installed files with their RECORDs: all by sha256"
+            return (
+                "downloads against the lock, and installed files against their RECORDs, by sha256"
+            )
         if action.part == EnvironmentRecord.part and action.operation is Operation.KEEP:
             return action.reason
     return ""

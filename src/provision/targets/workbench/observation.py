@@ -116,7 +116,7 @@ class WorkbenchObservation:
         if not self.exists:
             return "gone" if self.recorded else "absent"
         if self.is_interrupted or not self.is_complete:
-            return "half-made"
+            return "incomplete"
         if self.drift:
             return "outdated"
         return "current, stopped" if self.is_stopped else "current"
