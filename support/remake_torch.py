@@ -2,8 +2,8 @@
 
 torch.yaml: the Pythons with a wheel on each platform and the glibc floor (file names), `python` and
 the pins (METADATA), the default flavours (torch/version.py), and the torchvision and torchaudio
-releases for a release (their METADATA). builds.yaml: the targets of the index's own builds (the compiler flags
-in ATen/cuda/CUDAConfig.h), and from 2.13 on the release's list of the other flavours
+releases for a release (their METADATA). builds.yaml: the targets of the index's own builds (the
+compiler flags in ATen/cuda/CUDAConfig.h), and from 2.13 on the release's list of the other flavours
 (torch/cuda/__init__.py). Each is a small member that is read by HTTP range and cached in
 .cache/remake.
 
