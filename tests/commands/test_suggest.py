@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.report_json import expand
+from provision.commands.suggest import EvidenceSources, suggest_for_options
+from provision.facts import load_facts
+from provision.suggest.search import SuggestionStatus
+from provision.views.suggestions import render_text
 from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
@@ -60,6 +64,33 @@ def test_what_a_person_sees(bench: Bench) -> None:
         "     gives up cuda 13.0",
     ]
     assert "--no-resolve" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("evidence", "headline"),
+    [
+        ((SuggestionStatus.RULES, SuggestionStatus.RESOLVED), "2 combinations without errors, "),
+        (
+            (SuggestionStatus.RESOLVED, SuggestionStatus.REFUSED),
+            "1 combination without errors; 1 combination refused once resolved, ",
+        ),
+        (
+            (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED),
+            "No combination without errors; 2 combinations refused once resolved, ",
+        ),
+    ],
+)
+def test_a_refused_combination_is_not_one_without_errors(
+    evidence: tuple[SuggestionStatus, ...], headline: str
+) -> None:
+    sources = EvidenceSources(load_facts(), None, print, offline=True)
+    found = suggest_for_options({"gpu": "L4"}, sources, most=2)
+    changed = [
+        assessed._replace(evidence=status)
+        for assessed, status in zip(found.combinations, evidence, strict=True)
+    ]
+    shown = render_text(found._replace(combinations=tuple(changed)), False, 100)
+    assert shown.startswith(f"{headline}for gpu L4\n")
 
 
 def test_without_a_spec(bench: Bench) -> None:
@@ -149,7 +180,7 @@ def test_what_uv_refuses_is_no_headline(bench: Bench, cpu_index: str) -> None:
     bench.spec(CPU.replace("2.13.*]", "2.13.*, nowhere-to-be-found]"))
     done = bench.run("suggest", "spec.yaml", PROVISION_INDEX_PYTORCH_CPU=cpu_index)
     assert done.returncode == 1
-    assert done.stdout.startswith("No combination that resolves, for spec.yaml; refused:\n")
+    assert done.stdout.startswith("No combination without errors; ")
     assert "[uv finds no set of versions]" in done.stdout
 
 

@@ -95,16 +95,15 @@ def _lines(result: SuggestionResult, styler: Styler, width: int) -> Iterator[str
 
 
 def _headline(result: SuggestionResult) -> str:
-    refused = sum(combination.is_refused for combination in result.combinations)
-    count = len(result.combinations) - refused
-    name = f"for {redact_line(result.name)}"
-    if refused and not count:
-        return f"No combination that resolves, {name}; refused:"
-    if not count:
+    refused = sum(assessed.is_refused for assessed in result.combinations)
+    count, name = len(result.combinations) - refused, f"for {redact_line(result.name)}"
+    if not result.combinations:
         return f"No combination without errors among the {result.tried} that were tried, {name}"
     errors = "without other errors" if result.in_the_way else "without errors"
-    more = f", and {refused} that cannot be used" if refused else ""
-    return f"{pluralize(count, 'combination')} {errors}, {name}{more}"
+    good = f"{pluralize(count, 'combination')} {errors}" if count else f"No combination {errors}"
+    if refused:
+        good += f"; {pluralize(refused, 'combination')} refused once resolved"
+    return f"{good}, {name}"
 
 
 def _shown(
