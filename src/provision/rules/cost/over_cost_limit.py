@@ -188,7 +188,6 @@ RULE = Rule(
     sources=(
         "Cyclenerd/google-cloud-pricing-cost-calculator pricing.yml",
         "skypilot-org/skypilot-catalog catalogs/v9/gcp/vms.csv",
-        "pub.dev terradart_google 0.36.0, GoogleColabRuntime (prices of Colab Enterprise)",
     ),
     check=_check,
     bad=examples(
