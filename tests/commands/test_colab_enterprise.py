@@ -433,6 +433,34 @@ def test_a_verification_that_was_killed_is_continued(
     assert (jobs(proven), proven.templates()) == ({}, {})
 
 
+@pytest.mark.long
+def test_a_job_that_the_service_creates_late_is_an_orphan(proven: Team) -> None:
+    """The request of a killed run arrives after the next run has found nothing of it."""
+    with pytest.raises(Killed):
+        proven.apply(proven.system(2))
+    (intent,) = LocalStore(Path(proven.loaded().folder), proven.system()).load_ledger().intents
+    late = intent.names[0].removeprefix("//aiplatform.googleapis.com/")
+    assert proven.apply().exit_code == 0
+    with proven.store.edit_data() as data:
+        (body,) = data["executions"].values()
+        data["executions"][late] = {**body, "name": late, "jobState": "JOB_STATE_RUNNING"}
+    assert proven.orphans() == [late]
+    proven.destroy()
+    assert list(proven.store.snapshot()["executions"]) == [late], "it is listed, never deleted"
+
+
+@pytest.mark.long
+def test_packages_on_top_of_those_of_the_image(proven: Team) -> None:
+    proven.edit("isolation: venv", "isolation: system")
+    done = proven.apply()
+    (result,) = done.results
+    assert (done.exit_code, result.report.verdict) == (0, "simulated")
+    assert "the image: a kernel of this machine" in result.report.sentence
+    machines = proven.bench.folder / ".provision/sandbox/executions"
+    (alpha,) = machines.glob("*/usr/lib/python*/site-packages/alpha")
+    assert alpha.is_dir(), "it is installed for the kernel's own interpreter"
+
+
 @pytest.mark.parametrize("way", ["grpc", "rest"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_destroy_after_a_killed_verification_leaves_nothing(
@@ -456,7 +484,7 @@ def test_a_job_that_runs_for_a_lost_state_is_an_orphan(proven: Team) -> None:
 def test_a_detached_run_is_attached_to(bench: Bench) -> None:
     bench.spec(PROVEN.replace("e2-standard-8", "n1-standard-4"))
     planned = bench.run("plan", "spec.yaml", "--sandbox")
-    assert "each verification: at most 1h of this machine, $0.19" in planned.stdout
+    assert "each verification: at most 1h of this machine, about $0.23" in planned.stdout
     done = bench.run("apply", "spec.yaml", "--sandbox", "--yes", "--detach")
     assert done.returncode == 3, done.stderr
     assert "its notebook runs; wait for the report: provision attach" in done.stdout
@@ -519,7 +547,7 @@ def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     index = Path(proven.bench.index.removeprefix("file://"))
     for wheel in index.parent.rglob("alpha*.whl"):
         wheel.write_bytes(b"damaged")
-    with pytest.raises(ProvisionError, match="did not make the environment") as caught:
+    with pytest.raises(ProvisionError, match="could not create the environment") as caught:
         proven.apply()
     assert caught.value.exit_code == 1
     assert "in the stage install" in caught.value.why
@@ -584,7 +612,7 @@ def test_bad_input_through_the_command(
     [
         ("permission", "aiplatform"),
         ("api-disabled", "aiplatform"),
-        ("exists", "does not own"),
+        ("exists", "does not belong to this target"),
         ("rate:2", ""),
         ("unavailable:2", ""),
         ("lost-operation", ""),

@@ -106,6 +106,7 @@ def test_the_json_has_the_keys_of_a_parity_with_a_lock(bench: Bench) -> None:
         "prove": "",
         "carried": False,
         "at": "",
+        "elsewhere": "",
         "standing": "unverified",
         "identity": None,
     }

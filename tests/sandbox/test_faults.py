@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,18 @@ from googleapiclient.errors import HttpError
 from provision.errors import UsageError
 from provision.sandbox.faults import FAULT_KINDS, Faults
 from provision.sandbox.scripted_errors import TRIGGERS
+from tests.sandbox.test_execution_jobs import Jobs
+from tests.sandbox.test_vertex import vertex
 from tests.sandbox_rig import BODY, NAME, PROJECT, SOON, ZONE, Clients, clients
 
+REGION = f"{PROJECT}/locations/us-central1"
+JOB: dict[str, Any] = {
+    "displayName": "Run",
+    "gcsNotebookSource": {"uri": "gs://my-bucket/in.ipynb"},
+    "customEnvironmentSpec": {"machineSpec": {"machineType": "e2-standard-4"}},
+    "serviceAccount": "trainer@my-project.iam.gserviceaccount.com",
+    "gcsOutputUri": "gs://my-bucket/out",
+}
 MESSAGE = nb.Instance(json_format.ParseDict(BODY, nb.Instance.pb(nb.Instance())))
 
 
@@ -25,6 +37,14 @@ def refused(call: Any) -> dict[str, Any]:
     with pytest.raises(HttpError) as caught:
         call.execute()
     return dict(json.loads(caught.value.content)["error"])
+
+
+@contextmanager
+def ending(sandbox: Clients) -> Iterator[Any]:
+    """Yield Google's client of Vertex AI, and close its connections."""
+    built = vertex(sandbox)
+    yield built
+    built.close()
 
 
 def creation(sandbox: Clients, zone: str = ZONE) -> Any:
@@ -324,6 +344,74 @@ def test_faults_of_the_device_are_told_to_whoever_boots_it(tmp_path: Path, fault
         sandbox.made()
     (faults,) = told
     assert {name for name in FAULT_KINDS if faults.has(name)} == {fault}
+
+
+def test_the_location_of_buckets(tmp_path: Path) -> None:
+    bucket = "/storage/v1/b/my-bucket"
+    with clients(tmp_path / "any") as sandbox:
+        sandbox.http("POST", "/upload" + bucket + "/o?uploadType=media&name=x", b"x")
+        assert "location" not in sandbox.http("GET", bucket)[1], "the first upload created it"
+        named = json.dumps({"name": "named", "location": "us-east1"}).encode()
+        assert sandbox.http("POST", "/storage/v1/b", named)[1]["location"] == "US-EAST1"
+        default = sandbox.http("POST", "/storage/v1/b", b'{"name": "other"}')[1]
+        assert (default["location"], default["locationType"]) == ("US", "multi-region")
+    for location, kind in (("eu", "multi-region"), ("nam4", "dual-region"), ("us-west1", "region")):
+        with clients(tmp_path / location, f"bucket-location:{location}") as sandbox:
+            about = sandbox.http("GET", bucket)[1]
+            assert (about["location"], about["locationType"]) == (location.upper(), kind)
+
+
+@pytest.mark.parametrize("way", ["template", "job"])
+def test_an_answer_that_is_lost(tmp_path: Path, way: str) -> None:
+    with clients(tmp_path, "lost-answer", "pending-job") as sandbox, ending(sandbox) as vertex:
+        locations = vertex.projects().locations()
+        calls = {
+            "template": locations.notebookRuntimeTemplates().create(
+                parent=REGION, notebookRuntimeTemplateId="one", body={"displayName": "One"}
+            ),
+            "job": locations.notebookExecutionJobs().create(
+                parent=REGION, notebookExecutionJobId="one", body=JOB
+            ),
+        }
+        assert refused(calls[way])["code"] == 503
+        assert refused(calls[way])["code"] == 409, "the first request was done"
+
+
+def test_a_job_that_stays_pending(tmp_path: Path) -> None:
+    with clients(tmp_path, "pending-job") as sandbox, ending(sandbox) as vertex:
+        assert sandbox.store is not None
+        jobs = vertex.projects().locations().notebookExecutionJobs()
+        sandbox.store.put_object("my-bucket", "in.ipynb", b"{}")
+        jobs.create(parent=REGION, notebookExecutionJobId="one", body=JOB).execute()
+        name = f"{REGION}/notebookExecutionJobs/one"
+        assert jobs.get(name=name).execute()["jobState"] == "JOB_STATE_PENDING"
+        jobs.delete(name=name).execute()
+        assert sandbox.store.snapshot()["executions"] == {}
+
+
+WRITE = """
+import os, urllib.request
+address = os.environ["STORAGE_EMULATOR_HOST"] + "/upload/storage/v1/b/my-bucket/o?name=x"
+urllib.request.urlopen(urllib.request.Request(address + "&uploadType=media", b"x", method="POST"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "cell", "words"),
+    [
+        ("dead-kernel", "import time; time.sleep(60)", "the kernel died"),
+        ("no-bucket-write", WRITE, "HTTPError: HTTP Error 403: Forbidden"),
+    ],
+)
+def test_a_kernel_that_dies_and_one_that_may_not_write(
+    tmp_path: Path, fault: str, cell: str, words: str
+) -> None:
+    with clients(tmp_path, fault) as sandbox:
+        jobs = Jobs(sandbox)
+        jobs.start(cell)
+        job = jobs.ended()
+        jobs.built.close()
+    assert (job["jobState"], job["status"]["message"]) == ("JOB_STATE_FAILED", words)
 
 
 def test_every_fault_has_a_test() -> None:

@@ -74,6 +74,9 @@ class FakeCloud:
     def object(self, uri: str, limit: int) -> bytes | None:
         return self.objects.get(uri)
 
+    def bucket(self, name: str) -> Mapping[str, Any] | None:
+        return None
+
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         return self.rows
 

@@ -18,6 +18,7 @@ from provision.lock import Lock, LockedEnvironment
 from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.state import Ledger
 from provision.targets import TargetContext, find_driver, get_driver
+from provision.targets.capabilities import VerifiesImage
 from provision.verification import Report, expectations_of, probe_digest, read_report
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
@@ -80,10 +81,14 @@ def _assess_target(
     target = _assess_stored_report(context, ledger, reader)
     if target.report is None:
         target = _assess_probe_report(loaded, context, reader) or target
+    elsewhere = ""
+    if isinstance(driver, VerifiesImage):
+        elsewhere = driver.describe_image_verification(context, ledger.state)
     return replace(
         target,
         declared=_declared_environment(loaded, lock, environment),
         prove=_proof_hint(loaded, context, target),
+        elsewhere=elsewhere,
     )
 
 
@@ -170,6 +175,8 @@ def _stale_reason(report: Report, context: TargetContext) -> str:
         return "its report is for another lock"
     if report.document["spec"].get("digest") != expectations["spec"]["digest"]:
         return "its report is for another spec"
+    if context.code is not None and report.values.get("code.digest") != context.code.digest:
+        return "its report is for other code"
     tool = report.document.get("tool")
     if not isinstance(tool, Mapping) or tool.get("probe_sha256") != probe_digest():
         return "its report is from another version of the probe"

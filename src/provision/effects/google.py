@@ -172,6 +172,12 @@ class CloudReader(Protocol):
             CloudError: the object is longer than `limit` bytes (kind "too-long").
         """
 
+    def bucket(self, name: str) -> Mapping[str, Any] | None:
+        """Return a bucket of Cloud Storage (location, locationType).
+
+        None if it does not exist or cannot be read.
+        """
+
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """Return the quotas of a region (metric, limit, usage), None if they cannot be read."""
 

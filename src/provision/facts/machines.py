@@ -82,6 +82,29 @@ def fits_attachment(machine: MachineType, attachment: GpuAttachment) -> bool:
     return machine.vcpus <= attachment.vcpus_max and machine.ram_gb <= attachment.ram_max_gb
 
 
+def describe_gpu_mismatch(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
+    """Return why a machine type cannot have that many cards, or "" if it can."""
+    if machine.gpus:
+        if (machine.card, machine.gpus) == (card.name, count):
+            return ""
+        return f"has {machine.gpus:g} x {machine.card}"
+    counts = [row.gpus for row in facts.attachments if row.card == card.name]
+    if machine.family != "n1":
+        needed = "an N1 machine type" if counts else "a machine type with a built-in GPU"
+        return f"has no GPU; {card.name} requires {needed}"
+    attached = facts.attachment(card.name, count)
+    if attached is None:
+        if counts:
+            return f"supports only {', '.join(map(str, counts))} x {card.name}"
+        return "is an N1 type, which does not support this GPU"
+    if fits_attachment(machine, attached):
+        return ""
+    return (
+        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB; the limit is {attached.vcpus_max} "
+        f"vCPUs and {attached.ram_max_gb:g} GiB"
+    )
+
+
 def unavailability_reason(machine: MachineType, *, reserved: bool) -> str:
     """Return why Workbench cannot use a machine type, or "" if it can.
 

@@ -10,13 +10,21 @@ from provision.field_types import Duration, Size, StrictModel, parse_duration, p
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
     STARTER_REGION,
+    Capacity,
     Gpu,
     Kind,
+    LargerMachine,
     Refusal,
+    Resource,
     StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
+)
+from provision.kinds.machine_types import (
+    find_largest_machine,
+    find_machine_with_ram,
+    resolve_machine_type,
 )
 
 _DISK_GB = (10, 65536)
@@ -76,7 +84,7 @@ class ColabEnterprise(Kind):
     name = "colab-enterprise"
     model = ColabEnterpriseTarget
     driver = "provision.targets.colab_enterprise.driver:ColabEnterpriseDriver"
-    rules = ("provision.rules.colab_enterprise",)
+    rules = ("provision.rules.colab_enterprise", "provision.rules.cost")
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return a project and a region to replace."""
@@ -84,6 +92,38 @@ class ColabEnterprise(Kind):
             "project": StarterField("my-project", "yours"),
             "region": StarterField(STARTER_REGION, "yours"),
         }
+
+    def capacity(self, resource: Resource, target: TargetFacts, facts: Facts) -> Capacity | None:
+        """Return the RAM of the machine type; nothing is published about its other resources."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        reserved = own.reservation is not None
+        machine = find_largest_machine(own.machine_type, target, facts, reserved=reserved)
+        if resource != "ram" or machine is None:
+            return None
+        route = (*target.route, "machine_type")
+        return Capacity(machine.ram_gb * 2**30, machine.name, route, machine.evidence)
+
+    def chosen_target(
+        self, target: TargetFacts, ram_gib: float | None, facts: Facts
+    ) -> TargetModel:
+        """Return a target with the machine type that `auto` stands for."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        name = resolve_machine_type(
+            *(own.machine_type, own.region, ram_gib, target, facts),
+            reserved=own.reservation is not None,
+        )
+        return own.model_copy(update={"machine_type": name})
+
+    def machine_with_ram(
+        self, ram_gib: float, target: TargetFacts, facts: Facts
+    ) -> LargerMachine | None:
+        """Return a machine type with the GPUs, or of the same family without one."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        reserved = own.reservation is not None
+        return find_machine_with_ram(ram_gib, own.machine_type, target, facts, reserved=reserved)
 
     def refusals(
         self, target: TargetFacts, fields: TargetFields, facts: Facts
@@ -108,9 +148,10 @@ class ColabEnterprise(Kind):
             )
         for name in fields.secrets:
             yield Refusal(
-                ("secrets", name),
+                target.secret_route(name),
                 f"secrets on a runtime of Colab Enterprise are {NOT_SUPPORTED_YET}",
-                "remove it, or read it from Secret Manager in the notebook",
+                f"set secrets: {{{name}: null}} at this target, and read it from Secret "
+                "Manager in the notebook",
                 rule="SEC004",
             )
         yield from _limit_refusals(own, target, facts)
@@ -144,7 +185,7 @@ def _limit_refusals(
     if not _DISK_GB[0] <= size_gb <= _DISK_GB[1]:
         yield Refusal(
             target.route_to("data_disk", "size"),
-            f"the data disk has {own.data_disk.size}, but a runtime's disk has from "
-            f"{_DISK_GB[0]} to {_DISK_GB[1]} GiB",
-            "set another size",
+            f"the size of the data disk is {own.data_disk.size}, but must be between "
+            f"{_DISK_GB[0]} and {_DISK_GB[1]} GiB",
+            "set a size in this range",
         )

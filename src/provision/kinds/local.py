@@ -42,6 +42,7 @@ class Local(Kind):
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
+    runs_code = True
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Create the declaration, with the measurements of this machine if they are needed."""
@@ -86,7 +87,7 @@ class Local(Kind):
         machine = self._machine
         if machine is None:
             yield Place(
-                "this", "this machine, which is measured", target, "none", "", is_this_machine=True
+                "this", "this machine, as measured", target, "none", "", is_this_machine=True
             )
             return
         gpu = _declare_gpu(machine, facts)
@@ -123,10 +124,10 @@ class Local(Kind):
                 f"installing a CUDA toolkit on a local machine is {NOT_SUPPORTED_YET}",
                 "install nvcc yourself and remove the field",
             )
-        for name, source in fields.secrets.items():
-            if source != "env":
+        for name, sources in fields.secrets.items():
+            if "env" not in sources:
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "a local environment reads secrets from environment variables only",
                     f"use {{env: {name}}}",
                     rule="SEC004",

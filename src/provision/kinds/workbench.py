@@ -11,7 +11,6 @@ from provision.facts import Facts
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import (
     cheapest_offer,
-    choose_machine_type,
     find_cpu_machines,
     find_machines,
     list_offers,
@@ -43,6 +42,11 @@ from provision.kinds.base import (
     TargetFields,
     TargetModel,
 )
+from provision.kinds.machine_types import (
+    find_largest_machine,
+    find_machine_with_ram,
+    resolve_machine_type,
+)
 from provision.kinds.places import Place, place_word
 
 _ANY_INSTANCE = {"project": "my-project", "zones": ["us-central1-a"], "nat": True}
@@ -51,6 +55,7 @@ _DEFAULT_CARD = "L4"
 """The card of the place that files are checked for. Our choice: the cheapest with bf16."""
 _IMAGE_KINDS = ("workbench", "dlvm")
 _OFFERED = ("offered", "reservation")
+_REFERENCE = "{secret: projects/PROJECT/secrets/NAME/versions/1}"
 
 
 class Disk(StrictModel):
@@ -171,9 +176,8 @@ class Workbench(Kind):
     rules = ("provision.rules.workbench", "provision.rules.cost", "provision.rules.network")
     lock_fields = ("image",)
     secret_sources = frozenset({"secret"})
-    reference_hint = (
-        "store it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
-    )
+    reference_hint = f"store it in Secret Manager: {_REFERENCE}"
+    runs_code = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""
@@ -228,7 +232,8 @@ class Workbench(Kind):
             size = own.data_disk.size
             count = parse_size(size) if size else default.value * 10**9
             return Capacity(count, "the data disk", (*target.route, "data_disk"), default.evidence)
-        machine = _largest_machine(own, target, facts)
+        reserved = own.reservation is not None
+        machine = find_largest_machine(own.machine_type, target, facts, reserved=reserved)
         if machine is None:
             return None
         ram, route = machine.ram_gb * 2**30, (*target.route, "machine_type")
@@ -243,13 +248,11 @@ class Workbench(Kind):
         """Return a target with the machine type that `auto` stands for in the first zone."""
         own = target.target
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
-        count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
-        machine = choose_machine_type(
-            facts, target.card, count, region_of(own.zones[0]), ram_gib, reserved=reserved
-        ).machine
-        if own.machine_type != "auto" or machine is None:
-            return own
-        return own.model_copy(update={"machine_type": machine.name})
+        name = resolve_machine_type(
+            *(own.machine_type, region_of(own.zones[0]), ram_gib, target, facts),
+            reserved=own.reservation is not None,
+        )
+        return own.model_copy(update={"machine_type": name})
 
     def machine_with_ram(
         self, ram_gib: float, target: TargetFacts, facts: Facts
@@ -257,22 +260,8 @@ class Workbench(Kind):
         """Return a machine type with the GPUs, or of the same family without one."""
         own = target.target
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
-        if target.card is not None:
-            count, reserved = target.gpu_settings.gpu.count, own.reservation is not None
-            machines = find_machines(facts, target.card, count, reserved=reserved)
-        else:
-            family = own.machine_type.split("-", 1)[0]
-            machines = tuple(
-                row for row in facts.machines.values() if not row.gpus and row.family == family
-            )
-        machine = min(
-            (machine for machine in machines if machine.ram_gb >= ram_gib),
-            key=lambda machine: (machine.ram_gb, machine.vcpus),
-            default=None,
-        )
-        if machine is None:
-            return None
-        return LargerMachine("machine_type", machine.name, machine.ram_gb)
+        reserved = own.reservation is not None
+        return find_machine_with_ram(ram_gib, own.machine_type, target, facts, reserved=reserved)
 
     def places(self, facts: Facts) -> Iterator[Place]:
         """Yield a place for each card that Workbench offers, with the newest image and others."""
@@ -300,7 +289,7 @@ class Workbench(Kind):
         own, route = target.target, target.route
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
         yield from super().refusals(target, fields, facts)
-        yield from _unsupported_fields(own, route, fields)
+        yield from _unsupported_fields(own, target, fields)
         gpu = target.gpu_settings.gpu
         if not gpu.is_none and (target.card is None or not target.card.workbench):
             offered = (
@@ -351,22 +340,8 @@ def _starter_machine(gpu: Gpu, facts: Facts) -> tuple[list[str], str, str]:
     return zones, offer.machine.name if offer else "auto", region
 
 
-def _largest_machine(own: WorkbenchTarget, target: TargetFacts, facts: Facts) -> MachineType | None:
-    """Return the machine type, for `auto` the one with the most RAM that it may choose."""
-    if own.machine_type != "auto":
-        return facts.machines.get(own.machine_type)
-    machines: tuple[MachineType, ...] = ()
-    if target.card is not None:
-        reserved = own.reservation is not None
-        count = target.gpu_settings.gpu.count
-        machines = find_machines(facts, target.card, count, reserved=reserved)
-    elif target.gpu_settings.gpu.is_none:
-        machines = find_cpu_machines(facts)
-    return max(machines, key=lambda machine: machine.ram_gb, default=None)
-
-
 def _unsupported_fields(
-    target: WorkbenchTarget, route: Route, fields: TargetFields
+    own: WorkbenchTarget, target: TargetFacts, fields: TargetFields
 ) -> Iterator[Refusal]:
     if fields.cuda_toolkit is not None:
         yield Refusal(
@@ -375,26 +350,26 @@ def _unsupported_fields(
             "remove the field; the image has its own toolkit",
             rule="GCP024",
         )
-    if target.managed_euc:
+    if own.managed_euc:
         yield Refusal(
-            (*route, "managed_euc"),
+            target.route_to("managed_euc"),
             "with managed end user credentials, the service may silently drop the startup script "
             "that creates the environment",
             "remove managed_euc",
             rule="GCP012",
         )
-    if target.image is not None and ("/" in target.image or ":" in target.image):
+    if own.image is not None and ("/" in own.image or ":" in own.image):
         yield Refusal(
-            (*route, "image"),
+            target.route_to("image"),
             f"container images are {NOT_SUPPORTED_YET}",
             "use an image of a virtual machine, such as workbench-instances-2603",
             rule="GCP024",
         )
-    for name, source in fields.secrets.items():
-        if source != "secret":
+    for name, sources in fields.secrets.items():
+        if "secret" not in sources:
             yield Refusal(
-                ("secrets", name),
+                target.secret_route(name),
                 "an instance reads secrets from Secret Manager only",
-                "use {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                f"use {_REFERENCE}",
                 rule="GCP023",
             )

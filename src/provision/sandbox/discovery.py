@@ -35,7 +35,11 @@ NOTEBOOKS = ApiDocument(
 VERTEX_PREFIX = "GoogleCloudAiplatformV1"
 VERTEX = ApiDocument(
     "aiplatform.v1.json",
-    (f"{VERTEX_PREFIX}NotebookRuntimeTemplate", f"{VERTEX_PREFIX}NotebookExecutionJob"),
+    (
+        f"{VERTEX_PREFIX}NotebookRuntimeTemplate",
+        f"{VERTEX_PREFIX}NotebookExecutionJob",
+        f"{VERTEX_PREFIX}AssignNotebookRuntimeRequest",
+    ),
     "notebookRuntimeTemplates",
 )
 

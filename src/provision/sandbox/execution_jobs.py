@@ -16,9 +16,11 @@ from provision.sandbox.api_errors import (
 from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
 from provision.sandbox.execution_validation import check_job, check_job_id
 from provision.sandbox.faults import Faults
+from provision.sandbox.injected_faults import raise_lost_answer
 from provision.sandbox.lifecycle import Lifecycle
-from provision.sandbox.notebook_execution import NotebookMachines, NotebookRun
+from provision.sandbox.notebook_execution import COLAB_PRODUCT, NotebookMachines, NotebookRun
 from provision.sandbox.request_validation import validate_body
+from provision.sandbox.storage import REFUSED_WRITER
 from provision.sandbox.store import Store, utc_timestamp
 from provision.sandbox.vertex_service import VertexService, begin_operation
 
@@ -75,6 +77,7 @@ class ExecutionJobs:
                 data, "CreateNotebookExecutionJob", name, self._lifecycle.operation_end_time()
             )
         self._run(name)
+        raise_lost_answer(self._faults)
         return operation
 
     def get(self, name: str) -> Body:
@@ -129,7 +132,7 @@ class ExecutionJobs:
             self._end(name, error, StatusCode.RESOURCE_EXHAUSTED, b"")
         elif source is None or len(source.content) > _MAX_NOTEBOOK_BYTES:
             self._end(name, f"Unable to read {uri}", StatusCode.NOT_FOUND, b"")
-        elif not self._faults.has("hang"):
+        elif not (self._faults.has("hang") or self._faults.has("pending-job")):
             self._set_state(name, "JOB_STATE_RUNNING")
             timeout_s = float(body.get("executionTimeout", f"{_DEFAULT_TIMEOUT_S}s")[:-1])
 
@@ -137,8 +140,11 @@ class ExecutionJobs:
                 self._end(name, error, StatusCode.UNKNOWN, executed)
 
             storage = self._lifecycle.endpoints["storage"]
-            product = "WORKBENCH_INSTANCE" if "workbenchRuntime" in body else "COLAB_ENTERPRISE"
-            notebook = NotebookRun(source.content, storage, timeout_s, product)
+            if self._faults.has("no-bucket-write"):
+                storage += REFUSED_WRITER.format(account=body.get("serviceAccount", "user"))
+            dies = self._faults.has("dead-kernel")
+            product = "WORKBENCH_INSTANCE" if "workbenchRuntime" in body else COLAB_PRODUCT
+            notebook = NotebookRun(source.content, storage, timeout_s, product, dies)
             self._machines.start(name, notebook, done)
 
     def _set_state(self, name: str, state: str, **values: Any) -> None:

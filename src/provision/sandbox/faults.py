@@ -68,13 +68,25 @@ FAULT_KINDS: Final = {
     "no-bucket": FaultKind(
         "a missing bucket is not found (by default the first upload creates it)"
     ),
+    "bucket-location": FaultKind(
+        "every bucket is in this location, such as US-EAST1 or the multi-region EU", "LOCATION"
+    ),
+    "no-bucket-write": FaultKind(
+        "the service account of an execution job may not write to the bucket (403)"
+    ),
+    "pending-job": FaultKind("an execution job stays PENDING"),
+    "dead-kernel": FaultKind("the kernel of an execution job is killed while its notebook runs"),
+    "lost-answer": FaultKind(
+        "the next N runtime templates or execution jobs are created, and the answer is lost (503)",
+        "N",
+    ),
     "no-guest-attributes": FaultKind(
         "reading guest attributes is refused, as by "
         "constraints/compute.disableGuestAttributesAccess (403)"
     ),
     "silent-device": FaultKind("the device boots and reports nothing"),
     "script-failure": FaultKind("the startup script fails on the device"),
-    "wrong-gpu": FaultKind("the device has another GPU than the requested one"),
+    "wrong-gpu": FaultKind("the device has a different GPU than requested"),
     "forged-report": FaultKind("the device sends a report with a wrong nonce"),
 }
 

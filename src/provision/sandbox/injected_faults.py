@@ -47,6 +47,12 @@ def raise_request_fault(
         raise operations.conflict_error(changes)
 
 
+def raise_lost_answer(faults: Faults) -> None:
+    """Raise the ApiError of a request that was done, but whose answer does not arrive."""
+    if faults.consume("lost-answer"):
+        raise ApiError(StatusCode.UNAVAILABLE, "The connection was closed before the answer.")
+
+
 def _expired_token_error(api: str) -> ApiError:
     return ApiError(
         StatusCode.UNAUTHENTICATED,

@@ -22,15 +22,22 @@ from typing import NamedTuple
 _FOREIGN = ("PYTHON", "VIRTUAL_ENV", "CONDA", "JUPYTER", "IPYTHON", "GOOGLE_")
 _MODULES = ("nbclient", "ipykernel")
 _END_S = 5.0
+COLAB_PRODUCT = "COLAB_ENTERPRISE"
+_COLAB_MODULES = ("google/colab/__init__.py", "google/colab/_kernel.py", "colab_kernel_launcher.py")
+"""The modules that a kernel of Colab imports when it starts; empty on the emulated machine."""
 
 
 class NotebookRun(NamedTuple):
-    """A notebook to run, the address of the storage service, its limit, and VERTEX_PRODUCT."""
+    """A notebook to run, the address of the storage service, its limit, and VERTEX_PRODUCT.
+
+    `dies` kills its kernel once a cell runs.
+    """
 
     content: bytes
     storage: str
     timeout_s: float
     product: str
+    dies: bool = False
 
 
 class NotebookMachines:
@@ -68,17 +75,17 @@ class NotebookMachines:
     def _run(self, name: str, notebook: NotebookRun, done: Callable[[str, bytes], None]) -> None:
         missing = [module for module in _MODULES if find_spec(module) is None]
         if missing:
-            done(f"the sandbox runs no notebooks without {' and '.join(missing)}", b"")
+            done(f"the sandbox cannot run notebooks without {' and '.join(missing)}", b"")
             return
         try:
             folder = self._make_folder(name)
-            _make_kernel(folder / "usr")
+            _make_kernel(folder / "usr", notebook.product)
             source, output, status = (
                 folder / file for file in ("in.ipynb", "out.ipynb", "status.json")
             )
             source.write_bytes(notebook.content)
         except OSError as problem:
-            done(f"the machine of the kernel was not created: {problem}", b"")
+            done(f"the machine for the kernel was not created: {problem}", b"")
             return
         with self._lock:
             if self._is_closed:
@@ -87,6 +94,7 @@ class NotebookMachines:
                 [
                     *(sys.executable, str(Path(__file__).with_name("notebook_runner.py"))),
                     *map(str, (source, output, status, notebook.timeout_s)),
+                    *(("dies",) if notebook.dies else ()),
                 ],
                 cwd=folder / "content",
                 env=_variables(folder, notebook),
@@ -122,14 +130,18 @@ class NotebookMachines:
         return folder
 
 
-def _make_kernel(folder: Path) -> None:
+def _make_kernel(folder: Path, product: str) -> None:
     """Make a kernel in an environment that also sees the packages of this one.
 
-    What a notebook installs goes into the environment, never into this interpreter's packages.
+    The environment stands for the image of the product, whose packages nobody publishes. What a
+    notebook installs goes into the environment, never into this interpreter's packages.
     """
     venv.create(folder, symlinks=True, with_pip=False)
     site = next(folder.glob("lib/python*/site-packages"))
     (site / "emulator.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    for name in _COLAB_MODULES if product == COLAB_PRODUCT else ():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text('"""Part of the emulated image."""\n', encoding="utf-8")
     argv = [str(folder / "bin/python"), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel = folder / "share/jupyter/kernels/python3/kernel.json"
     kernel.parent.mkdir(parents=True)

@@ -18,6 +18,9 @@ _OBJECT = _LIST + "/{object*}"
 _NAME_BYTES = 1024
 _BOUNDARY = re.compile(r'boundary="?([^";]+)"?')
 _TYPE = re.compile(rb"(?im)^content-type:[ \t]*([^\r\n]+)")
+REFUSED_WRITER = "/refused/{account}"
+"""Prefix of the paths of a service account that may not write."""
+_MULTI_REGIONS = ("ASIA", "EU", "US")
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -29,6 +32,7 @@ def storage_routes(store: Store, faults: Faults) -> list[Route]:
     storage = _Storage(store, faults)
     return [
         ("POST", "/upload/storage/v1/b/{bucket}/o", storage.upload),
+        ("POST", f"{REFUSED_WRITER}/upload/storage/v1/b/{{bucket}}/o", storage.refuse_upload),
         ("GET", _OBJECT, storage.get),
         ("DELETE", _OBJECT, storage.delete),
         ("GET", _LIST, storage.list),
@@ -65,6 +69,16 @@ class _Storage:
                 self._require_bucket(bucket)
             _check_preconditions(request.query, self._store.object(bucket, name))
             return self._store.put_object(bucket, name, content, str(stored_type))
+
+    def refuse_upload(self, request: Request, account: str, bucket: str) -> Any:
+        name = request.query.get("name", "")
+        raise ApiError(
+            StatusCode.PERMISSION_DENIED,
+            f"{account} does not have storage.objects.create access to the Google Cloud Storage "
+            "object. Permission 'storage.objects.create' denied on resource "
+            f"'projects/_/buckets/{bucket}/objects/{name}' (or it may not exist).",
+            reason="forbidden",
+        )
 
     def get(self, request: Request, bucket: str, object: str) -> Any:  # noqa: A002
         if request.query.get("alt") == "media":
@@ -124,23 +138,25 @@ class _Storage:
         return page
 
     def bucket(self, _request: Request, bucket: str) -> Any:
-        self._require_bucket(bucket)
+        if not (location := self._scripted_location()):
+            self._require_bucket(bucket)
+            location = self._store.bucket_location(bucket)
         flags = {
             "publicAccessPrevention": "enforced",
             "uniformBucketLevelAccess": {"enabled": True},
         }
-        return {
-            "kind": "storage#bucket",
-            "id": bucket,
-            "name": bucket,
-            "location": "US-CENTRAL1",
-            "iamConfiguration": flags,
-        }
+        about = {"kind": "storage#bucket", "id": bucket, "name": bucket, "iamConfiguration": flags}
+        return {**about, **_describe_location(location)} if location else about
+
+    def _scripted_location(self) -> str:
+        return "".join(self._faults.locations("bucket-location")).upper()
 
     def make_bucket(self, request: Request) -> Any:
         name = str(request.json().get("name", ""))
         _check_bucket_name(name)
-        if not self._store.make_bucket(name, request.query.get("project", "")):
+        # Cloud Storage's default, if a request names none.
+        location = str(request.json().get("location") or "US").upper()
+        if not self._store.make_bucket(name, request.query.get("project", ""), location):
             raise ApiError(
                 StatusCode.ALREADY_EXISTS,
                 "Your previous request to create the named bucket succeeded and you "
@@ -162,6 +178,15 @@ class _Storage:
     def _require_bucket(self, bucket: str) -> None:
         if not self._store.has_bucket(bucket):
             raise not_found("The specified bucket does not exist.")
+
+
+def _describe_location(location: str) -> dict[str, str]:
+    """Return the location of a bucket with its type: regions have a hyphen in their names."""
+    kind = "region" if "-" in location else "dual-region"
+    return {
+        "location": location,
+        "locationType": "multi-region" if location in _MULTI_REGIONS else kind,
+    }
 
 
 def _check_bucket_name(name: str) -> None:

@@ -23,7 +23,7 @@ console.
 """
 _SCHEMA = "provision.sandbox/1"
 _COLLECTIONS = ("instances", "operations", "requests", "buckets", "secrets")
-_LATER_COLLECTIONS = ("templates", "executions", "vertex_operations")
+_LATER_COLLECTIONS = ("templates", "executions", "runtimes", "vertex_operations")
 """Collections that stores of earlier versions lack."""
 
 
@@ -134,17 +134,23 @@ class Store:
             data["instances"].pop(name, None)
             self._serial_file(name).unlink(missing_ok=True)
 
-    def make_bucket(self, bucket: str, project: str = "") -> bool:
+    def make_bucket(self, bucket: str, project: str = "", location: str = "") -> bool:
         """Create a bucket; False if it exists."""
         with self.edit_data() as data:
             if bucket in data["buckets"]:
                 return False
             data["buckets"][bucket] = {
                 "project": project,
+                "location": location,
                 "created": utc_timestamp(),
                 "objects": {},
             }
             return True
+
+    def bucket_location(self, bucket: str) -> str:
+        """Return the location of a bucket; "" if the first upload created it."""
+        with self._lock:
+            return str(self._data["buckets"][bucket].get("location", ""))
 
     def has_bucket(self, bucket: str) -> bool:
         """Return whether a bucket exists."""

@@ -19,7 +19,8 @@ from provision.sandbox.request_validation import to_snake_case
 
 _NAME = re.compile(
     r"projects/([^/]+)/locations/([^/]+)"
-    r"(?:/(?:notebookRuntimeTemplates|notebookExecutionJobs)/[^/]+(?:/operations/[^/]+)?)?"
+    r"(?:/(?:notebookRuntimeTemplates|notebookRuntimes|notebookExecutionJobs)/[^/]+"
+    r"(?:/operations/[^/]+)?)?"
 )
 _ID = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -13,6 +13,7 @@ from google.protobuf import json_format
 from provision.lean_import import skip_package_init
 from provision.sandbox.execution_jobs import ExecutionJobs
 from provision.sandbox.grpc_messages import method_handler, to_json, to_message
+from provision.sandbox.notebook_runtimes import NotebookRuntimes
 from provision.sandbox.notebooks_service import filter_unsupported_error
 from provision.sandbox.vertex_service import VertexService
 
@@ -28,11 +29,12 @@ class VertexMethods:
     """
 
     def __init__(self, service: VertexService, jobs: ExecutionJobs) -> None:
-        self._service, self._jobs = service, jobs
+        self._service, self._jobs, self._runtimes = service, jobs, NotebookRuntimes(service)
         skip_package_init(_PACKAGE, f"{_PACKAGE}.services", f"{_PACKAGE}.types")
         self._requests = import_module(f"{_PACKAGE}.types.notebook_service")
         self._template = import_module(f"{_PACKAGE}.types.notebook_runtime").NotebookRuntimeTemplate
         self._job = import_module(f"{_PACKAGE}.types.notebook_execution_job").NotebookExecutionJob
+        self._runtime = import_module(f"{_PACKAGE}.types.notebook_runtime").NotebookRuntime
         self.handlers = self._build_handlers()
         """The gRPC handler of each method, by its full name (/SERVICE/METHOD)."""
 
@@ -46,11 +48,18 @@ class VertexMethods:
             "GetNotebookRuntimeTemplate": self._get_template,
             "ListNotebookRuntimeTemplates": self._list_templates,
             "UpdateNotebookRuntimeTemplate": self._update_template,
-            "DeleteNotebookRuntimeTemplate": partial(_delete, self._service.delete_template),
+            "DeleteNotebookRuntimeTemplate": partial(_by_name, self._service.delete_template),
             "CreateNotebookExecutionJob": self._create_job,
             "GetNotebookExecutionJob": self._get_job,
             "ListNotebookExecutionJobs": self._list_jobs,
-            "DeleteNotebookExecutionJob": partial(_delete, self._jobs.delete),
+            "DeleteNotebookExecutionJob": partial(_by_name, self._jobs.delete),
+            "AssignNotebookRuntime": self._assign_runtime,
+            "GetNotebookRuntime": self._get_runtime,
+            "ListNotebookRuntimes": self._list_runtimes,
+            "StartNotebookRuntime": partial(_by_name, self._runtimes.start),
+            "StopNotebookRuntime": partial(_by_name, self._runtimes.stop),
+            "UpgradeNotebookRuntime": partial(_by_name, self._runtimes.upgrade),
+            "DeleteNotebookRuntime": partial(_by_name, self._runtimes.delete),
         }
         return {
             f"/{_SERVICE}/{name}": method_handler(
@@ -93,9 +102,27 @@ class VertexMethods:
         page = self._jobs.list_jobs(request.parent)
         return to_message(page, response, "notebookExecutionJobs")
 
+    def _assign_runtime(self, request: Any) -> Any:
+        body = {
+            "notebookRuntimeTemplate": request.notebook_runtime_template,
+            "notebookRuntime": to_json(request.notebook_runtime),
+            "notebookRuntimeId": request.notebook_runtime_id,
+        }
+        return _operation_message(self._runtimes.assign(request.parent, body))
 
-def _delete(delete: Callable[[str], Mapping[str, Any]], request: Any) -> Any:
-    return _operation_message(delete(request.name))
+    def _get_runtime(self, request: Any) -> Any:
+        return to_message(self._runtimes.get(request.name), self._runtime())
+
+    def _list_runtimes(self, request: Any) -> Any:
+        if request.filter or request.order_by or request.page_token or request.read_mask.paths:
+            raise filter_unsupported_error()
+        response = self._requests.ListNotebookRuntimesResponse()
+        page = self._runtimes.list_runtimes(request.parent)
+        return to_message(page, response, "notebookRuntimes")
+
+
+def _by_name(begin: Callable[[str], Mapping[str, Any]], request: Any) -> Any:
+    return _operation_message(begin(request.name))
 
 
 def _operation_message(body: Mapping[str, Any]) -> Any:

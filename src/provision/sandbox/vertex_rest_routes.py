@@ -8,6 +8,7 @@ from typing import Any
 from provision.sandbox.api_errors import invalid_argument
 from provision.sandbox.execution_jobs import ExecutionJobs
 from provision.sandbox.http_server import Handler, Request, Route
+from provision.sandbox.notebook_runtimes import NotebookRuntimes
 from provision.sandbox.notebooks_rest_routes import COMMON_PARAMETERS, with_json_names
 from provision.sandbox.notebooks_service import filter_unsupported_error
 from provision.sandbox.vertex_service import VertexService
@@ -17,13 +18,17 @@ _TEMPLATES = f"{_REGION}/notebookRuntimeTemplates"
 _TEMPLATE = _TEMPLATES + "/{notebookRuntimeTemplates}"
 _JOBS = f"{_REGION}/notebookExecutionJobs"
 _JOB = _JOBS + "/{notebookExecutionJobs}"
+_RUNTIMES = f"{_REGION}/notebookRuntimes"
+_RUNTIME = _RUNTIMES + "/{notebookRuntimes}"
 _Method = Callable[[Any, Request, str], Any]
 """Called with the service, the request, and the name of the region or resource in its path."""
 
 
 def vertex_routes(service: VertexService, jobs: ExecutionJobs) -> Iterator[Route]:
     """Yield the routes of the methods of aiplatform.v1 that the sandbox has."""
-    for owner, methods in ((service, _METHODS), (jobs, _JOB_METHODS)):
+    runtimes = NotebookRuntimes(service)
+    groups = ((service, _METHODS), (jobs, _JOB_METHODS), (runtimes, _RUNTIME_METHODS))
+    for owner, methods in groups:
         for http_method, pattern, method, *parameters in methods:
             allowed = COMMON_PARAMETERS.union(parameters)
             yield http_method, pattern, _handler(owner, method, allowed)
@@ -73,10 +78,13 @@ _METHODS: tuple[tuple[Any, ...], ...] = (
         _TEMPLATE + "/operations/{operations}",
         lambda service, _request, name: service.operation(name),
     ),
-    (
-        "GET",
-        _JOB + "/operations/{operations}",
-        lambda service, _request, name: service.operation(name),
+    *(
+        (
+            "GET",
+            resource + "/operations/{operations}",
+            lambda service, _request, name: service.operation(name),
+        )
+        for resource in (_JOB, _RUNTIME)
     ),
 )
 """HTTP method, path, handler, and the query parameters of each method."""
@@ -97,4 +105,30 @@ _JOB_METHODS: tuple[tuple[Any, ...], ...] = (
     ("GET", _JOBS, _list_jobs, "pageSize", "pageToken", "filter", "orderBy", "view"),
     ("GET", _JOB, lambda jobs, _request, name: jobs.get(name), "view"),
     ("DELETE", _JOB, lambda jobs, _request, name: jobs.delete(name)),
+)
+
+
+def _list_runtimes(runtimes: NotebookRuntimes, request: Request, region: str) -> Any:
+    if request.query.keys() & {"filter", "orderBy", "pageToken", "readMask"}:
+        raise filter_unsupported_error()
+    return runtimes.list_runtimes(region)
+
+
+_RUNTIME_METHODS: tuple[tuple[Any, ...], ...] = (
+    (
+        "POST",
+        f"{_RUNTIMES}:assign",
+        lambda runtimes, request, region: runtimes.assign(region, request.json()),
+    ),
+    (
+        "GET",
+        _RUNTIMES,
+        _list_runtimes,
+        *("pageSize", "pageToken", "filter", "orderBy", "readMask"),
+    ),
+    ("GET", _RUNTIME, lambda runtimes, _request, name: runtimes.get(name)),
+    ("POST", f"{_RUNTIME}:start", lambda runtimes, _request, name: runtimes.start(name)),
+    ("POST", f"{_RUNTIME}:stop", lambda runtimes, _request, name: runtimes.stop(name)),
+    ("POST", f"{_RUNTIME}:upgrade", lambda runtimes, _request, name: runtimes.upgrade(name)),
+    ("DELETE", _RUNTIME, lambda runtimes, _request, name: runtimes.delete(name)),
 )

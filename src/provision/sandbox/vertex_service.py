@@ -16,7 +16,11 @@ from provision.sandbox.api_errors import (
 )
 from provision.sandbox.discovery import VERTEX, VERTEX_PREFIX
 from provision.sandbox.faults import Faults
-from provision.sandbox.injected_faults import VERTEX_API, raise_request_fault
+from provision.sandbox.injected_faults import (
+    VERTEX_API,
+    raise_lost_answer,
+    raise_request_fault,
+)
 from provision.sandbox.lifecycle import Delays
 from provision.sandbox.operations import ENDLESS
 from provision.sandbox.request_validation import to_camel_case, validate_body, value_at_path
@@ -37,7 +41,7 @@ class VertexService:
     """The service over a store. Names are full resource names; methods raise ApiError to refuse."""
 
     def __init__(self, store: Store, facts: Facts, faults: Faults, delays: Delays) -> None:
-        self._store, self._facts, self._faults, self._delays = store, facts, faults, delays
+        self.store, self._facts, self.faults, self._delays = store, facts, faults, delays
 
     def create_template(self, parent: str, template_id: str, body: Any) -> Body:
         """Start to create a template; there is no request id by which a call is recognized."""
@@ -48,8 +52,8 @@ class VertexService:
         requested = _validated(body)
         check_template(requested, region, self._facts)
         name = f"{parent}/notebookRuntimeTemplates/{template}"
-        with self._store.edit_data() as data:
-            if self._faults.has("exists") and name not in data["templates"]:
+        with self.store.edit_data() as data:
+            if self.faults.has("exists") and name not in data["templates"]:
                 foreign = {"displayName": "foreign", "labels": {"owner": "somebody-else"}}
                 data["templates"][name] = _stored(name, foreign)
             if name in data["templates"]:
@@ -59,18 +63,22 @@ class VertexService:
                     reason="alreadyExists",
                 )
             data["templates"][name] = _stored(name, requested)
-            return begin_operation(data, "CreateNotebookRuntimeTemplate", name, self._due())
+            operation = begin_operation(
+                data, "CreateNotebookRuntimeTemplate", name, self.operation_end_time()
+            )
+        raise_lost_answer(self.faults)
+        return operation
 
     def get_template(self, name: str) -> Body:
         """Return a template."""
         self.admit(name)
-        with self._store.read_data() as data:
+        with self.store.read_data() as data:
             return _shown(_template(data, name))
 
     def list_templates(self, parent: str, size: int = 0, token: str = "") -> Body:
         """Return the templates of a region."""
         self.admit(parent)
-        with self._store.read_data() as data:
+        with self.store.read_data() as data:
             bodies = [
                 _shown(body)
                 for name, body in sorted(data["templates"].items())
@@ -87,7 +95,7 @@ class VertexService:
         """Change the fields of a mask and return the template; this is not an operation."""
         self.admit(name, changes=True)
         requested = _validated({key: value for key, value in body.items() if key != "name"})
-        with self._store.edit_data() as data:
+        with self.store.edit_data() as data:
             current = _template(data, name)
             paths = parse_template_mask(mask)
             if requested.get("etag", current["etag"]) != current["etag"]:
@@ -104,17 +112,19 @@ class VertexService:
     def delete_template(self, name: str) -> Body:
         """Start to delete a template."""
         self.admit(name, changes=True)
-        with self._store.edit_data() as data:
+        with self.store.edit_data() as data:
             _template(data, name)
-            operation = begin_operation(data, "DeleteNotebookRuntimeTemplate", name, self._due())
+            operation = begin_operation(
+                data, "DeleteNotebookRuntimeTemplate", name, self.operation_end_time()
+            )
             del data["templates"][name]
             return operation
 
     def operation(self, name: str) -> Body:
         """Return an operation."""
         self.admit(name)
-        with self._store.edit_data() as data:
-            if self._faults.has("lost-operation"):
+        with self.store.edit_data() as data:
+            if self.faults.has("lost-operation"):
                 data["vertex_operations"].pop(name, None)
             if name not in data["vertex_operations"]:
                 raise resource_not_found(name)
@@ -124,11 +134,12 @@ class VertexService:
         """Return the project and region of a name. Raises ApiError for a fault of any request."""
         project, region = parse_template_name(name, self._facts)
         changed = name if changes else ""
-        raise_request_fault(self._faults, project, changes=changed, api=VERTEX_API)
+        raise_request_fault(self.faults, project, changes=changed, api=VERTEX_API)
         return project, region
 
-    def _due(self) -> float:
-        return ENDLESS if self._faults.has("hang") else time.time() + self._delays.operation
+    def operation_end_time(self) -> float:
+        """Return the end of an operation that begins now, in seconds since the epoch."""
+        return ENDLESS if self.faults.has("hang") else time.time() + self._delays.operation
 
 
 def begin_operation(data: Body, verb: str, target: str, due: float) -> Body:
@@ -205,9 +216,11 @@ def _operation_shown(data: Body, name: str) -> Body:
     if record["due"] > time.time():
         return {"name": name, "metadata": metadata}
     response: Body = {"@type": "type.googleapis.com/google.protobuf.Empty"}
-    if record["verb"].startswith("Create"):
-        kind = record["verb"].removeprefix("Create")
-        resources = {**data["templates"], **data["executions"]}
+    if record["verb"].startswith(("Create", "Assign")):
+        kind = record["verb"].removeprefix("Create").removeprefix("Assign")
+        resources = {**data["templates"], **data["executions"], **data["runtimes"]}
         body = resources.get(record["target"], {})
         response = {"@type": f"{_TYPES}.{kind}", **_shown(body)}
+    elif not record["verb"].startswith("Delete"):
+        response = {"@type": f"{_TYPES}.{record['verb']}Response"}
     return {"name": name, "metadata": metadata, "done": True, "response": response}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from provision.state import Record
+from provision.targets.capabilities import Orphan
 
 _RUNNING = ("QUEUED", "PENDING", "RUNNING", "CANCELLING", "UPDATING")
 
@@ -65,3 +66,14 @@ def is_running(job: Mapping[str, Any]) -> bool:
 def has_template(job: Mapping[str, Any]) -> bool:
     """Return whether a job runs on the machine of a template; others have their own."""
     return "notebookRuntimeTemplateResourceName" in job
+
+
+def to_orphan_job(job: Mapping[str, Any]) -> Orphan:
+    """Return a labelled job that no state tracks, with the command that deletes it."""
+    labels, name = job.get("labels", {}), str(job["name"])
+    _, project, _, region, _, short_name = name.split("/")
+    product = "colab" if has_template(job) else "workbench"
+    delete = f"gcloud {product} executions delete {short_name} --project={project}"
+    spec, target = (str(labels.get(f"provision-{key}", "")) for key in ("spec", "target"))
+    created, state = str(job.get("createTime", "")), str(job.get("jobState", ""))
+    return Orphan(name, state, created, spec, target, f"{delete} --region={region}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import provision
@@ -17,18 +16,25 @@ _METADATA = {
 
 
 def render_execution_notebook(
-    context: TargetContext, document: Mapping[str, Any], folder: str, verb: str
+    context: TargetContext, document: dict[str, Any], folder: str, verb: str
 ) -> bytes:
     """Return the notebook of a run.
 
     Args:
         context: the target with its lock.
-        document: the document of its cell, with the nonce that its report answers.
+        document: the document of its cell, with the nonce that its report answers. In the sandbox,
+            the notebook runs on this machine as this user, which has neither the GPU nor the
+            folders of a runtime: there they are not expected.
         folder: gs:// address with a slash at its end, where it writes report and status.
         verb: the command that starts such a run.
     """
-    nonce = document["nonce"]
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members())
+    nonce, sources = document["nonce"], context.sandbox_sources
+    expectations = {**document["expectations"], "simulated": []}
+    document = {**document, "expectations": expectations}
+    if sources is not None:
+        expectations |= {"simulated": list(sources.simulated), "paths": {}}
+        document |= {"gpu": None, "paths": {}}
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context.code))
     about: dict[str, Any] = {
         "what": f"environment {context.spec.name}",
         "lock": context.lock.digest,
@@ -41,7 +47,7 @@ def render_execution_notebook(
     job = {"nonce": nonce, "folder": folder, "cell": text.split("\n")}
     program = cell.fill_template(cell.read_template("job"), job)
     title = f"Environment {notebook.format_code(context.spec.name)}"
-    introduction = "The cell makes the locked environment, verifies it, and stores its report."
+    introduction = "The cell creates the locked environment, verifies it, and stores the report."
     description = notebook.format_markdown({"lock": context.lock.digest}, title, introduction)
     texts = {notebook.ENVIRONMENT_CELL: program}
     return notebook.dumps(notebook.build_notebook(_METADATA, description, texts)).encode()

@@ -56,7 +56,8 @@ class ParityTarget:
     """A target, its declared environment (None: not locked), and its report if that counts.
 
     `why` is the reason why the report does not count, `prove` the command that would prove it,
-    `at` the report's date.
+    `at` the report's date. `elsewhere` describes a verification on the target's image, which
+    proves no statement about the target.
     """
 
     target: str
@@ -69,6 +70,7 @@ class ParityTarget:
     carried: bool = False
     """True for the report of an exported probe."""
     at: str = ""
+    elsewhere: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,8 @@ def _describe_standing(target: ParityTarget) -> str:
         text += ", from an exported probe"
     if target.why:
         text += f": {target.why}"
+    if target.elsewhere:
+        text += f"; {target.elsewhere}"
     return text
 
 
@@ -172,6 +174,7 @@ def _target(target: ParityTarget) -> dict[str, Any]:
         "prove": target.prove,
         "carried": target.carried,
         "at": target.at,
+        "elsewhere": target.elsewhere,
         "standing": target.standing.value,
         "identity": target.report.identity if target.report is not None else None,
     }

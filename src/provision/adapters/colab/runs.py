@@ -24,7 +24,8 @@ choice.
 _RELEASE_ATTEMPTS = 3
 """Attempts to release a runtime. Our choice."""
 _MANUAL_HINT = "or end it manually: colab.research.google.com, Runtime > Manage sessions"
-_OUTCOMES = ("verified", "failed", "unverified", "restart-needed", "stopped", "error")
+_NO_REPORT = ("stopped", "interrupted", "error")
+_OUTCOMES = ("verified", "failed", "unverified", "restart-needed", *_NO_REPORT)
 
 
 def perform(
@@ -100,7 +101,7 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
         raise ExternalError(
             f"Colab has no machine with {escape_line(gpu) or 'no GPU'}{more}",
             why=f"it offers {names}",
-            hint="change `gpu` or `shape` of the target",
+            hint="change `gpu` or `shape` in the target",
         )
 
 
@@ -207,7 +208,7 @@ def _validate_report(effect: RunOnColab, report: bytes | None, status: Mapping[s
 
     Exit codes of the command line are useless: they are 0 for a cell that raised.
     """
-    if report is None or status.get("outcome") in ("stopped", "error"):
+    if report is None or status.get("outcome") in _NO_REPORT:
         raise _report_missing(status)
     try:
         document = json.loads(report)

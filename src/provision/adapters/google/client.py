@@ -178,6 +178,10 @@ class GoogleClient:
         """See CloudReader."""
         return self.storage.get(uri, limit)
 
+    def bucket(self, name: str) -> Mapping[str, Any] | None:
+        """See CloudReader."""
+        return _none_if_unavailable(lambda: self.storage.bucket(name))
+
     def quotas(self, project: str, region: str) -> tuple[Mapping[str, Any], ...] | None:
         """See CloudReader."""
         url = self._compute_url(f"projects/{project}/regions/{region}")

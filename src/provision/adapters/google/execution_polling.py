@@ -22,6 +22,7 @@ from provision.sanitize import escape_line, redact
 
 _ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED")
 _TEXT_LENGTH = 600
+_MESSAGE_LINES = 4
 
 
 def await_execution(
@@ -81,17 +82,21 @@ def _read_report(
             hint="someone else can write to the bucket: check who may, then verify again",
         )
     why = f"the execution job ended as {state.lower()}"
-    if message := str(outcome.get("message", "")):
-        why += f": {_line(message)}"
+    if lines := str(outcome.get("message", "")).splitlines():
+        why += f": {_line(lines[0])}"
+        why += "".join(f"\n  {_line(line.strip())}" for line in lines[1:_MESSAGE_LINES])
     if status:
         why += f"\nin the stage {_line(str(status.get('stage', '')))}: "
         why += _line(str(status.get("message", "")))
+        if status.get("outcome") == "interrupted":
+            what = f"{effect.subject} was not verified"
+            raise ReportUnavailable(what, why=why, hint=effect.timeout_hint)
         hint = _line(str(status.get("hint", "")))
-        raise DeviceFailed("the notebook did not make the environment", why=why, hint=hint)
+        raise DeviceFailed("the notebook could not create the environment", why=why, hint=hint)
     hint = (
-        "its executed notebook is in the bucket, if the service has written one; it may lack the "
+        "look at its executed notebook in the bucket, if the service has written one; if the "
+        "service account may not write to the bucket, grant it roles/storage.objectUser there"
     )
-    hint += "right to write there: grant the service account roles/storage.objectUser on the bucket"
     raise ReportUnavailable("the execution job left no report", why=why, hint=hint)
 
 

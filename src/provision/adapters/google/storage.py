@@ -54,6 +54,11 @@ class Storage:
             )
         return None if response is None else response.body
 
+    def bucket(self, name: str) -> Mapping[str, Any] | None:
+        """Return a bucket, None if it does not exist."""
+        with _named_in_errors(f"gs://{name}"):
+            return self._rest.get_or_none(f"{self._address}/storage/v1/b/{quote(name, safe='')}")
+
     def stat(self, uri: str) -> BucketObject | None:
         """Return the description of an object, None if it does not exist."""
         with _named_in_errors(uri):
@@ -135,7 +140,7 @@ def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
         raise ExternalError(
             f"{uri} is not an address in Cloud Storage",
             why="expected gs://BUCKET/NAME",
-            hint="check `bucket:` of the target",
+            hint="check `bucket:` in the target",
         )
     return bucket, name or ""
 

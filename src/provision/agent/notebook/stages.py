@@ -155,6 +155,7 @@ def _to_stage_error(session: Session, error: BaseException) -> StageError:
             f"interrupted in the stage {session.stage}",
             "the programs that it had started were stopped",
             "run the cell again: finished steps are not repeated",
+            "interrupted",
         )
     if isinstance(error, OSError):
         return StageError(

@@ -11,17 +11,19 @@ from provision.effects.system import Reader
 from provision.errors import UsageError
 from provision.kinds import Gpu, MachineRequirements, TargetModel
 from provision.lock import Lock, LockedEnvironment
-from provision.spec import Spec
+from provision.spec import Precision, Spec
 from provision.targets import SandboxSources, find_driver, load_driver
 
 _GPU_REQUIREMENTS = ("vram", "driver", "compute_capability")
+_GPU_PRECISIONS = (Precision.FP16, Precision.TF32)
+"""Precisions that a training run on a CPU ignores (check R03)."""
 
 
 def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
     """Return a spec as a sandbox makes it.
 
-    `spec` of the result is locked and verified: without a GPU, and for a Python that this machine
-    has. `declared` is requested from the services.
+    `spec` of the result is locked and verified: without a GPU, in a precision that a CPU computes
+    in, and for a Python that this machine has. `declared` is requested from the services.
 
     Raises:
         UsageError: no target is of a kind that can be emulated.
@@ -48,13 +50,18 @@ def build_sandbox_spec(loaded: LoadedSpec, reader: Reader) -> LoadedSpec:
     python = _choose_python(spec.python, reader)
     if python != spec.python:
         simulated[f"Python: {python} instead of {spec.python}"] = None
+    training = spec.training
     for target in targets.values():
         gpu = target.gpu or spec.gpu
         if not gpu.is_none:
             simulated[f"GPU: {gpu}; torch is built for CPU"] = None
+            if spec.training.precision in _GPU_PRECISIONS:
+                simulated[f"precision: fp32 instead of {spec.training.precision.value}"] = None
+                training = spec.training.model_copy(update={"precision": Precision.FP32})
     declared = spec.model_copy(update={"python": python, "targets": targets})
     sources = SandboxSources(tuple(simulated), {})
-    return loaded._replace(spec=_on_cpu(declared), declared=declared, sandbox_sources=sources)
+    verified = _on_cpu(declared).model_copy(update={"training": training})
+    return loaded._replace(spec=verified, declared=declared, sandbox_sources=sources)
 
 
 def with_package_sources(

@@ -3,7 +3,7 @@
 ## What it does
 
 Compares the GPU with those that gcloud offers for a runtime template, and its region with the table
-of GPUs per zone.
+of GPUs per zone. A region without the GPU is an error, a GPU that gcloud does not offer a warning.
 
 ## Why
 
@@ -36,6 +36,7 @@ def _check(context: LintContext) -> Findings:
                 f"{target.gpu_settings.gpu.type} is not known to be offered for runtimes of Colab "
                 "Enterprise",
                 route,
+                severity=Severity.WARNING,
                 evidence=offered.evidence,
                 why="Google's command line does not offer it for a runtime template.",
                 help=f"use {format_list(names)}",
@@ -49,7 +50,7 @@ def _check(context: LintContext) -> Findings:
                 f"{rows[0].evidence.as_of})",
                 target.route_to("region"),
                 evidence=rows[0].evidence,
-                why="A runtime cannot be made there, whatever the quota.",
+                why="A runtime cannot be created there, whatever the quota.",
                 help=f"use a region such as {format_list(regions[:3])}",
                 related=related_at(route, "GPU set here"),
             )
@@ -61,7 +62,7 @@ _TARGET = "targets: {t: {kind: colab-enterprise, project: my-project, region: %s
 RULE = Rule(
     id="GCP026",
     name="enterprise-gpu",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
     sources=(
         "google-cloud-sdk, lib/surface/colab",
         "Compute Engine documentation, GPU regions and zones",

@@ -4,8 +4,9 @@
 
 Adds up the hourly on-demand price of the machine type and its GPUs in the region of each zone, and
 compares it with `cost.limit_per_hour`. With `machine_type: auto` it takes the cheapest machine type
-that fits. It is an error if no zone is within the limit, a warning if some are not, and unknown if
-the tables have no price of the machine in a region.
+that fits. A machine of Colab Enterprise is assumed to cost 1.2 times as much, which is a warning
+because its price is not certain. It is an error if no zone is within the limit, a warning if some
+are not, and unknown if the tables have no price of the machine in a region.
 
 ## Why
 
@@ -20,6 +21,8 @@ Use the region or machine type that the finding names, or raise the limit.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from provision.diagnostics import Severity
 from provision.facts.machines import (
@@ -29,8 +32,8 @@ from provision.facts.machines import (
     list_offers,
     region_of,
 )
-from provision.facts.schema_platforms import MachineType
-from provision.kinds import WorkbenchTarget
+from provision.facts.schema_platforms import ColabProperty, MachineType
+from provision.kinds import ColabEnterpriseTarget, WorkbenchTarget
 from provision.kinds.base import TargetFacts
 from provision.rules.examples import example_spec
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
@@ -39,25 +42,41 @@ from provision.rules.text import format_list
 _LIMIT = ("cost", "limit_per_hour")
 
 
+class _Machine(NamedTuple):
+    """The machine of a target: its type, its regions with the field that sets them, its prices.
+
+    `factor` is the kind's price, as a multiple of Compute Engine's; None is Compute Engine's own.
+    """
+
+    target: TargetFacts
+    machine_type: str
+    regions: tuple[str, ...]
+    field: str
+    reserved: bool
+    factor: ColabProperty | None = None
+
+
 def _check(context: LintContext) -> Findings:
     if context.spec.cost is None:
         return
     limit = context.spec.cost.limit_per_hour
-    for target, fields in context.targets_of(WorkbenchTarget):
-        offers = _machine_offers(context, target, fields, fields.machine_type)
-        regions = dict.fromkeys(map(region_of, fields.zones))
+    for machine in _list_machines(context):
+        target, regions = machine.target, machine.regions
+        offers = _machine_offers(context, machine, machine.machine_type)
         cheapest = {region: cheapest_offer(offers, region) for region in regions}
         over = [offer for offer in cheapest.values() if offer and offer.dollars > limit]
         unknown = [region for region, offer in cheapest.items() if offer is None]
-        related = related_at(target.route_to("zones"), "zones set here")
+        related = related_at(target.route_to(machine.field), f"{machine.field} set here")
         if over:
             offer = min(over, key=lambda candidate: candidate.dollars)
             severity = None
             why = "Disks, traffic and taxes are not included."
+            if machine.factor is not None:
+                why = f"{why} {_describe_factor(machine.factor)}"
             if len(over) + len(unknown) < len(regions):
                 severity = Severity.WARNING
                 why += " Other zones of this target are within the limit."
-            suitable = _machine_offers(context, target, fields, "auto")
+            suitable = _machine_offers(context, machine, "auto")
             yield RULE.diagnostic(
                 f"{_describe_machine(offer, target)} costs {_format_price(offer.dollars)} per hour "
                 f"in {offer.region} (as of {offer.evidence.as_of}), which exceeds the limit of "
@@ -71,11 +90,11 @@ def _check(context: LintContext) -> Findings:
                 related=related,
             )
         elif unknown:
-            machine = fields.machine_type
-            if machine == "auto":
-                machine = "a suitable machine"
+            name = machine.machine_type
+            if name == "auto":
+                name = "a suitable machine"
             yield RULE.diagnostic(
-                f"the price of {machine} in {format_list(unknown)} is unknown",
+                f"the price of {name} in {format_list(unknown)} is unknown",
                 _LIMIT,
                 severity=Severity.UNKNOWN,
                 why="The limit cannot be checked without it.",
@@ -85,18 +104,41 @@ def _check(context: LintContext) -> Findings:
             )
 
 
+def _list_machines(context: LintContext) -> Iterator[_Machine]:
+    for target, fields in context.targets_of(WorkbenchTarget):
+        regions = tuple(dict.fromkeys(map(region_of, fields.zones)))
+        reserved = fields.reservation is not None
+        yield _Machine(target, fields.machine_type, regions, "zones", reserved)
+    factor = context.facts.conditions["enterprise price"]
+    for target, enterprise in context.targets_of(ColabEnterpriseTarget):
+        regions, reserved = (enterprise.region,), enterprise.reservation is not None
+        yield _Machine(target, enterprise.machine_type, regions, "region", reserved, factor)
+
+
 def _machine_offers(
-    context: LintContext, target: TargetFacts, fields: WorkbenchTarget, machine_type: str
+    context: LintContext, priced: _Machine, machine_type: str
 ) -> tuple[MachineOffer, ...]:
     """Return the prices of a machine type; of all with the target's GPUs for "auto"."""
-    card = target.card
-    count = target.gpu_settings.gpu.count
+    card = priced.target.card
+    count = priced.target.gpu_settings.gpu.count
     machine = context.facts.machines.get(machine_type)
     machines: tuple[MachineType, ...] = (machine,) if machine else ()
     if machine_type == "auto" and card:
-        reserved = fields.reservation is not None
-        machines = find_machines(context.facts, card, count, reserved=reserved)
-    return list_offers(machines, card, count)
+        machines = find_machines(context.facts, card, count, reserved=priced.reserved)
+    offers = list_offers(machines, card, count)
+    if priced.factor is None:
+        return offers
+    value, evidence = float(priced.factor.value), priced.factor.evidence
+    return tuple(
+        offer._replace(dollars=offer.dollars * value, evidence=evidence) for offer in offers
+    )
+
+
+def _describe_factor(factor: ColabProperty) -> str:
+    return (
+        f"Colab Enterprise is assumed to cost {factor.value} times Compute Engine, as its vCPUs "
+        "and memory do."
+    )
 
 
 def _cheaper_alternative(
@@ -131,6 +173,14 @@ def _describe_machine(offer: MachineOffer, target: TargetFacts) -> str:
     return offer.machine.name
 
 
+_ENTERPRISE = """\
+gpu: T4
+python: "3.12"
+packages: [torch]
+cost: {{limit_per_hour: {limit}}}
+targets: {{t: {{kind: colab-enterprise, project: my-project, region: us-central1}}}}
+"""
+
 RULE = Rule(
     id="CST001",
     name="over-cost-limit",
@@ -144,10 +194,12 @@ RULE = Rule(
         example_spec("gpu: L4\ncost: {limit_per_hour: «0.85»}\n"),
         example_spec("gpu: T4\ncost: {limit_per_hour: «0.5»}\n", machine_type="n1-standard-4"),
         example_spec("gpu: T4\ncost: {limit_per_hour: «9»}\n", machine_type="n1-standard-8"),
+        _ENTERPRISE.format(limit="«0.4»"),
     ),
     good=examples(
         example_spec("gpu: L4\ncost: {limit_per_hour: 0.86}\n"),
         example_spec("gpu: T4\ncost: {limit_per_hour: 0.54}\n", machine_type="auto"),
         example_spec("gpu: L4\n"),
+        _ENTERPRISE.format(limit="0.66"),
     ),
 )

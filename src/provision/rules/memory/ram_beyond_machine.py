@@ -3,7 +3,8 @@
 ## What it does
 
 Compares `requires.ram` with the RAM of the machine type, of the largest machine type that `auto`
-can choose for the GPUs, or of the Colab machine.
+can choose for the GPUs, or of the Colab machine. Targets of Workbench and Colab Enterprise have a
+machine type.
 
 ## Why
 
@@ -67,6 +68,9 @@ RULE = Rule(
         example_spec("gpu: L4\nrequires: {ram: «300GiB»}\n", machine_type="auto"),
         'gpu: T4\npython: "3.12"\npackages: [torch]\nrequires: {ram: «16GiB»}\n'
         'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
+        'gpu: none\npython: "3.12"\npackages: []\nrequires: {ram: «64GiB»}\ntargets:\n  t: {kind: '
+        "colab-enterprise, project: my-project, region: us-central1, machine_type: e2-standard-8}"
+        "\n",
     ),
     good=examples(
         example_spec("gpu: L4\nrequires: {ram: 32GiB}\n"),

@@ -19,9 +19,7 @@ Use the machine type that the finding names, or `machine_type: auto`.
 from __future__ import annotations
 
 from provision.diagnostics import Severity
-from provision.facts import Card, Facts
-from provision.facts.machines import find_machines, fits_attachment
-from provision.facts.schema_platforms import MachineType
+from provision.facts.machines import describe_gpu_mismatch, find_machines
 from provision.kinds import WorkbenchTarget
 from provision.rules.edits import set_field_fix
 from provision.rules.examples import example_spec
@@ -57,7 +55,7 @@ def _check(context: LintContext) -> Findings:
             )
         card = target.card
         count = settings.gpu.count
-        problem = _find_problem(context.facts, machine, card, count) if card else ""
+        problem = describe_gpu_mismatch(context.facts, machine, card, count) if card else ""
         if card is None or not problem:
             continue
         machines = find_machines(
@@ -75,28 +73,6 @@ def _check(context: LintContext) -> Findings:
             related=related_gpu(target),
             fix=fix,
         )
-
-
-def _find_problem(facts: Facts, machine: MachineType, card: Card, count: int) -> str:
-    if machine.gpus:
-        if (machine.card, machine.gpus) == (card.name, count):
-            return ""
-        return f"has {machine.gpus:g} x {machine.card}"
-    counts = [row.gpus for row in facts.attachments if row.card == card.name]
-    if machine.family != "n1":
-        needed = "an N1 machine type" if counts else "a machine type with a built-in GPU"
-        return f"has no GPU; {card.name} requires {needed}"
-    attached = facts.attachment(card.name, count)
-    if attached is None:
-        if counts:
-            return f"supports only {', '.join(map(str, counts))} x {card.name}"
-        return "is an N1 type, which does not support this GPU"
-    if fits_attachment(machine, attached):
-        return ""
-    return (
-        f"has {machine.vcpus} vCPUs and {machine.ram_gb:g} GiB; the limit is {attached.vcpus_max} "
-        f"vCPUs and {attached.ram_max_gb:g} GiB"
-    )
 
 
 RULE = Rule(

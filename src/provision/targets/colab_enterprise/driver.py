@@ -14,6 +14,7 @@ from provision.spec import Spec
 from provision.state import Ledger, State
 from provision.target_facts import find_target_refusals
 from provision.targets.base import Driver, Journal, Pending, ProbeEvidence, VerifyOptions
+from provision.targets.bucket_location import refuse_bucket
 from provision.targets.capabilities import OrphanList
 from provision.targets.colab_enterprise.observation import (
     TemplateObservation,
@@ -52,7 +53,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
 
     platform = "linux-x86_64"
     destroys_from_elsewhere = True
-    sandbox_note = "Google Cloud: services on this machine"
+    sandbox_note = "Google Cloud: services on this machine, the image: a kernel of this machine"
 
     def owns(self, part: str) -> bool:
         """Return whether a part records a template, current or replaced, or an execution job."""
@@ -106,7 +107,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
     def verification_location(self, context: TargetContext) -> str:
         """Return where the probe runs."""
         if not is_runnable(context):
-            return "on a runtime of the template"
+            return "on a runtime created from the template"
         limit = get_enterprise_target(context).max_duration
         return f"by an execution job on this machine, at most {limit}"
 
@@ -177,7 +178,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         location = self.location(context.address, context.folder, ledger.state)
         if location is None:
             begun = ledger.find_interrupted(context.address)
-            return TargetCondition("half-made" if begun else "absent", "")
+            return TargetCondition("incomplete" if begun else "absent", "")
         action, *_ = self.plan(context, self.observe(context, ledger, reader))
         conditions = {Operation.KEEP: "current", Operation.CREATE: "gone"}
         return TargetCondition(conditions.get(action.operation, "outdated"), location)
@@ -245,14 +246,7 @@ def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Ite
     if observed.machine_choice.problem:
         hint = "set machine_type, or lower the requirements"
         yield Refusal((*own, "machine_type"), observed.machine_choice.problem, hint)
-    if context.sandbox_sources and is_runnable(context):
-        target = get_enterprise_target(context)
-        if target.isolation == "system":
-            yield Refusal(
-                (*own, "isolation"),
-                "the sandbox has no image of Colab Enterprise to install packages on",
-                "set isolation: venv",
-            )
+    yield from refuse_bucket(observed.bucket, observed.names.region, (*own, "bucket"))
     may_adopt = context.adopt and observed.is_made_for
     if not observed.is_foreign or may_adopt:
         return

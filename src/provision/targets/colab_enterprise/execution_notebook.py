@@ -23,6 +23,4 @@ def build_execution_notebook(
     """
     runtime = NotebookRuntime(get_enterprise_target(context).isolation)
     document = build_agent_config(context, facts, read_pinned_uv(), nonce, runtime)
-    sources = context.sandbox_sources
-    document["expectations"]["simulated"] = list(sources.simulated) if sources else []
     return render_execution_notebook(context, document, folder, "apply")

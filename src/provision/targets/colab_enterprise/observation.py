@@ -10,6 +10,7 @@ from provision.effects.system import Reader
 from provision.facts import Card, Facts, load_facts
 from provision.plan import Intent
 from provision.state import Ledger
+from provision.targets.bucket_location import read_bucket
 from provision.targets.colab_enterprise.records import (
     TemplateRecord,
     find_former_templates,
@@ -44,6 +45,7 @@ class TemplateObservation:
         owner: The lineage in its label; "" if it has none.
         is_made_for: Its labels name this spec and target, whichever state made it.
         body: The body as it should be.
+        bucket: The bucket of its notebook; {} without one, or if it cannot be read.
     """
 
     facts: Facts
@@ -56,6 +58,7 @@ class TemplateObservation:
     machine_choice: MachineChoice
     body: Mapping[str, Any]
     changes: tuple[TemplateChange, ...] = ()
+    bucket: Mapping[str, Any] = field(default_factory=dict)
     former: Mapping[str, TemplateRecord] = field(default_factory=dict)
 
     @property
@@ -99,6 +102,7 @@ def observe_template(context: TargetContext, ledger: Ledger, reader: Reader) -> 
         machine,
         body,
         find_changes(body, template, sent) if template is not None else (),
+        read_bucket(target.bucket, reader),
         find_former_templates(ledger.state, context.address),
     )
 

@@ -13,7 +13,12 @@ from provision.state import Ledger
 from provision.targets.capabilities import Orphan, OrphanList
 from provision.targets.colab_enterprise.records import TemplateRecord, is_template_part
 from provision.targets.colab_enterprise.resource_names import SPEC_LABEL, TARGET_LABEL
-from provision.targets.execution_jobs import ExecutionRecord, has_template, is_running
+from provision.targets.execution_jobs import (
+    ExecutionRecord,
+    has_template,
+    is_running,
+    to_orphan_job,
+)
 from provision.targets.workbench.resource_names import LINEAGE_LABEL, MANAGED_LABEL
 
 
@@ -80,10 +85,9 @@ def _recorded_executions(ledger: Ledger) -> Iterator[tuple[str, str]]:
 def _to_orphan(resource: Mapping[str, Any]) -> Orphan:
     labels, name = resource.get("labels", {}), str(resource["name"])
     _, project, _, region, collection, short_name = name.split("/")
-    kind, state = "executions", str(resource.get("jobState", ""))
-    if collection == "notebookRuntimeTemplates":
-        kind, state = "runtime-templates", "costs nothing by itself"
-    delete = f"gcloud colab {kind} delete {short_name} --project={project} --region={region}"
-    created = str(resource.get("createTime", ""))
+    if collection != "notebookRuntimeTemplates":
+        return to_orphan_job(resource)
+    delete = f"gcloud colab runtime-templates delete {short_name} --project={project}"
+    created, state = str(resource.get("createTime", "")), "costs nothing by itself"
     spec, target = (str(labels.get(key, "")) for key in (SPEC_LABEL, TARGET_LABEL))
-    return Orphan(name, state, created, spec, target, delete)
+    return Orphan(name, state, created, spec, target, f"{delete} --region={region}")

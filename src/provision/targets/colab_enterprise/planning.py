@@ -13,6 +13,7 @@ from provision.errors import Refused
 from provision.field_types import parse_duration
 from provision.plan import Action, Operation
 from provision.state import FOREIGN_RECORD_HINT, Ledger, resolve_own_folder
+from provision.targets.bucket_location import note_distant_bucket
 from provision.targets.colab_enterprise.observation import TemplateObservation
 from provision.targets.colab_enterprise.records import (
     TemplateRecord,
@@ -25,7 +26,7 @@ from provision.targets.colab_enterprise.verification import is_runnable, plan_ex
 from provision.targets.context import TargetContext
 from provision.targets.execution_jobs import ExecutionRecord, journal_name
 
-RUNTIMES_NOTE = "runtimes that people made from the old template keep running as they are"
+RUNTIMES_NOTE = "runtimes that were created from the old template keep running unchanged"
 
 
 def plan_template(context: TargetContext, observed: TemplateObservation) -> Action:
@@ -75,11 +76,11 @@ def _plan_existing(
     if changes:
         reason = f"{', '.join(change.field for change in changes)} changed"
         update = UpdateTemplate(name, *build_patch(observed.body, changes))
-        notes = (*fields, "runtimes that exist already are not changed", *notes)
+        notes = (*fields, "existing runtimes are not changed", *notes)
         return _action(context, observed, Operation.CHANGE, reason, (update,), notes)
     operation, reason = Operation.KEEP, "it is up to date"
     if observed.recorded is None:
-        operation, reason = Operation.CHANGE, "an interrupted run created it: it is adopted"
+        operation, reason = Operation.CHANGE, "it was created by an interrupted run, and is adopted"
     return _action(context, observed, operation, reason, (), notes)
 
 
@@ -130,11 +131,11 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
         why = "an interrupted run may have left it"
         if intent.part == ExecutionRecord.part:
             effects = plan_execution_removal(ExecutionRecord.from_json(intent.details))
-            title = "half-made execution job"
+            title = "incomplete execution job"
             yield Action(Operation.DESTROY, address, intent.part, title, why, effects)
         else:
             record = TemplateRecord.from_intent(intent)
-            title, effects = "half-made runtime template", (_deletion(record),)
+            title, effects = "incomplete runtime template", (_deletion(record),)
             yield Action(Operation.DESTROY, address, intent.part, title, why, effects)
 
 
@@ -197,17 +198,8 @@ def _notes(context: TargetContext, observed: TemplateObservation) -> Iterator[st
     target, facts = get_enterprise_target(context), observed.facts
     gpu = "" if context.spec.gpu.is_none else f" with {context.spec.gpu}"
     yield f"machine: {observed.machine_choice.machine_type}{gpu}, in {observed.names.region}"
-    yield (
-        f"cost: a template costs nothing; its machine on Compute Engine: "
-        f"{observed.machine_choice.price}; prices of Colab Enterprise are not in the facts"
-    )
-    offer = observed.machine_choice.offer
-    if is_runnable(context) and offer is not None:
-        hours = parse_duration(target.max_duration) / 3600
-        yield (
-            f"each verification: at most {target.max_duration} of this machine, "
-            f"${offer.dollars * hours:.2f} on Compute Engine"
-        )
+    yield from _price_notes(context, observed)
+    yield from note_distant_bucket(observed.bucket, observed.names.region)
     release = observed.body["softwareConfig"]["colabImage"]["releaseName"]
     known = facts.conditions["enterprise Pythons"].value
     image = f"{release}, for Python {context.spec.python}"
@@ -216,3 +208,21 @@ def _notes(context: TargetContext, observed: TemplateObservation) -> Iterator[st
     yield f"image: {image}"
     if target.idle_shutdown is None:
         yield "idle_shutdown: null: a runtime costs money until somebody stops it"
+
+
+def _price_notes(context: TargetContext, observed: TemplateObservation) -> Iterator[str]:
+    """Yield the price of a runtime and of a verification, as far as the facts contain them."""
+    offer, factor = observed.machine_choice.offer, observed.facts.conditions["enterprise price"]
+    if offer is None:
+        yield "cost: a template costs nothing; the price of its machine is unknown"
+        return
+    dollars = offer.dollars * float(factor.value)
+    yield (
+        f"cost: a template costs nothing; a runtime about ${dollars:.2f} an hour in "
+        f"{offer.region}, without disks and traffic: {factor.value} times Compute Engine "
+        f"({offer.evidence.as_of}; {factor.evidence.confidence} confidence)"
+    )
+    if is_runnable(context):
+        limit = get_enterprise_target(context).max_duration
+        most = dollars * parse_duration(limit) / 3600
+        yield f"each verification: at most {limit} of this machine, about ${most:.2f}"

@@ -17,8 +17,7 @@ BEFORE = "verify --before"
 def build_image_notebook(context: TargetContext, facts: Facts, nonce: str, folder: str) -> bytes:
     """Return the notebook of a run; its report names what it is about.
 
-    Secrets are left out: only an instance fetches them. In the sandbox the notebook runs on this
-    machine as this user, which has neither the GPU nor the folders of an instance.
+    Secrets are left out: only an instance fetches them.
 
     Args:
         context: the target with its lock.
@@ -34,9 +33,4 @@ def build_image_notebook(context: TargetContext, facts: Facts, nonce: str, folde
     expectations = document["expectations"]
     expectations["secrets"] = []
     expectations["target"]["name"] = f"{context.target} (on the same image)"
-    expectations["simulated"] = []
-    if context.sandbox_sources is not None:
-        expectations["simulated"] = list(context.sandbox_sources.simulated)
-        expectations["paths"] = document["paths"] = {}
-        document["gpu"] = None
     return render_execution_notebook(context, document, folder, BEFORE)

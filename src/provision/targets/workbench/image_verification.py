@@ -18,6 +18,7 @@ from provision.lock import digest_of
 from provision.plan import Action, Intent, Operation
 from provision.state import Ledger, State, to_folder_name
 from provision.targets.base import AnyDriver, Journal, ProbeEvidence
+from provision.targets.bucket_location import note_distant_bucket, read_bucket, refuse_bucket
 from provision.targets.capabilities import ImageVerification
 from provision.targets.context import TargetContext
 from provision.targets.execution_jobs import to_job_name
@@ -75,7 +76,11 @@ def plan_image_job(
         declared,
         paths=(f"reports/{to_folder_name(context.address)}",),
     )
-    refusals = tuple(_find_refusals(context, observed, region))
+    bucket = read_bucket(folder, reader)
+    refusals = (
+        *_find_refusals(context, observed, region),
+        *refuse_bucket(bucket, region, ("targets", context.target, "bucket")),
+    )
     earlier = find_recorded_job(context.address, ledger)
     if earlier is not None and earlier.declared == declared and _exists(earlier, reader):
         action = _continue(context, earlier)
@@ -83,7 +88,8 @@ def plan_image_job(
         action = Action(Operation.CREATE, context.address, job.part, job.title, "")
     else:
         body = build_job_body(context, names, environment, folder)
-        action = _start(context, observed, job, body)
+        notes = (*_notes(context, observed, job), *note_distant_bucket(bucket, region))
+        action = _start(context, observed, job, body, notes)
     return ImageVerification(
         action,
         refusals,
@@ -105,7 +111,7 @@ def run_image_job(
     job = ImageJobRecord.from_json(planned.action.record or {})
     earlier = ImageJobRecord.find(journal.state, context.address)
     if earlier is not None and earlier.nonce != job.nonce:
-        removal = remove_job(context.address, earlier, "another run starts")
+        removal = remove_job(context.address, earlier, "a new run starts")
         journal.perform(driver, removal, announce=False)
     try:
         journal.perform(driver, planned.action)
@@ -124,7 +130,9 @@ def run_image_job(
     except BaseException as error:
         _end(driver, context, journal, remove_job(context.address, job, "interrupted"), error)
         raise
-    journal.perform(driver, remove_job(context.address, job, "its report is here"), announce=False)
+    journal.perform(
+        driver, remove_job(context.address, job, "its report has arrived"), announce=False
+    )
     return evidence
 
 
@@ -185,7 +193,7 @@ def _await_report(context: TargetContext, journal: Journal, job: ImageJobRecord)
     request = AwaitExecution(
         *(job.resource_name, job.folder, job.nonce, path, _START_S + job_timeout_s(context)),
         subject="the image",
-        timeout_hint="set verify.timeout longer, or use a larger machine",
+        timeout_hint="increase verify.timeout, or use a larger machine",
     )
     system.perform(request, journal.progress)
     try:
@@ -247,6 +255,7 @@ def _start(
     observed: WorkbenchObservation,
     job: ImageJobRecord,
     body: Mapping[str, Any],
+    notes: tuple[str, ...],
 ) -> Action:
     """Return the action that starts a job."""
     notebook = build_image_notebook(context, observed.facts, job.nonce, job.folder)
@@ -264,7 +273,7 @@ def _start(
         "it verifies the image before the instance exists",
         effects,
         job.to_json(),
-        tuple(_notes(context, observed, job)),
+        notes,
         intent,
         settles=intent.names,
     )

@@ -1,0 +1,44 @@
+"""What a sandbox verifies in place of what a spec declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from provision.adapters import RealSystem
+from provision.commands.shared.load import LoadedSpec, load_spec
+from provision.commands.shared.sandbox_spec import build_sandbox_spec
+from tests.rig import Bench
+
+SPEC = """\
+gpu: {gpu}
+python: "3.11"
+packages: ["transformers[torch]", torch]
+training: {{framework: hf-trainer, precision: {precision}}}
+targets:
+  team: {{kind: colab-enterprise, project: my-project, region: us-central1}}
+"""
+
+
+def built(bench: Bench, gpu: str, precision: str) -> LoadedSpec:
+    path = bench.spec(SPEC.format(gpu=gpu, precision=precision))
+    system = RealSystem(bench.environment())
+    return build_sandbox_spec(load_spec(path, system), system)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "tf32"])
+def test_a_precision_of_gpus_is_replaced_and_named(bench: Bench, precision: str) -> None:
+    loaded = built(bench, "T4" if precision == "fp16" else "L4", precision)
+    assert loaded.spec.training.precision.value == "fp32"
+    assert loaded.declared is not None
+    assert loaded.declared.training.precision.value == precision
+    assert loaded.sandbox_sources is not None
+    assert f"precision: fp32 instead of {precision}" in loaded.sandbox_sources.simulated
+
+
+@pytest.mark.parametrize(("gpu", "precision"), [("L4", "bf16"), ("T4", "fp32"), ("L4", "fp8")])
+def test_other_precisions_are_verified_as_declared(bench: Bench, gpu: str, precision: str) -> None:
+    """A CPU computes in bf16 and fp32, and no run tests fp8."""
+    loaded = built(bench, gpu, precision)
+    assert loaded.spec.training.precision.value == precision
+    assert loaded.sandbox_sources is not None
+    assert not any("precision" in text for text in loaded.sandbox_sources.simulated)
