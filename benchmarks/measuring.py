@@ -143,6 +143,19 @@ def _lint(workshop: Workshop) -> tuple[Cost, Cost | None]:
     )
 
 
+def _lint_diff_base(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    """A spec that differs from the commit, so that both versions are checked, and a plain run."""
+    spec = workshop.project("lint-diff-base")
+    text = spec.read_text()
+    git = ("git", "-C", str(spec.parent), "-c", "user.name=a", "-c", "user.email=a@example.org")
+    for words in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "x")):
+        _said(Call((*git, *words), workshop.environment))
+    spec.write_text(f"# changed\n{text}")
+    plain = workshop.script("provision", "lint", str(spec))
+    compared = Call((*plain.argv, "--diff-base", "HEAD"), plain.environment, spec.parent)
+    return alternate(_once(compared), _once(plain), rounds=11)
+
+
 def _check(workshop: Workshop) -> tuple[Cost, Cost | None]:
     file = workshop.project("check").with_name("requirements.txt")
     file.write_text("torch==2.13.0\ntransformers[torch]==5.13.1\ndatasets\npeft\n")
@@ -335,6 +348,9 @@ PROMISES: dict[Promise, Measure] = {
         "--help"
     ),
     Promise("lint", "provision lint", "check-jsonschema", Figure.CPU_RATIO, 0.9): _lint,
+    Promise(
+        "lint-diff-base", "provision lint --diff-base", "provision lint", Figure.WALL_RATIO, 2.2
+    ): _lint_diff_base,
     Promise("check", "provision check, three places", "", Figure.WALL, 0.5): _check,
     Promise("facts", "all tables of facts, beyond import", "", Figure.CPU, 0.015): _facts,
     Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, 0.02): _rules,

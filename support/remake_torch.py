@@ -1,9 +1,9 @@
 """Remakes the tables of torch releases and their machine code from the wheels of the default index.
 
-torch.yaml: the Pythons with a wheel and the glibc floor (file names), `python` and the pins
-(METADATA), the default flavours (torch/version.py), and the torchvision and torchaudio releases for
-a release (their METADATA). builds.yaml: the targets of the index's own builds (the compiler flags
-in ATen/cuda/CUDAConfig.h), and from 2.13 on the release's list of the other flavours
+torch.yaml: the Pythons with a wheel on each platform and the glibc floor (file names), `python` and
+the pins (METADATA), the default flavours (torch/version.py), and the torchvision and torchaudio
+releases for a release (their METADATA). builds.yaml: the targets of the index's own builds (the
+compiler flags in ATen/cuda/CUDAConfig.h), and from 2.13 on the release's list of the other flavours
 (torch/cuda/__init__.py). Each is a small member that is read by HTTP range and cached in
 .cache/remake.
 
@@ -31,13 +31,20 @@ from remaking.sheets import Row
 from remaking.wheels import Shelf, Wheel, bound, each, python_of, requirements
 
 MACHINES = {"linux-x86_64": "x86_64", "linux-aarch64": "aarch64"}
+PLATFORMS = {
+    "pythons_aarch64": r".*linux.*_aarch64",
+    "pythons_windows": r"win_amd64",
+    "pythons_macos": r"macosx_.*_(arm64|universal2)",
+    "pythons_macos_x86_64": r"macosx_.*_(x86_64|universal2)",
+}
+"""Column of the Pythons with a wheel on each platform besides Linux x86_64, and its tags."""
 PINS = {
     "cudnn": r"nvidia-cudnn-cu\d+",
     "nccl": r"nvidia-nccl-cu\d+",
     "cuda_runtime": r"nvidia-cuda-runtime-cu\d+|cuda-toolkit",
 }
-OPTIONAL = ("pythons_aarch64", "glibc_aarch64", "default_aarch64")
-"""Columns that stand only where aarch64 differs from x86_64, or has CUDA."""
+OPTIONAL = (*PLATFORMS, "glibc_aarch64", "default_aarch64")
+"""Columns that a row has only if the platform differs from Linux x86_64, or aarch64 has CUDA."""
 COMPANIONS = ("torchvision", "torchaudio")
 
 
@@ -140,13 +147,13 @@ def _release(version: Version, files: list[File], shelf: Shelf, known: Row) -> d
         "builds": known.get("builds", {flavour: "high"}),
         "python": python_of(wheel.metadata()),
         "pythons": pythons(x86),
-        "pythons_aarch64": pythons(arm),
+        **{column: pythons_with(files, pattern) for column, pattern in PLATFORMS.items()},
         "glibc": glibc(x86) or known.get("glibc", ""),
         "glibc_aarch64": glibc(arm) or known.get("glibc_aarch64", ""),
         **pins(wheel),
     }
     plain = {
-        "pythons_aarch64": read["pythons"],
+        **dict.fromkeys(PLATFORMS, read["pythons"]),
         "glibc_aarch64": read["glibc"],
         "default_aarch64": "cpu",
     }
@@ -154,6 +161,17 @@ def _release(version: Version, files: list[File], shelf: Shelf, known: Row) -> d
         name: value for name, value in read.items() if name not in OPTIONAL or value != plain[name]
     }
     return {**{name: value for name, value in known.items() if name not in OPTIONAL}, **kept}
+
+
+def pythons_with(files: Iterable[File], pattern: str) -> list[str]:
+    """Return the Pythons that have a wheel with a platform tag of a pattern, oldest first."""
+    return pythons(
+        file
+        for file in files
+        if any(
+            re.fullmatch(pattern, tag.platform) and not tag.abi.endswith("t") for tag in file.tags
+        )
+    )
 
 
 def _for(files: Iterable[File], platform: str) -> list[File]:

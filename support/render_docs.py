@@ -46,9 +46,12 @@ PARTS = {
     "MachineRequirements": "requires",
     "Training": "training",
     "TrainingModel": "training.model",
+    "TargetTraining": "targets.NAME.training",
+    "Code": "code",
     "TrainingData": "training.data",
     "Cost": "cost",
     "Verify": "verify",
+    "Expect": "verify.expect",
     "LocalTarget": "targets.NAME, kind: local",
     "ColabTarget": "targets.NAME, kind: colab",
     "ColabEnterpriseTarget": "targets.NAME, kind: colab-enterprise",
@@ -75,14 +78,24 @@ Training:
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
   dataloader_workers: 4, data: {in_memory: 8GiB}, arguments: {warmup_steps: 10}}
 TrainingModel: {parameters: 1.1B, hidden_size: 2048, layers: 22}
+TargetTraining:
+  {framework: torch, precision: fp16, model: {layers: 12}, method: lora, batch_size: 1,
+  sequence_length: 512, optimizer: adafactor,
+  gradient_checkpointing: true, torch_compile: true, strategy: ddp, launcher: torchrun,
+  dataloader_workers: 2, data: {in_memory: 1GiB}, arguments: {warmup_steps: 1}}
 TrainingData: {in_memory: 8GiB}
 Cost: {limit_per_hour: 3.0}
-Verify: {tier: quick, timeout: 30m}
+Code: {path: src, exclude: [data, "*.log"]}
+Verify: {tier: quick, timeout: 30m, command: [python, train.py, --max_steps, "2"],
+  expect: {files: [model.txt]}}
+Expect: {exit: 0, files: [$PROVISION_PATH_OUTPUT/model.safetensors], stdout: "loss [0-9.]+"}
 LocalTarget: {kind: local, manager: uv, kernel: true, gpu: L4, cuda: "12.8", paths: {data:
-  /data/small}, requires: {ram: 8GiB}}
+  /data/small}, requires: {ram: 8GiB},
+  env: {HF_HOME: /data/hf}, secrets: {HF_TOKEN: {env: MY_HF_TOKEN}}, training: {batch_size: 1}}
 ColabTarget:
   {kind: colab, runtime: "2026.07", via: browser, isolation: system, shape: high, gpu: T4, cuda:
-  "12.8", paths: {data: /content/data}, requires: {ram: 8GiB}}
+  "12.8", paths: {data: /content/data}, requires: {ram: 8GiB},
+  env: {HF_HOME: /content/hf}, secrets: {HF_TOKEN: {colab: MY_TOKEN}}, training: {precision: fp16}}
 ColabEnterpriseTarget:
   {kind: colab-enterprise, project: my-project, region: us-central1, machine_type: g2-standard-8,
   isolation: venv, gpu: L4, cuda: "12.8",
@@ -91,7 +104,8 @@ ColabEnterpriseTarget:
   reservation: projects/my-project/zones/us-central1-a/reservations/my-reservation,
   bucket: "gs://my-bucket/provision", max_duration: 45m,
   service_account: trainer@my-project.iam.gserviceaccount.com,
-  paths: {data: /content/data}, requires: {ram: 8GiB}}
+  paths: {data: /content/data}, requires: {ram: 8GiB},
+  env: {HF_HOME: /content/hf}, secrets: {HF_TOKEN: null}, training: {precision: fp16}}
 DataDisk: {size: 200GiB, type: ssd}
 WorkbenchTarget:
   {kind: workbench, project: my-project, zones: [us-central1-a, us-central1-b], machine_type:
@@ -107,13 +121,14 @@ WorkbenchTarget:
   tags: [no-ingress], metadata: {notebook-disable-downloads: "true"}, bucket:
   "gs://my-bucket/provision", idle_shutdown: 60m, max_lifetime: 8h,
   on_failure: stop, gpu: L4, cuda: "12.8", paths: {data: /home/jupyter/data}, requires: {ram:
-  16GiB}}
+  16GiB}, env: {HF_HOME: /home/jupyter/hf}, training: {batch_size: 8},
+  secrets: {HF_TOKEN: {secret: projects/my-project/secrets/hf/versions/3}}}
 Disk: {size: 500GB, type: ssd, kms_key:
   projects/my-project/locations/us-central1/keyRings/ring/cryptoKeys/key}
 Access: {mode: single-user, owner: me@example.com}
 Shielded: {secure_boot: true, vtpm: true, integrity_monitoring: true}
 """
-"""Every key of every part with a value. (`secrets.NAME` takes exactly one of its keys.)"""
+"""Every key of every part with a value."""
 
 WHOLE = """\
 apiVersion: provision/v1
@@ -128,12 +143,13 @@ exclude_newer: 2026-11-01
 platforms: [linux-x86_64]
 system_packages: [git]
 env: {TOKENIZERS_PARALLELISM: "false"}
-secrets: {HF_TOKEN: {env: HF_TOKEN}}
+secrets: {HF_TOKEN: {env: HF_TOKEN, colab: HF_TOKEN}}
 paths: {data: /data/set, output: /data/out}
 requires: {ram: 16GiB}
+code: {path: src, exclude: [data]}
 training: {precision: bf16}
 cost: {limit_per_hour: 3.0}
-verify: {tier: quick}
+verify: {tier: quick, command: [python, train.py, --max_steps, "2"]}
 targets: {local: {kind: local}}
 """
 OTHER_FIELDS = 'cuda_toolkit: "12.8"\nconda_packages: [ffmpeg]\n'
@@ -206,8 +222,8 @@ A spec is a YAML 1.2 mapping. `gpu`, `python` and `packages` are required; every
 default. Unknown keys are errors.
 Nothing is converted silently: `python: 3.10` is an error, because YAML reads a number there.
 
-- A target may have its own `gpu`, `cuda`, `paths` and `requires`, but never its own `packages` \
-or `python`.
+- A target may have its own `gpu`, `cuda`, `paths`, `requires`, `env`, `secrets` and `training`, \
+but never its own `packages` or `python`. Maps merge, and null removes.
 - With `extends`, maps merge, packages merge by name, other lists replace, and null removes.
 - [limits.md](limits.md) lists the keys that have an effect on a local target, and those that \
 are refused.
@@ -328,8 +344,9 @@ def flow_yaml(value: Any) -> str:
 def findings_page() -> str:
     """Return the table of findings about text, shape and `extends`."""
     intro = (
-        "Findings about the text of a spec (YML), its shape (SPC) and what it extends (REF). "
-        "Findings about its meaning are [rules](rules.md)."
+        "Findings about the text of a spec (YML), its shape (SPC), what it extends (REF), "
+        "comments that accept findings (SUP), and the policy of a project (POL). Findings about "
+        "its meaning are [rules](rules.md)."
     )
     rows = ["| id | name | severity | what it means |", "|---|---|---|---|"]
     rows += (
@@ -345,8 +362,8 @@ def rules_page() -> str:
         "What `provision lint` reports about the meaning of a spec. The rules are checked on "
         "the spec, and again on every resolved set; those with NTB are "
         "[about notebooks](../how-to/lint-notebooks.md). "
-        "`severity` is the gravest that a rule speaks with; `unknown` says that the facts "
-        "have no row for what the spec names. "
+        "`severity` is the highest severity of a rule; `unknown` means that the facts "
+        "do not contain the value in the spec. "
         "Findings about text and shape are in [findings.md](findings.md)."
     )
     pages = (

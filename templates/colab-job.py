@@ -1,4 +1,4 @@
-# Written by `provision apply`. Runs the cell that sets up and verifies the environment, and writes its report to Cloud Storage, whatever becomes of the cell.
+# Written by `provision apply`. Runs the cell that sets up and verifies the environment, and writes its report to Cloud Storage, even if the cell fails.
 # The program is the same for every spec: all values of the spec are data in ABOUT.
 ABOUT = {"ABOUT": "HERE"}
 

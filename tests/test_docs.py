@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from measures.prose import page_phrases, reading_ease
 from provision import field_types
 from provision import spec as language
-from provision.kinds import REGISTRY, base
+from provision.kinds import REGISTRY, base, settings
 from provision.rules import RULES, load_notebook_rules
 from provision.schema import json_schema
 from tests import fork_server
@@ -39,6 +39,7 @@ MODELS = {
         language,
         field_types,
         base,
+        settings,
         *(sys.modules[kind.model.__module__] for kind in REGISTRY.kinds),
     )
     for name, model in vars(module).items()

@@ -25,7 +25,7 @@ from tests.workflow import commands
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-INSTALL, LINT = (step["run"] for step in ACTION["runs"]["steps"])
+INSTALL, LINT, LOCKS = (step["run"] for step in ACTION["runs"]["steps"])
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 """How the runner starts `shell: bash` (docs.github.com, workflow syntax,
 jobs.<job_id>.steps[*].shell).
@@ -105,9 +105,25 @@ class Runner:
             "LINT_FOLDER": ".",
             "LINT_SARIF": "",
             "LINT_FAIL": "true",
+            "LINT_BASE": "",
+            "LINT_POLICY": "",
             "LINT_BIN": str(self.bin),
         }
         return self.step(LINT, **{**given, **inputs})
+
+    def check_locks(self, **inputs: str) -> subprocess.CompletedProcess[str]:
+        summary = self.folder / "summary.md"
+        if not summary.exists():
+            summary.write_text("findings\n")
+        given = {
+            "LINT_SPECS": "provision.yaml",
+            "LINT_FOLDER": ".",
+            "LINT_BASE": "",
+            "LINT_SUMMARY": str(summary),
+            "LINT_MATCHER": "/action/.github/provision-matcher.json",
+            "LINT_BIN": str(self.bin),
+        }
+        return self.step(LOCKS, **{**given, **inputs})
 
     @property
     def calls(self) -> list[list[str]]:
@@ -133,8 +149,10 @@ def runner(tmp_path: Path) -> Runner:
     made = Runner(tmp_path)
     made.stand_in(
         "python",
-        '[[ "$*" == "-I -m provision "* ]] || exit 9\ncase " $* " in *" sarif "*) echo '
-        '"{}" ;; *) echo "::error::found" ;; esac\nexit "${CODE:-0}"',
+        '[[ "$*" == "-I -m provision "* ]] || exit 9\n'
+        'for word in "$@"; do case "$word" in sarif:*) echo "{}" >"${word#sarif:}" ;; '
+        'markdown:*) echo "### found" >"${word#markdown:}" ;; esac; done\n'
+        'echo "::error::found"\nexit "${CODE:-0}"',
     )
     return made
 
@@ -184,17 +202,48 @@ def test_later_steps_get_the_folder_of_the_program() -> None:
 
 
 def test_inputs_reach_programs_as_variables_only() -> None:
-    assert "${{" not in INSTALL + LINT
+    assert "${{" not in INSTALL + LINT + LOCKS
     given = {
         name
         for step in ACTION["runs"]["steps"]
         for value in step["env"].values()
         for name in re.findall(r"inputs\.([a-z-]+)", value)
     }
-    assert given == set(ACTION["inputs"])
+    assert given | {"locks"} == set(ACTION["inputs"])
+    assert "inputs.locks" in ACTION["runs"]["steps"][2]["if"]
     assert all("uses" not in step for step in ACTION["runs"]["steps"]), (
         "an action of others is pinned by its commit"
     )
+
+
+PAGES = [ROOT / "docs/how-to" / name for name in ("ci.md", "review-locks.md")]
+RECIPES = [
+    block
+    for page in PAGES
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    if re.search(r"^on:", block, re.MULTILINE)
+]
+"""The workflows of GitHub in the documentation."""
+
+
+def test_the_recipes_are_well_formed_and_zizmor_finds_only_names_to_pin(tmp_path: Path) -> None:
+    assert len(RECIPES) >= 2
+    folder = tmp_path / ".github/workflows"
+    folder.mkdir(parents=True)
+    files = []
+    for number, recipe in enumerate(RECIPES):
+        files.append(folder / f"{number}.yml")
+        # Readers pin actions by the commits of their day.
+        files[-1].write_text(re.sub(r"(uses: \S+)@\S+", rf"\1@{'0f' * 20} # v1", recipe))
+    schema = ("--builtin-schema", "vendor.github-workflows", *map(str, files))
+    done = subprocess.run([tool("check-jsonschema"), *schema], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        [tool("zizmor"), "--offline", "--strict-collection", *map(str, files)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_each_variable_is_given_and_used() -> None:
@@ -203,17 +252,29 @@ def test_each_variable_is_given_and_used() -> None:
 
 
 def test_the_action_lints_and_says_how_it_ended(runner: Runner) -> None:
-    done = runner.lint(CODE="1")
+    job = runner.folder / "job.md"
+    job.write_text("earlier\n")
+    done = runner.lint(CODE="1", GITHUB_STEP_SUMMARY=str(job))
     assert done.returncode == 1
     assert done.stdout == "::error::found\n"
-    line = ["python", "-I", "-m", "provision", "lint", "--output-format"]
-    assert runner.calls == [
-        [*line, "sarif", "--", "provision.yaml"],
-        [*line, "github", "--", "provision.yaml"],
-    ]
-    sarif = runner.folder / "temp" / "provision.sarif"
-    assert runner.output == {"exit-code": "1", "sarif-file": str(sarif)}
+    sarif, summary = (runner.folder / "temp" / name for name in ("provision.sarif", "provision.md"))
+    outputs = ["--output", f"sarif:{sarif}", "--output", f"markdown:{summary}"]
+    line = ["python", "-I", "-m", "provision", "lint", *outputs, "--output-format", "github"]
+    assert runner.calls == [[*line, "--", "provision.yaml"]]
+    assert runner.output == {
+        "exit-code": "1",
+        "sarif-file": str(sarif),
+        "summary-file": str(summary),
+    }
     assert sarif.read_text() == "{}\n"
+    assert job.read_text() == "earlier\n### found\n"
+
+
+def test_a_base_and_a_policy_are_passed_on(runner: Runner) -> None:
+    runner.lint(LINT_BASE="$(touch pwned)", LINT_POLICY="--fix")
+    (call,) = runner.calls
+    assert call[5:7] == ["--diff-base=$(touch pwned)", "--policy=--fix"]
+    assert list(runner.folder.rglob("pwned")) == []
 
 
 @pytest.mark.parametrize(
@@ -234,7 +295,7 @@ def test_names_are_matched_and_never_split(runner: Runner) -> None:
         LINT_SPECS="*.yaml\n\nsub/**/*.yaml\nno such*.yaml\n",
         LINT_ARGUMENTS="--skip-foreign\n--fix\n",
     )
-    (first, _) = runner.calls
+    (first,) = runner.calls
     assert first[5:7] == ["--skip-foreign", "--fix"]
     assert first[first.index("--") + 1 :] == [
         "a b.yaml",
@@ -249,13 +310,10 @@ def test_hostile_specs_and_arguments_arrive_as_they_are(runner: Runner) -> None:
     done = runner.lint(LINT_SPECS=listed, LINT_ARGUMENTS=listed)
     assert done.returncode == 0, done.stderr
     for call in runner.calls:
-        assert call[5:] == [
-            *HOSTILE,
-            "--output-format",
-            call[call.index("--output-format") + 1],
-            "--",
-            *HOSTILE,
-        ]
+        options = [name for name in ("--output", "--output", "--output-format") for _ in "ab"]
+        assert len(call) == 5 + 2 * len(HOSTILE) + len(options) + 1
+        assert call[5 : 5 + len(HOSTILE)] == list(HOSTILE)
+        assert call[-len(HOSTILE) - 1 :] == ["--", *HOSTILE]
     assert list(runner.folder.rglob("pwned")) == []
 
 
@@ -290,7 +348,8 @@ def test_what_is_no_input_is_refused(runner: Runner, inputs: dict[str, str]) -> 
 def test_without_a_sarif_file_none_is_named(runner: Runner) -> None:
     runner.stand_in("python", "exit 2")
     assert runner.lint().returncode == 2
-    assert runner.output == {"exit-code": "2", "sarif-file": ""}
+    summary = str(runner.folder / "temp" / "provision.md")
+    assert runner.output == {"exit-code": "2", "sarif-file": "", "summary-file": summary}
 
 
 def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> None:
@@ -308,6 +367,108 @@ def test_the_action_with_the_real_command(runner: Runner, tmp_path: Path) -> Non
     assert (said.properties["file"], said.properties["line"]) == ("provision.yaml", "3")
     (run,) = json.loads(Path(runner.output["sarif-file"]).read_text())["runs"]
     assert [one["ruleId"] for one in run["results"]] == ["PKG001"]
+
+
+# Locks, notebooks and the problem matcher
+
+
+def test_locks_next_to_specs_are_checked(runner: Runner) -> None:
+    work = runner.folder / "checkout"
+    (work / "sub").mkdir(parents=True)
+    for name in ("a b.yaml", "a b.lock", "c.yaml", "sub/$(touch pwned).yaml"):
+        (work / name).touch()
+    (work / "sub/$(touch pwned).lock").touch()
+    done = runner.check_locks(LINT_SPECS="*.yaml\nsub/**\ngone.yaml", CODE="0")
+    assert done.returncode == 0, done.stderr
+    line = ["python", "-I", "-m", "provision"]
+    checks = [["lock", "--check"], ["render", "--check", "--if-rendered"]]
+    assert runner.calls == [
+        [*line, *words, "--", spec]
+        for spec in ("a b.yaml", "sub/$(touch pwned).yaml")
+        for words in checks
+    ]
+    assert list(runner.folder.rglob("pwned")) == []
+    assert done.stdout.splitlines()[-1].startswith("::add-matcher::/action/.github/")
+
+
+def test_a_stale_lock_fails_after_all_were_checked(runner: Runner) -> None:
+    work = runner.folder / "checkout"
+    work.mkdir()
+    for name in ("a.yaml", "a.lock", "b.yaml", "b.lock"):
+        (work / name).touch()
+    done = runner.check_locks(LINT_SPECS="*.yaml", CODE="1")
+    assert done.returncode == 1
+    assert len(runner.calls) == 4
+
+
+def test_the_summary_has_what_changed_in_a_lock(runner: Runner) -> None:
+    work = runner.folder / "checkout"
+    work.mkdir()
+    runner.stand_in("python", 'echo "changes: $(cat -- "$RUNNER_TEMP/base.lock" 2>/dev/null)"')
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
+    for name in ("a.yaml", "a.lock"):
+        (work / name).write_text("before")
+    for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "-m", "x")):
+        subprocess.run([*git, *words], cwd=work, check=True)
+    job = runner.folder / "job.md"
+    done = runner.check_locks(LINT_SPECS="a.yaml", LINT_BASE="HEAD", GITHUB_STEP_SUMMARY=str(job))
+    assert done.returncode == 0, done.stderr
+    assert job.read_text() == "changes: before\n"
+    assert (runner.folder / "summary.md").read_text() == "findings\nchanges: before\n"
+    assert ["lock", "--diff"] in [call[4:6] for call in runner.calls]
+
+
+def test_the_matcher_finds_the_lines_of_the_concise_format(tmp_path: Path) -> None:
+    document = json.loads((ROOT / ".github/provision-matcher.json").read_text(encoding="utf-8"))
+    name = "a:1: error b.yaml"
+    (tmp_path / name).write_text(
+        '%YAML 1.1\n---\ngpu: none\npython: "3.11"\npackages: []\npaths: {d: x/y}\n'
+    )
+    done = fork_server.run(
+        [*fork_server.ARGV, "lint", name, "--output-format", "concise"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        stdin=subprocess.DEVNULL,
+    )
+    found = []
+    for line in done.stdout.splitlines():
+        for matcher in document["problemMatcher"]:
+            (pattern,) = matcher["pattern"]
+            if match := re.match(pattern["regexp"], line):
+                keys = ("file", "line", "column", "code")
+                found.append((matcher["severity"], *(match[pattern[key]] for key in keys)))
+    assert found == [("warning", name, "1", "1", "YML015"), ("error", name, "6", "12", "REF101")]
+
+
+def test_rendered_notebooks_are_checked_and_other_specs_are_skipped(tmp_path: Path) -> None:
+    for name in ("provision.yaml", "provision-b.yaml"):
+        (tmp_path / name).write_text('gpu: none\npython: "3.11"\npackages: []\n')
+
+    def render(*words: str) -> subprocess.CompletedProcess[str]:
+        return fork_server.run(
+            [*fork_server.ARGV, "render", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            stdin=subprocess.DEVNULL,
+        )
+
+    both = render("--check", "--if-rendered", "provision.yaml", "provision-b.yaml")
+    assert (both.returncode, both.stderr.count("skipped ")) == (0, 2)
+    colab = (
+        'gpu: none\npython: "3.12"\npackages: []\ntargets: {c: {kind: colab, runtime: "2026.07"}}\n'
+    )
+    (tmp_path / "provision.yaml").write_text(colab)
+    assert render("--check", "--if-rendered", "provision.yaml").returncode == 0
+    (tmp_path / "provision.ipynb").write_text("{}")
+    stale = render("--check", "--if-rendered", "provision-b.yaml", "provision.yaml")
+    assert stale.returncode == 1
+    assert "lock" in stale.stderr
+    assert render("--if-rendered", "provision.yaml").returncode == 2
+    assert render("provision.yaml", "provision-b.yaml").returncode == 2
 
 
 # How the action installs
@@ -466,7 +627,8 @@ def test_the_hooks_are_well_formed() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [hook["id"] for hook in HOOKS] == ["provision-lint", "provision-lint-fix"]
+    ids = ["provision-lint", "provision-lint-fix", "provision-render-check"]
+    assert [hook["id"] for hook in HOOKS] == ids
     # pre-commit takes keys that it does not know without a word.
     assert {key for hook in HOOKS for key in hook} == {
         "id",
@@ -499,7 +661,7 @@ def test_the_hooks_look_at_specs(hook: dict[str, Any]) -> None:
     assert [name for name in (*wanted, *others) if re.search(hook["files"], name)] == list(wanted)
 
 
-@pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
+@pytest.mark.parametrize("hook", HOOKS[:2], ids=lambda hook: hook["id"])
 def test_the_hooks_run(tmp_path: Path, hook: dict[str, Any]) -> None:
     spec = 'gpu: none\npython: "3.11"\npackages: [torch, transformers==5.13.1]\n'
     for name in ("-x/provision.yaml", "chart/values.yaml"):

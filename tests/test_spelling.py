@@ -47,3 +47,4 @@ def test_nearest() -> None:
     assert nearest_word("privat", ["public", "private", "privates"], 2) == "private"
     assert nearest_word("zzz", ["public", "private"], 2) is None
     assert nearest_word("ab", [], 2) is None
+    assert nearest_word("lnit", ["init", "lint"], 1) == "lint"

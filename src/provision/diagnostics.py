@@ -9,6 +9,12 @@ Route = tuple[str | int, ...]
 """The path of a value in the spec as written: ("packages", 0); () is the whole document."""
 
 
+def field_of(route: Route) -> str | int | None:
+    """Return the field of the spec that a route is in, or the field of a target; None for ()."""
+    is_in_target = route[:1] == ("targets",) and len(route) > len(("targets", "NAME"))
+    return route[2] if is_in_target else next(iter(route), None)
+
+
 class Severity(StrEnum):
     """The severity of a finding; `UNKNOWN` means that the facts have no row for a value."""
 
@@ -110,3 +116,21 @@ class Diagnostic(NamedTuple):
     related: tuple[RelatedLocation, ...] = ()
     fix: Fix | None = None
     source: str = ""
+
+
+class SuppressionKind(StrEnum):
+    """The way in which a finding was accepted."""
+
+    COMMENT = "comment"
+    CONFIGURATION = "configuration"
+    BASELINE = "baseline"
+    BASE = "base"
+
+
+class SuppressedFinding(NamedTuple):
+    """A finding that was accepted: `where` is the place of the decision, if it is in a file."""
+
+    finding: Diagnostic
+    kind: SuppressionKind
+    reason: str = ""
+    where: Span | None = None

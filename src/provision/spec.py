@@ -1,9 +1,11 @@
 """The language of a spec as a typed, closed and strict model."""
 
+import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     PlainValidator,
     PrivateAttr,
@@ -15,7 +17,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from provision.field_types import (
-    COUNT_PATTERN,
     CondaPackage,
     Duration,
     EnvironmentName,
@@ -23,7 +24,7 @@ from provision.field_types import (
     Identifier,
     Index,
     Package,
-    Size,
+    ShorthandModel,
     StrictModel,
     canonical_name,
     parse_duration,
@@ -42,14 +43,25 @@ from provision.kinds import (
     TargetModel,
     WorkbenchTarget,
 )
-from provision.kinds.base import SecretSource
+from provision.kinds.settings import (
+    Precision,
+    SecretReference,
+    Training,
+    TrainingModel,
+    merge_secrets,
+    merge_training,
+    merge_variables,
+    refuse_reserved_variables,
+)
 
 __all__ = [
     "API_VERSION",
+    "Code",
     "ColabEnterpriseTarget",
     "ColabTarget",
     "CondaPackage",
     "Cost",
+    "Expect",
     "Gpu",
     "Index",
     "LocalTarget",
@@ -71,7 +83,6 @@ __all__ = [
 API_VERSION: Literal["provision/v1"] = "provision/v1"
 DEFAULT_TARGET, EARLIER_DEFAULT_TARGET = "local", "here"
 """The target of a spec without `targets`, and its name in earlier versions."""
-_RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
 CARD_REQUIREMENTS = ("vram", "driver", "compute_capability")
 """Keys of `requires` that only a card can meet."""
 
@@ -86,107 +97,8 @@ class Platform(StrEnum):
     LINUX_X86_64 = "linux-x86_64"
     LINUX_AARCH64 = "linux-aarch64"
     MACOS_ARM64 = "macos-arm64"
+    MACOS_X86_64 = "macos-x86_64"
     WINDOWS_X86_64 = "windows-x86_64"
-
-
-class SecretReference(StrictModel):
-    """Source of a secret, which is fetched when it is used: exactly one of secret, env, colab."""
-
-    secret: str | None = Field(
-        default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$"
-    )
-    """Secret Manager version, as in projects/p/secrets/hf/versions/3."""
-    env: EnvironmentName | None = None
-    """Name of a variable in the caller's environment (local targets)."""
-    colab: EnvironmentName | None = None
-    """Name in Colab's own secret store."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _never_literal(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            raise PydanticCustomError(
-                "secret_literal",
-                "a spec names secrets and never contains them: use {env: NAME}, {secret: "
-                "projects/...} or {colab: NAME}",
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> "SecretReference":
-        if sum(part is not None for part in (self.secret, self.env, self.colab)) != 1:
-            raise PydanticCustomError("secret_kinds", "name exactly one of secret, env, colab")
-        return self
-
-    @property
-    def source(self) -> SecretSource:
-        """The service that the secret is fetched from."""
-        if self.secret is not None:
-            return "secret"
-        return "env" if self.env is not None else "colab"
-
-
-class Precision(StrEnum):
-    """The number format that training computes in."""
-
-    FP32 = "fp32"
-    TF32 = "tf32"
-    FP16 = "fp16"
-    BF16 = "bf16"
-    FP8 = "fp8"
-
-
-class TrainingModel(StrictModel):
-    """Shape of the model to train, for the memory estimate."""
-
-    parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
-    """Number of parameters, as in 1.1B or 350M."""
-    hidden_size: int | None = Field(default=None, ge=1)
-    """Width of the residual stream."""
-    layers: int | None = Field(default=None, ge=1)
-    """Number of transformer layers."""
-
-
-class TrainingData(StrictModel):
-    """The data of a training, as far as it takes memory."""
-
-    in_memory: Size | None = None
-    """RAM that the data takes in each process, if it is loaded as a whole."""
-
-
-class Training(StrictModel):
-    """The training run, for the rules, the memory estimate and the verification."""
-
-    framework: Literal["hf-trainer", "torch", "none"] | None = None
-    """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
-    none.
-    """
-    precision: Annotated[Precision, Strict(False)] = Precision.FP32
-    """Number format that training computes in."""
-    model: TrainingModel | None = None
-    """Shape of the model."""
-    method: Literal["full", "lora", "qlora", "inference"] = "full"
-    """Which parameters are trained."""
-    batch_size: int | None = Field(default=None, ge=1)
-    """Samples per device and step."""
-    sequence_length: int | None = Field(default=None, ge=1)
-    """Tokens per sample."""
-    optimizer: str = Field(default="adamw_torch", pattern=r"^[a-z0-9_]+$")
-    """Name as in TrainingArguments(optim=...)."""
-    gradient_checkpointing: bool = False
-    """Recompute activations in the backward pass."""
-    torch_compile: bool = False
-    """Compile the model with torch.compile."""
-    strategy: Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"] = "none"
-    """Distribution of the work over several devices."""
-    launcher: Literal["auto", "python", "torchrun", "accelerate"] = "auto"
-    """Program that starts the training."""
-    dataloader_workers: int = Field(default=0, ge=0, le=256)
-    """Worker processes of the DataLoader."""
-    data: TrainingData | None = None
-    """The data, for the memory estimate."""
-    arguments: dict[str, Any] = {}
-    """Further TrainingArguments, checked against the installed transformers."""
 
 
 class Cost(StrictModel):
@@ -196,13 +108,68 @@ class Cost(StrictModel):
     """US dollars per hour."""
 
 
+class Code(ShorthandModel):
+    """The files that run in the environment: `.`, or {path, exclude}."""
+
+    path: str = Field(default=".", pattern=r"^[^/~\\\x00][^\\\x00]*$", examples=["src"])
+    """A folder in the project, relative to this file: the files that git tracks in it, or without
+    git all but hidden ones and those that tools make.
+    """
+    exclude: list[Annotated[str, Field(min_length=1)]] = []
+    """Patterns of paths, or of names of files and folders, that are left out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_short(cls, value: Any) -> Any:
+        return {"path": value} if isinstance(value, str) else value
+
+
+def _check_regular_expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise PydanticCustomError(
+            "regular_expression",
+            "is not a regular expression of Python: {problem}",
+            {"problem": str(error)},
+        ) from None
+    return text
+
+
+class Expect(StrictModel):
+    """What the command of the verification has to leave behind."""
+
+    exit: int = Field(default=0, ge=0, le=255)
+    """Exit code."""
+    files: list[Annotated[str, Field(min_length=1)]] = []
+    """Files that it writes: absolute, or relative to its folder; $NAME stands for a variable."""
+    stdout: Annotated[str, AfterValidator(_check_regular_expression)] | None = None
+    """Regular expression that matches somewhere in its output."""
+
+
 class Verify(StrictModel):
-    """Depth of the verification."""
+    """Depth of the verification, and a command of the project that belongs to it."""
 
     tier: Literal["inventory", "quick", "deep", "burn"] = "quick"
     """inventory (under a second), quick, deep (minutes), burn (as long as `timeout`)."""
     timeout: Duration = "30m"
     """Time limit of the verification; after it, there is no verdict."""
+    command: list[EnvironmentValue] = []
+    """Program and arguments that run in the environment, in the folder of `code`, with variables,
+    paths and secrets.
+    """
+    expect: Expect = Expect.model_construct()
+    """What the command has to leave behind."""
+
+    @model_validator(mode="after")
+    def _command_has_an_effect(self) -> "Verify":
+        if self.command and self.tier == "inventory":
+            raise PydanticCustomError(
+                "verify_command", "tier: inventory runs no command; use tier: quick"
+            )
+        if not self.command and "expect" in self.model_fields_set:
+            raise PydanticCustomError("verify_command", "expect is about a command; set it too")
+        return self
 
 
 def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
@@ -272,6 +239,8 @@ class Spec(StrictModel):
     """Absolute paths of folders that must be writable; exported as PROVISION_PATH_<NAME>."""
     requires: MachineRequirements = MachineRequirements.model_construct()
     """Requirements for the machine."""
+    code: Code | None = None
+    """The files that run in the environment."""
     training: Training = Training.model_construct()
     """The training run."""
     cost: Cost | None = None
@@ -307,14 +276,7 @@ class Spec(StrictModel):
     @field_validator("env", "secrets")
     @classmethod
     def _is_not_reserved(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name in value:
-            if name in _RESERVED_VARIABLES or name.startswith("PROVISION_"):
-                raise PydanticCustomError(
-                    "reserved_variable",
-                    "{name} is set by the environment itself; remove it",
-                    {"name": name},
-                )
-        return value
+        return refuse_reserved_variables(value)
 
     def package(self, name: str) -> Package | None:
         """Return the package with that name, or None."""
@@ -328,6 +290,21 @@ class Spec(StrictModel):
         if self.package("transformers"):
             return "hf-trainer"
         return "torch" if self.package("torch") or self.package("accelerate") else "none"
+
+    def with_settings_of(self, target: str) -> "Spec":
+        """Return the spec with the `env`, `secrets` and `training` that hold at one target."""
+        own = self.targets[target]
+        if not own.changes_settings:
+            return self
+        training = self.training
+        if own.training is not None:
+            training = merge_training(training, own.training)
+        changes = {
+            "env": merge_variables(self.env, own.env),
+            "secrets": merge_secrets(self.secrets, own.secrets),
+            "training": training,
+        }
+        return self.model_copy(update=changes)
 
     def for_target(self, target: str) -> "Spec":
         """Return the spec for one target, whose own fields take precedence.
@@ -350,7 +327,7 @@ class Spec(StrictModel):
             value = getattr(own, field)
             if value is not None:
                 changes[field] = value
-        return self.model_copy(update=changes)
+        return self.with_settings_of(target).model_copy(update=changes)
 
 
 with without_pydantic_plugins():

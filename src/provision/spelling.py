@@ -49,9 +49,14 @@ def normalize_word(word: str) -> str:
 
 
 def nearest_word(word: str, known: Iterable[str], most: int) -> str | None:
-    """Return the known word at the least edit distance, at most `most`, the first by alphabet."""
-    best = None
-    for candidate in sorted(known):
+    """Return the known word at the least edit distance, at most `most`.
+
+    Of several, it is one with the same letters ("lint" for "lnit"), else the first by alphabet.
+    """
+    best, letters = None, sorted(word)
+    for candidate in sorted(
+        known, key=lambda known_word: (sorted(known_word) != letters, known_word)
+    ):
         distance = edit_distance(word, candidate, most)
         if distance <= most:
             best, most = candidate, distance - 1
@@ -61,7 +66,7 @@ def nearest_word(word: str, known: Iterable[str], most: int) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the question whether a known name was meant, "" if none is near.
+    """Return the question whether a known name was meant, for a hint; "" if none is near.
 
     A name is near if it begins with the word, or if it differs by one or two slips.
     """
@@ -70,7 +75,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = beginnings[0] if len(beginnings) == 1 else None
     if near is None and len(word) <= MAX_WORD_LENGTH:
         near = nearest_word(word, names, max(1, min(2, len(word) // 4)))
-    return f"Did you mean '{near}'?" if near is not None else ""
+    return f"did you mean '{near}'?" if near is not None else ""
 
 
 def edit_distance(a: str, b: str, most: int) -> int:

@@ -277,7 +277,7 @@ def _check_schema(document: object, name: str) -> None:
     if schema != SCHEMA:
         raise StateError(
             f"{name} was written by another version of provision ({schema})",
-            hint="upgrade provision; this version would lose parts that it does not know",
+            hint="upgrade provision; this version would drop the parts that it does not understand",
         )
 
 

@@ -85,7 +85,7 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
     fields = TargetFields(
         packages=frozenset(package.key for package in own.packages),
         cuda_toolkit=own.cuda_toolkit,
-        secrets={variable: secret.source for variable, secret in own.secrets.items()},
+        secrets={variable: secret.sources for variable, secret in own.secrets.items()},
         card_requirements=tuple(
             key for key in CARD_REQUIREMENTS if getattr(own.requires, key) is not None
         ),
@@ -93,6 +93,14 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
             name
             for name, index in own.indexes.items()
             if name in used_indexes and index.url.startswith("file:")
+        ),
+        code_routes=tuple(
+            route
+            for route, is_declared in (
+                (("code",), own.code is not None),
+                (("verify", "command"), bool(own.verify.command)),
+            )
+            if is_declared
         ),
     )
     target = target_facts(spec, facts, name)

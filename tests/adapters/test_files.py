@@ -174,9 +174,9 @@ def test_a_folder_without_write_permission_is_not_writable(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("requirments.txt", "Did you mean 'requirements.txt'?"),
-        ("requirements", "Did you mean 'requirements.txt'?"),
-        (".hiden", "Did you mean '.hidden'?"),
+        ("requirments.txt", "did you mean 'requirements.txt'?"),
+        ("requirements", "did you mean 'requirements.txt'?"),
+        (".hiden", "did you mean '.hidden'?"),
         ("hidden", ""),
         ("other.yaml", ""),
         ("missing/requirements.txt", ""),
@@ -197,4 +197,4 @@ def test_a_file_that_is_written_is_not_another_one(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ExternalError) as caught:
         files.write(tmp_path / "foldr/x", "x", 0o600)
-    assert "Did you mean" not in caught.value.hint
+    assert "did you mean" not in caught.value.hint

@@ -95,7 +95,7 @@ def test_damage_is_found_said_and_put_right(applied: Bench, case: str) -> None:
     assert "then quick verification on this device: the environment will change" in plan.stdout
     standing = applied.run("status", "spec.yaml")
     assert standing.returncode == 1
-    assert ("half-made" if case == "no pyvenv.cfg" else "changed by hand") in standing.stdout
+    assert ("incomplete" if case == "no pyvenv.cfg" else "changed by hand") in standing.stdout
     done = applied.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "VERIFIED" in done.stdout

@@ -170,4 +170,4 @@ def test_what_a_hanging_operation_is_seen_by(bench: Bench) -> None:
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=LIMIT_S)
     assert bench.run("orphans", "spec.yaml", "--sandbox").returncode == 0
-    assert "half-made, provision-spec-wb-" in bench.run("status", "spec.yaml", "--sandbox").stdout
+    assert "incomplete, provision-spec-wb-" in bench.run("status", "spec.yaml", "--sandbox").stdout

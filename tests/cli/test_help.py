@@ -35,8 +35,8 @@ def test_a_mistyped_target_is_named_with_the_nearest_one(tmp_path: Path) -> None
         "targets: {laptop: {kind: local}, server: {kind: local}}\n"
     )
     for target, hint in (
-        ("labtop", "Did you mean 'laptop'? Its targets: laptop, server"),
-        ("cloud", "help: Its targets: laptop, server"),
+        ("labtop", "did you mean 'laptop'? its targets: laptop, server"),
+        ("cloud", "help: its targets: laptop, server"),
     ):
         done = provision("plan", str(spec), "--target", target)
         assert done.returncode == 2

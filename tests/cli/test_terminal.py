@@ -67,7 +67,7 @@ def test_anything_but_yes_changes_nothing(bench: Bench, answer: str) -> None:
     assert code == 2
     assert "Apply these changes?" in shown
     assert "+    environment" in re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    assert "declined: nothing was changed" in shown
+    assert "cancelled: nothing was changed" in shown
     assert made(bench) == []
 
 

@@ -1,4 +1,4 @@
-"""The main job on small packages: made once, kept, changed, resumed, destroyed; nothing half-made
+"""The main job on small packages: made once, kept, changed, resumed, destroyed; nothing incomplete
 is taken for whole.
 """
 
@@ -167,12 +167,12 @@ def test_interrupted_during_the_install_it_goes_on_afterwards(
         assert _children_gone(bench)
         go_on.set()
         status = bench.run("status", "spec.yaml")
-        assert "half-made" in status.stdout
+        assert "incomplete" in status.stdout
         refused = bench.run("run", "spec.yaml", "--", "python", "-c", "pass")
         assert refused.returncode == 2
         resumed = bench.run("apply", "spec.yaml", "--yes", PROVISION_INDEX_PYPI=address)
     assert resumed.returncode == 0, resumed.stderr
-    assert "an interrupted run left it half-made" in resumed.stderr
+    assert "an interrupted run left it incomplete" in resumed.stderr
     assert "VERIFIED" in resumed.stdout
 
 

@@ -393,7 +393,7 @@ def test_what_cannot_be_installed_leaves_the_environment_before_it_in_use(
     assert "scratch" not in said
     assert (bench.own / "envs/spec.local").resolve() == whole
     assert (whole / "provision.json").exists()
-    assert "half-made" in bench.run("status", "spec.yaml").stdout
+    assert "incomplete" in bench.run("status", "spec.yaml").stdout
     refused(
         bench,
         2,

@@ -77,7 +77,7 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
         words = said(made.run("verify", "spec.yaml"), 2)
         assert "bin/python is missing, or links to a Python that was removed or upgraded" in words
         assert "provision apply spec.yaml" in words
-    assert "half-made" in made.run("status", "spec.yaml").stdout
+    assert "incomplete" in made.run("status", "spec.yaml").stdout
 
 
 @pytest.mark.long(after=2)

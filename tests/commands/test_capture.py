@@ -273,7 +273,11 @@ def test_bad_input_is_refused(tmp_path: Path, words: tuple[str, ...], says: str)
 @pytest.mark.parametrize(
     ("program", "name", "words"),
     [
-        ("exit 3", "tool", "tool is not a Python interpreter\n  why: it did not print a version"),
+        (
+            "exit 3",
+            "tool",
+            "tool is not a Python interpreter\n  why: it did not print a Python version",
+        ),
         ('cat "$1"', "tool", "tool is not a Python interpreter\n"),
         ("kill -SEGV $$", "tool", "tool is not a Python interpreter\n"),
         # A Python that is too old or broken is called one.

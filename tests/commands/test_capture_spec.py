@@ -129,7 +129,7 @@ def test_the_token_of_a_url_is_in_no_capture_and_no_spec(bench: Bench, environme
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--spec", "--print-cell"), "--print-cell and --spec exclude each other"),
+        (("--spec", "--print-cell"), "--print-cell and --spec cannot be combined"),
         (("--spec", "-o", "a.json"), "a.json is not a valid name for a spec"),
         (("--spec", "-o", "there.yaml"), "there.yaml already exists"),
         (("--spec", "--python", "nowhere/python"), "cannot start"),

@@ -367,16 +367,16 @@ def test_the_python_of_this_machine_is_named_with_its_path(folder: Path) -> None
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("colab-t5", "Did you mean 'colab-t4'?"),
+        ("colab-t5", "did you mean 'colab-t4'?"),
         ("workbench_l4", "workbench-l4"),
-        ("thsi", "Did you mean 'this'?"),
+        ("thsi", "did you mean 'this'?"),
         ("colab-t4@2026.06", "colab-t4@2026.07"),
         ("workbench-l4@nothing", "workbench-l4@workbench-instances-2603"),
         ("this@3.12", "provision facts list places"),
         ("\x1b[31m", "provision facts list places"),
         ("", "provision facts list places"),
         (",", "provision facts list places"),
-        ("colab-t4,thsi", "Did you mean 'this'?"),
+        ("colab-t4,thsi", "did you mean 'this'?"),
         ("this,COLAB-T4@2026.06", "colab-t4@2026.07"),
     ],
 )

@@ -547,7 +547,7 @@ def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     index = Path(proven.bench.index.removeprefix("file://"))
     for wheel in index.parent.rglob("alpha*.whl"):
         wheel.write_bytes(b"damaged")
-    with pytest.raises(ProvisionError, match="did not make the environment") as caught:
+    with pytest.raises(ProvisionError, match="could not create the environment") as caught:
         proven.apply()
     assert caught.value.exit_code == 1
     assert "in the stage install" in caught.value.why
@@ -612,7 +612,7 @@ def test_bad_input_through_the_command(
     [
         ("permission", "aiplatform"),
         ("api-disabled", "aiplatform"),
-        ("exists", "does not own"),
+        ("exists", "does not belong to this target"),
         ("rate:2", ""),
         ("unavailable:2", ""),
         ("lost-operation", ""),

@@ -145,7 +145,7 @@ def test_what_was_changed_or_left_half_made_is_made_anew(made: Bench, harm: str)
     words = {
         "conda-meta": "conda package ffmpeg 7.1.1 is missing",
         "package": "gamma is missing",
-        "half": "half-made",
+        "half": "incomplete",
     }
     assert words[harm] in done.stdout + done.stderr
     assert made.run("plan", "spec.yaml", "--detailed-exitcode").returncode == 0

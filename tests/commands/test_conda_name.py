@@ -160,10 +160,7 @@ def test_a_name_that_is_taken_stays_as_it_is_and_is_said(made: Bench) -> None:
     )
     made.extra = {**made.extra, "PROVISION_CONDA": str(program)}
     said = applied(made)
-    assert (
-        f"no name spec.local for micromamba: {theirs} already exists, is another "
-        "environment, and is kept" in said
-    )
+    assert f"no name spec.local for micromamba: {theirs} is another environment and is kept" in said
     assert "activate conda activate .provision/envs/spec.local " in said
     assert found_by_name("spec.local", (*envs(made), later)) == theirs, (
         "a link in an earlier folder would hide theirs"
@@ -246,9 +243,9 @@ def test_where_no_name_can_be_given_the_reason_is_said(made: Bench) -> None:
     )
     assert f"no name spec.local for conda: {words}" in planned(made)
     own_conda(made.folder / "programs", (made.own / "envs", envs(made)[1]))
-    assert "not needed: this folder of environments is one of conda's own" in planned(made)
+    assert "not needed: conda already searches the folder of this environment" in planned(made)
     own_conda(made.folder / "programs", ())
-    assert "`conda info --json` lists no folders of environments" in planned(made)
+    assert "`conda info --json` lists no environment folders" in planned(made)
     (made.folder / "my spec.yaml").write_text((made.folder / "spec.yaml").read_text())
     shutil.copy(made.folder / "spec.lock", made.folder / "my spec.lock")
     assert "conda does not accept names that contain ' '" in " ".join(

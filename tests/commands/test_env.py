@@ -306,6 +306,7 @@ def test_on_a_narrow_terminal_lines_are_broken_between_words_and_nothing_is_lost
             "Colab Enterprise",
         ),
         ({}, (("var/colab/hostname", ""),), "place.product", "Google Colab"),
+        ({}, (("opt/deeplearning/metadata", ""),), "place.product", "Vertex AI Workbench"),
         ({}, (), "place.product", None),
         ({}, ((".dockerenv", ""),), "place.container", "docker"),
         (

@@ -56,6 +56,10 @@ def test_id_and_name_in_any_case_lead_to_the_page(subtests: pytest.Subtests) -> 
         ("trainer-need-accelerate", "trainer-needs-accelerate"),
         ("duplicate-kye", "duplicate-key"),
         ("SEC01", "SEC001"),
+        ("PKG01", "did you mean PKG001, PKG010 or PKG011?"),
+        ("pkg-1", "did you mean PKG001?"),
+        ("PKG", "PKG001"),
+        ("accelerate", "trainer-needs-accelerate"),
     ],
 )
 def test_what_is_mistyped_is_refused_with_the_nearest(word: str, near: str) -> None:

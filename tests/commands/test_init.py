@@ -97,7 +97,7 @@ def test_every_gpu_gives_a_spec_without_errors_or_a_refusal(tmp_path: Path) -> N
         (["--gpu", ""], ["--gpu '' is not a GPU"]),
         (["--gpu", "L4\nx: 1"], ["is not a GPU"]),
         (["-t", "workbnech"], ["workbnech is not a kind of target", "'workbench'"]),
-        (["-t", "moon"], ["moon is not a kind of target", "The kinds: local, colab"]),
+        (["-t", "moon"], ["moon is not a kind of target", "kinds: local, colab"]),
         (["--from", "requirements.txt", "--gpu", "V100", "-t", "colab"], ["does not offer V100"]),
         (["--from", "notebook.ipynb", "-t", "workbench", "--gpu", "H1"], ["unknown GPU H1"]),
     ],

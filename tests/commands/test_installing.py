@@ -37,8 +37,8 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     first = bench.run("apply", "spec.yaml", "--yes")
     assert first.returncode == 0, first.stderr
     assert (
-        "packages     2 hash-checked\ncompared     downloads with the lock, installed "
-        "files with their RECORDs: all by sha256\n" in first.stdout
+        "packages     2 hash-checked\ncompared     downloads against the lock, and installed "
+        "files against their RECORDs, by sha256\n" in first.stdout
     )
     result = kept(bench)
     assert {name: one["provenance"] for name, one in result["packages"].items()} == {

@@ -38,7 +38,7 @@ def provision(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ("poetry.lock", "[[package]]\n", "", "poetry export"),
         ("nb.json", to_notebook("1"), "a notebook", "lint nb.ipynb"),
         ("package.json", '{"name": "x", "version": "1", "dependencies": {}}', "Node.js", ""),
-        ("package-lock.json", '{"lockfileVersion": 3, "packages": {}}', "lock of npm", ""),
+        ("package-lock.json", '{"lockfileVersion": 3, "packages": {}}', "npm lock file", ""),
         ("compose.yaml", "services:\n  web:\n    image: x\n", "Docker Compose", ""),
         ("ci.yml", "on: [push]\njobs: {}\n", "GitHub Actions", ""),
         ("pod.yaml", "apiVersion: v1\nkind: Pod\n", "Kubernetes", ""),
@@ -51,10 +51,10 @@ def provision(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ),
         ("data.csv", "a,b\n1,2\n", "none of the fields", ""),
         ("list.json", "[1, 2]\n", "none of the fields", ""),
-        ("spec.lock", LOCK, "the lock of a spec", "lock --check spec.yaml"),
+        ("spec.lock", LOCK, "the lock file of a spec", "lock --check spec.yaml"),
         ("record.json", RUN, "the record of a run", "report run record.json"),
         ("state.json", '{"schema": "provision.state/1"}', "provision wrote (state)", ""),
-        ("report.json", REPORT.read_text(), "report of a verification", "report report.json"),
+        ("report.json", REPORT.read_text(), "verification report", "report report.json"),
     ],
 )
 def test_a_file_of_another_kind_is_one_error(
@@ -62,7 +62,7 @@ def test_a_file_of_another_kind_is_one_error(
 ) -> None:
     (tmp_path / name).write_text(text)
     done = provision(tmp_path, "lint", name)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     what, *rest = done.stderr.splitlines()
     assert what == f"error: {name} is not a spec"
     assert [line.split(":")[0].strip() for line in rest] == ["why", "help"]
@@ -78,7 +78,7 @@ def test_captures_and_descriptions_are_compared(tmp_path: Path) -> None:
     (tmp_path / "env.json").write_text(described)
     for name in ("capture.json", "env.json"):
         done = provision(tmp_path, "lint", name)
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert f"`provision diff {name} OTHER.json`" in done.stderr
     assert "provision import capture.json" in provision(tmp_path, "lint", "capture.json").stderr
 
@@ -87,7 +87,7 @@ def test_captures_and_descriptions_are_compared(tmp_path: Path) -> None:
 def test_a_binary_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "model.bin").write_bytes(content)
     done = provision(tmp_path, "lint", "model.bin")
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stderr.splitlines()[1] == "  why: it is a binary file"
     # What has the name of a spec is read as one, and the error has a position.
     (tmp_path / "spec.yaml").write_bytes(content)
@@ -99,7 +99,7 @@ def test_a_binary_file(tmp_path: Path, content: bytes) -> None:
 def test_a_lock_that_is_larger_than_a_spec_may_be(tmp_path: Path) -> None:
     document = {"schema": "provision.lock/2", "packages": ["x" * 100] * 20_000}
     (tmp_path / "big.lock").write_text(json.dumps(document))
-    assert "the lock of a spec" in provision(tmp_path, "lint", "big.lock").stderr
+    assert "the lock file of a spec" in provision(tmp_path, "lint", "big.lock").stderr
     (tmp_path / "big.yaml").write_text("# " + "x" * (1 << 20))
     assert "larger than 1 MiB" in provision(tmp_path, "lint", "big.yaml").stderr
 

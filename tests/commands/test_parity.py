@@ -14,6 +14,8 @@ import pytest
 
 from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from provision.verification import Report, read_report
+from provision.verification.diff.compare import compare_reports
+from provision.verification.diff.summary import summarize_comparison
 from provision.verification.parity import evaluate_parity
 from provision.verification.parity_model import (
     DeclaredEnvironment,
@@ -69,6 +71,42 @@ def reading(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
                 row["class"] = "identity"
 
     return change
+
+
+def with_code(digest: str, **files: str) -> Callable[[dict[str, Any]], None]:
+    """Give a report the readings of code."""
+
+    def change(document: dict[str, Any]) -> None:
+        rows = [("code.digest", "identity", digest)]
+        rows += [(f"code.file.{name}", "identity-weak", sha) for name, sha in files.items()]
+        document["readings"] += [
+            {"key": key, "class": kind, "value": value} for key, kind, value in rows
+        ]
+
+    return change
+
+
+def test_the_code_comes_first_and_a_file_is_named() -> None:
+    mine = with_code("sha256:aa", train="1", model="2")
+    same = evaluate_parity(
+        [side("a", recorded("quickstart", mine)), side("b", recorded("quickstart-again", mine))]
+    )
+    assert (same.statements[0].subject, same.statements[0].result.name) == ("code", "EQUAL")
+    edited = with_code("sha256:bb", train="1", model="3")
+    other = evaluate_parity(
+        [side("a", recorded("quickstart", mine)), side("b", recorded("quickstart-again", edited))]
+    )
+    first = other.statements[0]
+    assert (first.subject, first.result) == ("code", StatementResult.DIFFERS)
+    assert first.why == "a and b: the code differs in model"
+    unseen = evaluate_parity(
+        [side("a", recorded("quickstart", mine)), side("b", recorded("quickstart-again"))]
+    )
+    assert found(unseen, "code") is StatementResult.UNPROVEN
+    reports = [recorded("quickstart", mine), recorded("quickstart-again", edited)]
+    compared = compare_reports(reports[0], reports[1], ("a", "b"))
+    assert compared.differences[0].key == "code.digest"
+    assert "the code differs in model" in summarize_comparison(compared)
 
 
 def test_two_runs_of_one_environment_are_proven_equal() -> None:

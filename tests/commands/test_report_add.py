@@ -253,7 +253,7 @@ def test_the_spec_is_found_by_the_nonce_or_asked_for(
     (bench.folder / "strange.json").write_bytes(strange)
     done = bench.run("report", "add", "strange.json")
     assert done.returncode == 2
-    assert "no notebook waits for strange.json" in done.stderr
+    assert "no rendered notebook matches strange.json" in done.stderr
     assert "this folder has notebooks of other, spec" in done.stderr
     assert "--spec" in done.stderr
     assert bench.run("report", "add", "r.json").returncode == 0

@@ -1,5 +1,5 @@
 """Several targets in one command: what stops one of them does not stop the others, and nothing
-half-made is left unknown.
+incomplete is left unknown.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from provision.facts import load_facts
 from provision.facts.lazy_tables import load_symptoms
 from provision.verification.error_lookup.known_environment import KnownEnvironment
 from provision.verification.error_lookup.symptoms import LookupContext, explain_error
+from provision.verification.error_lookup.trace_packages import find_trace_packages
 from provision.verification.error_lookup.versions import GROUP_KINDS
 
 TEXTS = Path(__file__).parents[1] / "symptoms"
@@ -67,6 +68,44 @@ def test_what_a_group_holds_is_known() -> None:
     for one in load_symptoms():
         assert len(one.tells) == re.compile(one.regex).groups, one.id
         assert {tell.partition(":")[0] for tell in one.tells} <= GROUP_KINDS, one.id
+
+
+def test_the_literal_of_a_symptom_is_in_each_of_its_texts() -> None:
+    symptoms = {one.id: one for one in load_symptoms()}
+    literals = {identity: one.literal for identity, one in symptoms.items() if one.literal}
+    assert len(literals) >= 150
+    for identity, literal in literals.items():
+        for case in PRINTED[identity]:
+            assert literal in case["text"], identity
+            assert re.search(symptoms[identity].regex, case["text"]), identity
+
+
+TRACE = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/me/train.py", line 3, in <module>\n'
+    '  File "/env/lib/python3.10/site-packages/trl/trainer/sft_trainer.py", line 5, in <module>\n'
+    '  File "/env/lib/python3.10/site-packages/peft/peft_model.py", line 37, in <module>\n'
+    '  File "/env/lib/python3.10/site-packages/some_unknown_thing/x.py", line 1, in <module>\n'
+    "ImportError: cannot import name 'EncoderDecoderCache' from 'transformers' "
+    "(/env/lib/python3.10/site-packages/transformers/__init__.py)\n"
+)
+
+
+def test_the_packages_in_the_paths_of_a_traceback_are_named() -> None:
+    locked = LOCKED._replace(packages={"peft": "0.14.0", "transformers": "4.37.2"})
+    (found,) = explain_error(
+        f"{TRACE.replace('peft', 'datasets')}\n{TRACE}",
+        load_symptoms(),
+        LookupContext(FACTS, environments=(locked,)),
+    )
+
+    assert found.symptom.id == "names-do-not-fit"
+    assert "raised in peft, called from trl" in found.remarks
+    assert "the lock has peft 0.14.0" in found.remarks
+
+
+def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
+    assert find_trace_packages("ImportError: cannot import name 'x' from 'y'", 20, FACTS) == ()
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ def test_the_key_that_an_update_may_not_touch(
             "",
             "metadata key title is reserved by Workbench",
             message,
-            ("remove title from `metadata:` of the target",),
+            ("remove title from `metadata:` in the target",),
         ),
     )
     assert len(left(bench)) == 1

@@ -24,6 +24,7 @@ from provision.errors import ProvisionError
 from provision.facts import COMPILED_TABLES, Facts, load_facts
 from provision.facts.fact_tables import expand_rows
 from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
+from provision.spec import Platform
 
 ROOT = Path(__file__).parents[2]
 TABLES = sorted((COMPILED_TABLES.parent / "tables").glob("*.yaml"))
@@ -170,7 +171,8 @@ def test_versions_parse_and_stand_in_order(facts: Facts) -> None:
     for row in facts.torch:
         SpecifierSet(row.python)
         assert row.default in row.builds
-        assert set(row.pythons_aarch64) <= set(row.pythons)
+        for platform in Platform:
+            assert set(row.pythons_on(platform)) <= set(row.pythons)
         assert all(re.fullmatch(r"cu\d{3}", flavour) for flavour in row.builds)
         assert set(row.builds.values()) <= {"high", "medium", "low"}
     for run in facts.transformers:
@@ -227,6 +229,10 @@ def test_rows_are_whole(facts: Facts) -> None:
         "end_of_life",
         "first_driver",
         "bandwidth_gb_s",
+        "pythons_aarch64",
+        "pythons_windows",
+        "pythons_macos",
+        "pythons_macos_x86_64",
     }
     tables = (
         facts.torch,

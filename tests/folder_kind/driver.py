@@ -124,7 +124,7 @@ class FolderDriver(Driver[FolderObservation]):
         """Return the deletion of the machine and of its reports."""
         parts = dict(ledger.state.parts(address))
         for intent in ledger.find_all_interrupted(address):
-            parts.setdefault(PART, {"title": "half-made folder", **intent.details})
+            parts.setdefault(PART, {"title": "incomplete folder", **intent.details})
         return tuple(
             Action(
                 Operation.DESTROY,
@@ -245,7 +245,7 @@ class FolderDriver(Driver[FolderObservation]):
         location = self.location(context.address, context.folder, ledger.state)
         if location is None:
             begun = ledger.find_interrupted(context.address)
-            return TargetCondition("half-made" if begun else "absent", "")
+            return TargetCondition("incomplete" if begun else "absent", "")
         (action,) = self.plan(context, self.observe(context, ledger, reader))
         conditions = {Operation.KEEP: "current", Operation.CREATE: "gone"}
         return TargetCondition(conditions.get(action.operation, "outdated"), location)

@@ -36,6 +36,8 @@ INSTALLS = [
 ]
 REFUSED = [
     ("pip uninstall -y x", ""),
+    ("pip -q instal x", ""),
+    ("uv pip isntall x", ""),
     ("uv pip sync requirements.txt", "requirements.txt"),
     ("conda env update -f environment.yml", "environment.yml"),
     ("conda remove x", ""),
@@ -43,7 +45,17 @@ REFUSED = [
     ("uv sync --frozen", "uv.lock"),
     ("poetry install", "pyproject.toml"),
 ]
-OTHERS = ["pip list", "apt-get update", "conda activate x", "python train.py", "uv run x", "sudo"]
+OTHERS = [
+    "pip list",
+    "pip inspect",
+    "pip",
+    "pip --version",
+    "apt-get update",
+    "conda activate x",
+    "python train.py",
+    "uv run x",
+    "sudo",
+]
 SPECS = [
     ("numpy", "numpy", ""),
     ("numpy=1.24", "numpy==1.24.*", ""),

@@ -53,6 +53,7 @@ STAYS: dict[str, Any] = {
     "env": {"A": "b"},
     "secrets": {"A": {"env": "B"}},
     "paths": {"out": "/tmp/out"},
+    "code": "src",
     "training": {"framework": "torch", "batch_size": 4},
     "cost": {"limit_per_hour": 3.0},
     "verify": {"tier": "deep"},
@@ -70,6 +71,9 @@ TARGET_MOVES: dict[str, tuple[str, Any]] = {
 }
 TARGET_STAYS: dict[str, tuple[str, Any]] = {
     "paths": ("local", {"out": "/tmp/out"}),
+    "env": ("colab", {"A": None}),
+    "secrets": ("colab", {"A": {"colab": "B"}}),
+    "training": ("bench", {"framework": "torch"}),
     "kernel": ("local", True),
     "via": ("colab", "colab-cli"),
     "shape": ("colab", "high"),

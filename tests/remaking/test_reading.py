@@ -147,7 +147,8 @@ def test_a_release_as_its_wheels_have_it(tmp_path: Path) -> None:
     assert old == KNOWN[0]  # the index has it no longer
     assert new == {
         "release": "2.1.0", "released": "", "default": "cu130", "builds": {"cu130": "high"}, "python": ">=3.10", "pythons": ["3.9", "3.10"],  # noqa: E501
-        "pythons_aarch64": ["3.10"], "glibc": "2.28", "glibc_aarch64": "2.17", "triton": "~=3.8.0", "cudnn": "9.1", "nccl": "", "cuda_runtime": "13.0.2",  # noqa: E501
+        "pythons_aarch64": ["3.10"], "pythons_windows": ["3.11"], "pythons_macos": [], "pythons_macos_x86_64": [],  # noqa: E501
+        "glibc": "2.28", "glibc_aarch64": "2.17", "triton": "~=3.8.0", "cudnn": "9.1", "nccl": "", "cuda_runtime": "13.0.2",  # noqa: E501
     }  # fmt: skip
 
 

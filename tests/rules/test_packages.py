@@ -266,7 +266,11 @@ def test_a_secret_is_named_as_the_targets_reach_it(ask: Ask) -> None:
         [one.fix for one in colab.of("PKG023") if one.fix]
     ).values()
     assert "{HF_TOKEN: {colab: HF_TOKEN}}" in mended
-    assert ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n").one("PKG023").fix is None
+    both = ask(text + "targets: {a: {kind: local}, c: {kind: colab}}\n")
+    (mended,) = both.source.apply_fixes([one.fix for one in both.of("PKG023") if one.fix]).values()
+    assert "{HF_TOKEN: {colab: HF_TOKEN, env: HF_TOKEN}}" in mended
+    cloud = "{kind: workbench, project: my-project, zones: [us-central1-a]}"
+    assert ask(f"{text}targets: {{a: {{kind: local}}, w: {cloud}}}\n").one("PKG023").fix is None
 
 
 @pytest.mark.parametrize(

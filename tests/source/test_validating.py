@@ -78,7 +78,7 @@ def test_a_good_spec_has_no_findings_and_is_named_by_its_file(folder):
         (OK + "cost: {limit_per_hour: '3'}\n", "wrong-type", "4:24 '3'", "write 3"),
         (OK + "cost: {limit_per_hour: -1}\n", "out-of-range", "4:24 -1", "more than 0"),
         (OK + "secrets: {T: abc}\n", "secret-written-out", "4:14 abc", "env: HF_TOKEN"),
-        (OK + "secrets: {T: {}}\n", "bad-format", "4:14 {}", "exactly one"),
+        (OK + "secrets: {T: {}}\n", "bad-format", "4:14 {}", "at least one"),
         (OK + "training: {precision: bf61}\n", "not-a-choice", "4:23 bf61", "bf16"),
         (OK + "training: {precision: 16}\n", "not-a-choice", "4:23 16", "bf16"),
         (OK + "training: {batch_size: '4'}\n", "wrong-type", "4:24 '4'", "write 4"),
@@ -211,6 +211,10 @@ def test_secrets_written_out_are_named_for_whoever_shows_lines(lint):
         f"projects/p/secrets/s/versions/3}}, D: {{secret: {TOKEN}}}}}\n"
     ).source
     assert source.literal_secrets() == (SECRET, TOKEN)
+    source = lint(
+        OK + f"targets: {{here: {{kind: local, secrets: {{A: {SECRET}, B: {{env: HF}}}}}}}}\n"
+    ).source
+    assert source.literal_secrets() == (SECRET,)
 
 
 def test_numbers_under_env_are_not_repeated(lint):

@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -40,6 +41,7 @@ from tests.rig import served
 from tests.support import require
 from tests.targets.colab_places import place
 
+COLAB_PAGE = Path(__file__).parents[2] / "docs/how-to/colab.md"
 HOSTILE = (
     '"""',
     "'''",
@@ -129,6 +131,9 @@ def test_a_cell_has_the_same_bytes_every_time(facts: Facts) -> None:
     encode_payload.cache_clear()
     assert render_files(place(), facts) == first
     assert first.cell.isascii()
+    written = re.search(r"A cell is about (\d+) KB", COLAB_PAGE.read_text(encoding="utf-8"))
+    assert written
+    assert abs(len(first.cell) / 1000 - int(written[1])) < 30
     assert max(len(line) for line in first.cell.splitlines()) <= 160
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from provision.agent.core.code_files import CodeFile, CodeManifest
+from provision.effects.code import CodeTree
 from provision.effects.conda import CondaProgram, CondaRecord, CreateCondaPrefix
 from provision.effects.google import GoogleEffect
 from provision.effects.local import (
@@ -227,7 +229,18 @@ def place(kind: str = "local", version: str = "1.0", **fields: Any) -> TargetCon
             held,
         )
     )
-    return TargetContext(spec.for_target("local"), "local", "spec", FOLDER, lock, "linux-x86_64")
+    content = b"print(1)"
+    file = CodeFile("train.py", 0o100644, hashlib.sha256(content).hexdigest())
+    tree = CodeTree(FOLDER.parent, CodeManifest((file,)), {file.path: content})
+    return TargetContext(
+        spec.for_target("local"),
+        "local",
+        "spec",
+        FOLDER,
+        lock,
+        "linux-x86_64",
+        code=tree if spec.code is not None else None,
+    )
 
 
 @pytest.fixture
@@ -448,6 +461,7 @@ OTHER: dict[str, Any] = {
     "paths": {"data": "/data"},
     "requires": {"ram": "1GiB"},
     "training": {"precision": "bf16"},
+    "code": ".",
     "cost": None,
     "verify": {"timeout": "10m"},
     "targets": {"local": {"kind": "local", "kernel": True}},
@@ -483,7 +497,13 @@ PACKAGE: dict[str, Any] = {
     "build": True,
     "source": "conda",
 }
+SETTINGS: dict[str, Any] = {
+    "env": {"A": "b"},
+    "secrets": {"TOKEN": {"env": "TOKEN"}},
+    "training": {"precision": "bf16"},
+}
 LOCAL: dict[str, Any] = {
+    **SETTINGS,
     "gpu": "L4",
     "cuda": "12.8",
     "paths": {"data": "/data"},
@@ -503,7 +523,7 @@ def effect_of(document: dict[str, Any]) -> str:
     there = place(**document)
     target = DRIVERS["local"]
     have = target.observe(there, Ledger(create_empty_state("l")), Dictionary())
-    promised = expectations_of(there.spec, "local", there.lock, there.environment, Path("/env"))
+    promised = there.expectations(Path("/env"))
     actions = [
         (action.part, action.title, repr(action.effects)) for action in target.plan(there, have)
     ]
@@ -565,6 +585,7 @@ def test_no_field_of_a_local_target_is_ignored(name: str) -> None:
 # A value for every field of a Workbench target that differs from its default, and from what the
 # plain one says.
 ON_WORKBENCH: dict[str, Any] = {
+    **SETTINGS,
     "gpu": "T4",
     "cuda": "12.6",
     "paths": {"data": "/data"},
@@ -655,6 +676,7 @@ def test_no_field_of_training_is_ignored_on_workbench(name: str) -> None:
 # A value for every field of a Colab target that differs from its default, and from what the plain
 # one says.
 ON_COLAB: dict[str, Any] = {
+    **SETTINGS,
     "gpu": "L4",
     "cuda": "12.6",
     "paths": {"data": "/data"},

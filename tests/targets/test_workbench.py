@@ -239,7 +239,7 @@ class TestDocument:
             there,
             build_resource_names(there, "l"),
             "n" * 32,
-            agent_config.build_programs(),
+            agent_config.build_programs(there),
             read_pinned_uv(),
         )
         read = parse_document(json.loads(encode_config(document)))
@@ -294,7 +294,7 @@ def test_hostile_values_are_data_and_never_program() -> None:
             there,
             build_resource_names(there, "l"),
             "n" * 32,
-            agent_config.build_programs(),
+            agent_config.build_programs(there),
             read_pinned_uv(),
         )
     )

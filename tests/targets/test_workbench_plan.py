@@ -404,7 +404,7 @@ class TestRestarts:
             "the environment changed; it is restarted"
         )
         assert planned(place(env={"A": "1"}), world, state).reason.startswith(
-            "its declaration changed; it is restarted"
+            "its declaration in the spec changed; it is restarted"
         )
         assert planned(place({"max_lifetime": "8h"}), world, state).reason.startswith(
             "max_lifetime changed; it is restarted"

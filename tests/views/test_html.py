@@ -167,14 +167,14 @@ def test_failures_come_first_with_declared_found_why_fix() -> None:
         "2 checks failed, 17 passed",
         "Failures",
         "failed P02 locked packages",
-        "declared torch 2.13.0+cu130",
+        "expected torch 2.13.0+cu130",
         "found torch 2.13.0+cpu",
         "why another index",
         "fix provision apply",
         "unknown T03",
         "Proof None (required: a Hugging Face Trainer run).",
         "Warnings",
-        "Declared and found",
+        "Expected and found",
         "Measurements and thresholds",
         "Packages 47 of 48",
         "All checks",
@@ -524,6 +524,8 @@ def test_the_packages_that_the_spec_names_are_listed() -> None:
 
 def test_numbers_and_times_are_never_broken() -> None:
     line = check("N02", "numerics", "fp32 precision", expected=2e-06, observed=3.1e-07)
-    page = render_page(sample("verified", [line]), "sample")
+    low = check("H06", "host", "disk space", "fail", message="free in tmp (63.57 GiB)")
+    page = render_page(sample("verified", [line, low]), "sample")
+    assert '<span class="whole">63.57 GiB</span>' in page
     assert '<span class="whole">3.1e-07</span>' in page
     assert '<span class="whole">2026-01-02T03:04:05Z</span>' in page

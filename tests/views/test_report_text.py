@@ -121,7 +121,7 @@ def test_every_failure_that_is_shown_has_its_fix(problems: int, remarks: int) ->
     assert shown == min(problems + remarks, MAX_LISTED)
     assert shown + (int(more[1]) if more else 0) == problems + remarks
     assert len(re.findall(r"^  fix       change \d+$", text, re.MULTILINE)) == shown
-    assert text.count("  declared  this\n  found     that\n") == min(problems, MAX_IN_FULL)
+    assert text.count("  expected  this\n  found     that\n") == min(problems, MAX_IN_FULL)
 
 
 def test_checks_with_one_message_share_a_row() -> None:
@@ -183,7 +183,7 @@ def test_failure_reads_declared_found_why_fix() -> None:
         for row in text[text.index("FAIL P02") : text.index("FAIL T02")].splitlines()
         if row
     ]
-    assert rows == ["FAIL", "declared", "found", "why", "fix"]
+    assert rows == ["FAIL", "expected", "found", "why", "fix"]
     assert text.splitlines()[-1] == f"report {PATH}  identity sha256:e0d009f66ba6"
 
 
@@ -320,7 +320,7 @@ def test_bytes_are_told_in_powers_of_1024() -> None:
         ],
     )
     text = render_text(document, False, 80, False, PATH)
-    assert "declared  16 GiB\n" in text
+    assert "expected  16 GiB\n" in text
     assert "found     1.5 GiB\n" in text
 
 

@@ -166,7 +166,7 @@ def test_what_fails_on_both_sides_is_no_good_news() -> None:
     text = Page(made).text()
     assert "THE SAME ENVIRONMENT" in text
     assert (
-        "Fails and passes in neither report D05 GPU memory errors a failed b failed why A: the "
+        "Fails, and passes in neither report D05 GPU memory errors a failed b failed why A: the "
         "card's memory is faulty: 3 uncorrected errors since boot" in text
     )
     assert 'class="verdict verified"' not in made

@@ -54,7 +54,12 @@ _SAMPLER_GRACE_S = 5.0
 HOOK_FOLDER = _PACKAGE / "agent" / "probe" / "monitor" / "hook"
 
 
-def run_monitored(argv: list[str], environment: Mapping[str, str], watch: MonitorRequest) -> int:
+def run_monitored(
+    argv: list[str],
+    environment: Mapping[str, str],
+    watch: MonitorRequest,
+    folder: Path | None = None,
+) -> int:
     """Run a program and return its exit code (negative: the signal that ended it).
 
     `argv[0]` is its path. A signal that a person or program sends us is relayed; one from the
@@ -73,7 +78,9 @@ def run_monitored(argv: list[str], environment: Mapping[str, str], watch: Monito
             variables = {**environment, **hook}
             try:
                 # What the caller left open is the program's, as if it had been started without us.
-                child = start_program(argv, variables, signal_mask=mask, close_fds=False)
+                child = start_program(
+                    argv, variables, signal_mask=mask, close_fds=False, cwd=folder
+                )
             except OSError:
                 sampler.close()
                 raise

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from provision.adapters.google.retry import RetryPolicy
     from provision.adapters.services import Services
     from provision.adapters.uv.toolchain import UvToolchain
+    from provision.effects.code import CodeTree
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, MachineResources, MonitorRequest
@@ -46,6 +47,7 @@ _PLATFORMS = {
     ("Linux", "x86_64"): "linux-x86_64",
     ("Linux", "aarch64"): "linux-aarch64",
     ("Darwin", "arm64"): "macos-arm64",
+    ("Darwin", "x86_64"): "macos-x86_64",
     ("Windows", "AMD64"): "windows-x86_64",
 }
 
@@ -99,6 +101,12 @@ class RealSystem:
     def exists(self, path: Path) -> bool:
         """See Reader."""
         return path.exists()
+
+    def read_code(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
+        """See Reader."""
+        from provision.adapters.code_folder import read_code
+
+        return read_code(folder, root, exclude, self._environment)
 
     def read_link(self, path: Path) -> str | None:
         """See Reader."""
@@ -307,6 +315,7 @@ class RealSystem:
         watch: MonitorRequest | None = None,
         *,
         prefix: Path | None = None,
+        folder: Path | None = None,
     ) -> int:
         """See System; without `watch` this process becomes the program."""
         from provision.adapters.process import mark_in_use
@@ -319,7 +328,7 @@ class RealSystem:
             # Arguments may be secrets: program and script distinguish one run from another.
             script = [argument for argument in argv[1:2] if argument.endswith(".py")]
             mark_in_use(prefix, " ".join([Path(argv[0]).name, *script]))
-        return run_in_terminal([program, *argv[1:]], environment, watch)
+        return run_in_terminal([program, *argv[1:]], environment, watch, folder)
 
     def _show_once(self, notes: tuple[str, ...], progress: ProgressCallback) -> None:
         for note in notes:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def run_in_terminal(
-    argv: list[str], environment: Mapping[str, str], watch: MonitorRequest | None
+    argv: list[str],
+    environment: Mapping[str, str],
+    watch: MonitorRequest | None,
+    folder: Path | None = None,
 ) -> int:
     """Run a program with the caller's terminal and signals, and return its exit code.
 
@@ -32,10 +35,12 @@ def run_in_terminal(
     log.info("run %s in the terminal", argv[0])  # its arguments may be secrets
     try:
         if watch is None or sys.platform != "linux":
+            if folder is not None:
+                os.chdir(folder)
             exec_program(argv, environment)
         from provision.adapters.monitored_process import run_monitored
 
-        return run_monitored(argv, environment, watch)
+        return run_monitored(argv, environment, watch, folder)
     except OSError as error:
         hint = ""
         if error.errno == errno.ENOEXEC:

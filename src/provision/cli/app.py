@@ -27,7 +27,7 @@ FILE = click.Path(path_type=Path)
 SECTIONS = {
     "start": ("init", "import"),
     "check": ("lint", "check", "explain", "suggest", "why", "facts", "schema"),
-    "make": ("lock", "plan", "render", "apply", "run", "destroy"),
+    "create": ("lock", "plan", "render", "apply", "run", "destroy"),
     "inspect": (
         *("status", "verify", "attach", "open", "report"),
         *("diff", "parity", "fit", "capture", "env", "probe", "export"),
@@ -84,7 +84,7 @@ class CommandGroup(click.Group):
         """Return the hint for an unknown command; "" without one."""
         from provision.spelling import did_you_mean
 
-        return did_you_mean(name, self.commands)
+        return did_you_mean(name, self.commands).replace("did", "Did", 1)
 
 
 class SectionedGroup(CommandGroup):

@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 @click.option(
     "--detach",
     is_flag=True,
-    help="Do not wait for the report of an instance; `provision attach` waits later.",
+    help="Do not wait for the report of an instance; wait later with `provision attach`.",
 )
 @click.option(
     "--keep",
     is_flag=True,
-    help="Keep the machine of a target with via: colab-cli running; `provision destroy` stops it.",
+    help="With via: colab-cli, keep the machine running; `provision destroy` stops it.",
 )
 @ADOPT
 @SANDBOX

@@ -54,7 +54,7 @@ def capture(
     as_spec: bool,
     output_format: str,
 ) -> int:
-    """Write down the GPU, the driver, Python, all packages and the names of variables.
+    """Record this machine's GPU, driver, Python, packages and variable names.
 
     Needs no spec, changes nothing, and records no value of a variable.
     """
@@ -68,8 +68,8 @@ def capture(
 
     if print_cell and as_spec:
         raise UsageError(
-            "--print-cell and --spec exclude each other",
-            why="a cell prints a capture",
+            "--print-cell and --spec cannot be combined",
+            why="the cell prints a capture, not a spec",
             hint="run the cell, then `provision import capture.json`",
         )
     system = RealSystem()

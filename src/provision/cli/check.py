@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="PLACE",
     shell_complete=completed_by("places"),
-    help="Check for this place, or for several with commas between them (provision facts list "
-    "places); repeatable; default: the runtime that a notebook was saved on, else colab-t4 and "
-    "workbench-l4, and this machine.",
+    help="Check for this place (list: provision facts list places); repeatable, or separate "
+    "several with commas; default: the runtime that a notebook was saved on, otherwise colab-t4, "
+    "workbench-l4 and this machine.",
 )
 @click.option(
     "--group",

@@ -278,7 +278,7 @@ def confirm(question: str, *, yes: bool, doing: str) -> None:
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Refused("declined: nothing was changed")
+        raise Refused("cancelled: nothing was changed")
 
 
 def _last_lines(paragraph: str) -> list[str]:

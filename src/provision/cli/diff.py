@@ -30,13 +30,13 @@ from provision.cli.app import DEFAULT_SPEC, FILE, examples, output_format_option
     "--error",
     type=FILE,
     metavar="FILE",
-    help="Show first what can cause the error in this file, or in standard input for -.",
+    help="Show first what can cause the error in this file (- for standard input).",
 )
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Show all differences, also those in the surroundings.",
+    help="Show all differences, including minor ones and those of the machine.",
 )
 @click.option(
     "--html",
@@ -57,9 +57,9 @@ def diff(
 ) -> int:
     """Compare two environments and show first the difference that matters.
 
-    A and B are files that `provision capture` or `provision env --output-format json` printed,
-    report.json files, or targets with stored reports. Exit 1 if something that matters differs, or
-    if a report was changed after the probe wrote it.
+    A and B are captures (`provision capture`), machine descriptions (`provision env
+    --output-format json`), report.json files, or targets with stored reports. Exit 1 if something
+    that matters differs, or if a report was changed after the probe wrote it.
     """
     from provision.cli.why import read_error_text
     from provision.commands import diff as command

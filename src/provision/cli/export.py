@@ -38,7 +38,9 @@ FORMATS = (
 )
 @target_option("Select the target to export.")
 @OUT
-@click.option("--force", is_flag=True, help="Overwrite a file that no export wrote.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite a file that `provision export` did not write."
+)
 @OFFLINE
 @OUTPUT_FORMAT
 def export(

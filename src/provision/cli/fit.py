@@ -25,7 +25,7 @@ from provision.cli.app import FILE, OUTPUT_FORMAT, SPEC, TARGETS, examples
     type=FILE,
     help="Use the peaks in this record of `provision run`; default: the newest one of the spec.",
 )
-@click.option("--html", type=FILE, help="Write the comparison with its bars to an HTML file.")
+@click.option("--html", type=FILE, help="Write the comparison to an HTML file.")
 @OUTPUT_FORMAT
 def fit(
     spec: Path,
@@ -35,7 +35,7 @@ def fit(
     html: Path | None,
     output_format: str,
 ) -> int:
-    """Compare the memory and disk that a training takes with what every target has.
+    """Compare the memory and disk that a training needs with what each target has.
 
     The needs are estimated from the spec, and measured by the newest recorded `provision run`.
     Exits 1 if the training does not fit a target.

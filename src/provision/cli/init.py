@@ -31,7 +31,7 @@ from provision.cli.app import DEFAULT_SPEC, FILE, OUTPUT_FORMAT, completed_by, e
     "--gpu",
     metavar="GPU",
     shell_complete=completed_by("gpus"),
-    help="Set this GPU: L4, A100-80GB:2, none; default: none, or that of the files.",
+    help="Declare this GPU: L4, A100-80GB:2, none; default: none, or the GPU of the files.",
 )
 @click.option(
     "--target",

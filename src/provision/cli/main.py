@@ -194,7 +194,7 @@ def _with_suggestion(error: click.NoSuchOption) -> click.UsageError:
     parameters = error.ctx.command.get_params(error.ctx) if error.ctx is not None else []
     names = [name for option in parameters for name in (*option.opts, *option.secondary_opts)]
     options = [name for name in names if name.startswith("--")]
-    suggestion = did_you_mean(error.option_name, options)
+    suggestion = did_you_mean(error.option_name, options).replace("did", "Did", 1)
     return click.UsageError(
         f"No such option '{error.option_name}'. {suggestion}".rstrip(), error.ctx
     )

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def parity(files: tuple[str, ...], *, sandbox: bool, output_format: str) -> int:
     """Show what is proven equal across all targets, and how to prove the rest.
 
-    Of two captures, descriptions of machines or reports, show what is equal without a spec. Exit 1
-    if a difference is proven, 3 if something is not proven yet.
+    With two captures, machine descriptions or reports, no spec is needed. Exit 1 if a difference is
+    proven, 3 if something is not proven yet.
     """
     from provision.cli import console
     from provision.views import parity as view
@@ -66,7 +66,7 @@ def _compare_documents(files: tuple[str, ...], *, sandbox: bool) -> Parity:
     if sandbox or len(files) != 2 or not all(file.endswith(".json") for file in files):
         raise UsageError(
             "expected one spec, or two files that end in .json",
-            why="--sandbox is about the targets of a spec" if sandbox else "",
+            why="--sandbox applies to the targets of a spec" if sandbox else "",
             hint="pass two captures, as in: provision parity laptop.json colab.json",
         )
     return command.parity_of_documents(*files, RealSystem())

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from provision.cli.app import (
+    FILE,
     LOCK_TIMEOUT,
     OUTPUT_FORMAT,
-    SPEC,
     TARGETS,
     examples,
+    spec_or_default,
 )
+from provision.errors import UsageError
 
 if TYPE_CHECKING:
-    from provision.commands.render import RenderedTarget
+    from provision.commands.render import RenderedTarget, RenderOptions
     from provision.commands.shared.load import LoadedSpec
 
 _PENDING_REASON = "the notebook verifies the environment when it runs"
@@ -30,12 +32,17 @@ _PENDING_REASON = "the notebook verifies the environment when it runs"
         "provision render specs/hf-trainer.yaml --check   # in CI",
     )
 )
-@SPEC
+@click.argument("specs", metavar="[SPEC]", type=FILE, nargs=-1)
 @TARGETS
 @click.option(
     "--check",
     is_flag=True,
     help="Check that the files match the spec and the lock; write nothing. Exit 1 if they do not.",
+)
+@click.option(
+    "--if-rendered",
+    is_flag=True,
+    help="With --check, take any number of specs, and skip those whose notebook was not rendered.",
 )
 @click.option(
     "--out",
@@ -52,25 +59,54 @@ _PENDING_REASON = "the notebook verifies the environment when it runs"
 @LOCK_TIMEOUT
 @OUTPUT_FORMAT
 def render(
-    spec: Path,
+    specs: tuple[Path, ...],
     targets: tuple[str, ...],
     *,
     check: bool,
+    if_rendered: bool,
     out: Path | None,
     payload_url: str,
     lock_timeout: float,
     output_format: str,
 ) -> int:
     """Write the notebook and the cell of Colab targets."""
+    from provision.commands import render as command
+
+    specs = specs or (spec_or_default(None),)
+    if if_rendered and (not check or targets or out or payload_url):
+        hint = "use it as in: provision render --check --if-rendered specs/*.yaml"
+        raise UsageError("--if-rendered needs --check, and no other option", hint=hint)
+    if len(specs) > 1 and (not if_rendered or output_format != "text"):
+        hint = "with --check --if-rendered, the text output takes several"
+        raise UsageError("render takes one spec", hint=hint)
+    options = command.RenderOptions(check, out, payload_url, lock_timeout)
+    codes = [
+        _render_spec(spec, targets, options, output_format, if_rendered=if_rendered)
+        for spec in specs
+    ]
+    return max(codes)
+
+
+def _render_spec(
+    spec: Path,
+    targets: tuple[str, ...],
+    options: RenderOptions,
+    output_format: str,
+    *,
+    if_rendered: bool,
+) -> int:
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import render as command
     from provision.commands.shared.load import load_spec
 
     system = RealSystem()
+    check, out, payload_url = options.check, options.out, options.payload_url
     loaded = load_spec(spec, system)
+    if if_rendered and not command.is_rendered(loaded, system):
+        console.print_note(f"skipped {spec}: no notebook was rendered")
+        return 0
     console.print_known_findings(loaded.diagnostics, loaded)
-    options = command.RenderOptions(check, out, payload_url, lock_timeout)
     rendered = command.render(loaded, targets, options, system, console.print_note)
     differ = check and any(target.differing for target in rendered)
     if output_format == "json":

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Import the report for this spec; default: the spec here whose notebook waits for it.",
+    help="Import the report for this spec; default: the spec in this folder whose notebook is "
+    "waiting for it.",
 )
 @TARGET
 @LOCK_TIMEOUT

@@ -76,4 +76,4 @@ def _result_summary(result: VerificationResult) -> dict[str, Any]:
 
 
 def _describe_limits(not_shown: str) -> str:
-    return f"on the same image, by an execution job that is deleted; not shown: {not_shown}"
+    return f"verified on the same image, by an execution job; not shown: {not_shown}"

@@ -9,18 +9,20 @@ from provision.cli.app import examples
 
 @click.command(
     epilog=examples(
-        "provision schema > provision.schema.json", "provision schema report > report.schema.json"
+        "provision schema > provision.schema.json",
+        "provision schema report > report.schema.json",
+        "provision schema lint > lint.schema.json",
     )
 )
-@click.argument("of", type=click.Choice(["spec", "report"]), default="spec")
+@click.argument("of", type=click.Choice(["spec", "report", "lint"]), default="spec")
 def schema(of: str) -> int:
-    """Print the JSON Schema of specs or of reports.
+    """Print the JSON Schema of specs, of reports or of the findings of lint.
 
-    The schema of specs (draft 7) is for editors, the schema of reports (draft 2020-12) for programs
-    that read reports.
+    The schema of specs (draft 7) is for editors, the schemas of reports and of findings (draft
+    2020-12) are for programs that read them.
     """
     from provision.cli import console
-    from provision.commands.schema import report_schema_text, schema_text
+    from provision.commands.schema import document_schema_text, schema_text
 
-    console.print_result(report_schema_text() if of == "report" else schema_text())
+    console.print_result(schema_text() if of == "spec" else document_schema_text(of))
     return 0

@@ -67,7 +67,7 @@ def suggest(
     output_format: str,
     **constraints: str | None,
 ) -> int:
-    """Find versions that pass every rule, near a spec or for a GPU."""
+    """Find versions that pass every rule, starting from a spec or a GPU."""
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.progress import show_progress

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 @click.option(
     "--before",
     is_flag=True,
-    help="Verify the image of an instance before the instance exists, by a job that costs money "
-    "while it runs and is deleted.",
+    help="Verify the image of an instance before the instance exists, with a job that costs money "
+    "while it runs and is deleted afterwards.",
 )
 @SANDBOX
 @FAULTS
@@ -84,7 +84,7 @@ def verify(
     from provision.errors import UsageError
 
     if before and only:
-        raise UsageError("--before runs all checks together", hint="omit --only")
+        raise UsageError("--before and --only cannot be combined", hint="omit --only")
     failed: ErrorsByTarget = {}
     with open_session(spec, sandbox=sandbox, faults=faults) as (loaded, system):
         names = select_targets(loaded, targets, everything=all_targets)

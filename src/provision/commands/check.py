@@ -49,7 +49,7 @@ _NO_BUILD = "CUD002"
 """The rule about builds of torch at places with a GPU; IMP004 reports the same at every place."""
 _PYTHON_OF_COLAB = "IMG020"
 """The rule about the Python of a runtime; IMP006 reports the range that a project requires."""
-_OF_CONDA = "only conda channels have it, and the rules cover Python packages"
+_OF_CONDA = "it is a conda package, and the rules cover Python packages only"
 
 
 @dataclass(frozen=True, slots=True)

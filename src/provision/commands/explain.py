@@ -24,6 +24,8 @@ _BUG = (
     "A rule failed while it checked the spec. This is a bug in provision, not in the spec: the "
     "problem that this rule looks for was not checked. All other rules ran."
 )
+_AREA, _MOST = 3, 3
+"""The letters of an area such as PKG, and the number of suggestions."""
 
 
 def find_page(word: str) -> RulePage:
@@ -46,10 +48,20 @@ def find_page(word: str) -> RulePage:
             hint=hint,
         )
     hint = "each finding starts with its id, as in: error[PKG001]"
-    names = [name for page in pages for name in (page.name, page.id)]
-    if similar := nearest_words(word, names, most=3):
+    if similar := _similar_names(word, pages):
         hint = f"did you mean {' or '.join(filter(None, (', '.join(similar[:-1]), similar[-1])))}?"
     raise CheckFailed(f"there is no finding called {word[:64]}", hint=hint)
+
+
+def _similar_names(word: str, pages: tuple[RulePage, ...]) -> tuple[str, ...]:
+    """Return up to three ids or names: the same number, the same beginning, or similar words."""
+    ids, names = ([page.id for page in pages], [page.name for page in pages])
+    begun = [i for i in ids if len(word) >= _AREA and i.startswith(word.upper())]
+    if parts := re.fullmatch(r"([A-Z]{3})-?(\d{1,4})", word.upper()):
+        begun = [i for i in ids if i == f"{parts[1]}{int(parts[2]):03}"] + begun
+    if len(word) > _AREA:
+        begun += [name for name in names if normalize_word(word) in normalize_word(name)]
+    return tuple(dict.fromkeys(begun))[:_MOST] or nearest_words(word, [*names, *ids], _MOST)
 
 
 def _check(word: str) -> Check | None:

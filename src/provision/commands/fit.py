@@ -46,7 +46,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
         reader: reads files and this machine.
 
     Raises:
-        Refused: nothing is known of what the training takes.
+        Refused: the needs of the training are unknown.
         SpecHasErrors: the spec is not valid.
         ProvisionError: the record is damaged.
     """
@@ -56,7 +56,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
     fits = tuple(evaluate(loaded, name, run, reader) for name in names)
     if not any(target.resources for target in fits):
         raise Refused(
-            "nothing is known of what this training takes",
+            "the needs of this training are unknown",
             why="the spec declares neither a model nor requirements, and no run is recorded",
             hint=f"record a run with `{loaded.command('run', names[0])} -- PROGRAM`, or set "
             "training.model.parameters, training.data.in_memory or requires.ram",
@@ -86,11 +86,14 @@ def load_for_fit(path: Path, reader: Reader) -> LoadedSpec:
 
 
 def read_figures(loaded: LoadedSpec, record: Path | None, reader: Reader) -> RunFigures | None:
-    """Return the peaks of a record, by default of the newest one of any target."""
+    """Return the peaks of a record, by default of the newest one of any target.
+
+    Without a record, they are those of the command that a verification ran.
+    """
     if record is None:
         record = _newest_record(loaded, reader)
     if record is None:
-        return None
+        return _newest_command(loaded, reader)
     return RunFigures.from_record(str(record), read_run_record(record, reader))
 
 
@@ -118,6 +121,18 @@ def _newest_record(loaded: LoadedSpec, reader: Reader) -> Path | None:
         except Refused:
             continue
     return max(records, key=lambda path: path.name, default=None)
+
+
+def _newest_command(loaded: LoadedSpec, reader: Reader) -> RunFigures | None:
+    """Return the peaks of the declared command in the newest report of a target, if any."""
+    figures = []
+    for name in loaded.spec.targets:
+        report = _trusted_report(loaded, name, reader)
+        path = str(loaded.report_folder(name) / "report.json")
+        found = RunFigures.from_report(path, report) if report is not None else None
+        if found is not None:
+            figures.append(found)
+    return max(figures, key=lambda found: found.created, default=None)
 
 
 def _trusted_report(loaded: LoadedSpec, name: str, reader: Reader) -> Report | None:

@@ -161,7 +161,7 @@ def _check_paths(path: Path, reader: Reader, *, force: bool) -> None:
         if _SCHEMA_MARK not in text:
             raise Refused(
                 f"{schema} already exists",
-                why="it is not a schema that provision wrote",
+                why="it was not written by provision",
                 hint="rename that file, or replace it with --force",
             )
 

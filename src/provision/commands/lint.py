@@ -6,46 +6,62 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from provision.commands.lint_files import InputFile, find_files
+from provision.commands.lint_options import DEFAULT_OPTIONS, LintOptions
 from provision.commands.shared.foreign_files import (
+    NotASpec,
     find_import_hint,
     foreign_file_error,
     identify_documents,
 )
 from provision.commands.shared.load import CheckedDocument, check_file, unified_diff
-from provision.diagnostics import Applicability, Severity
+from provision.diagnostics import Applicability, Severity, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError, UsageError
 from provision.facts import Facts, load_facts
 from provision.sanitize import escape_line
 from provision.source import apply_fixes_together
-from provision.spelling import format_command
+from provision.spelling import format_command, pluralize
 
 if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of notebooks
+    from provision.commands.lint_comparison import FixedFinding
     from provision.commands.lint_notebook import CheckedNotebook
     from provision.effects.system import ProgressCallback, System
 
+_RANKS = list(Severity)
 _ROUNDS = 5
+_MAX_NOTES = 10
+"""Files that are skipped with a note each; the others are counted. Our choice."""
 _SPEC_FILE_NAME = re.compile(r"provision([.-].*)?\.ya?ml")
+_SPEC_KEY = re.compile(r"^(gpu|python|packages|targets|extends)[ \t]*:", re.MULTILINE)
 _API_VERSION = re.compile(r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?provision/""", re.MULTILINE)
 
 
 class LintResult(NamedTuple):
     """The checked documents of all files, and the files that were changed or failed.
 
-    `changed` maps names to unified diffs.
+    `changed` maps names to unified diffs. `fixed` are the findings of the base that are gone, None
+    without a base.
     """
 
     documents: tuple[CheckedDocument | CheckedNotebook, ...]
     changed: dict[str, str]
     failed_files: tuple[tuple[Path, ProvisionError], ...] = ()
+    fixed: tuple[FixedFinding, ...] | None = None
+
+    @property
+    def suppressed(self) -> tuple[SuppressedFinding, ...]:
+        """The findings that were accepted."""
+        return tuple(item for document in self.documents for item in document.suppressed)
 
     @property
     def exit_code(self) -> int:
-        """2 when a file could not be read or written, else 1 when anything is an error, else 0."""
-        if self.failed_files:
+        """2 if a file could not be read or written, 1 for findings or other files, else 0."""
+        if any(not isinstance(error, NotASpec) for _, error in self.failed_files):
             return 2
         return int(
-            any(
-                finding.severity is Severity.ERROR
+            bool(self.failed_files)
+            or any(
+                _RANKS.index(finding.severity) <= _RANKS.index(document.configuration.fail_on)
                 for document in self.documents
                 for finding in document.diagnostics
             )
@@ -53,146 +69,208 @@ class LintResult(NamedTuple):
 
 
 def lint(
-    paths: tuple[Path, ...],
+    words: tuple[Path, ...],
     system: System,
     progress: ProgressCallback,
-    *,
-    fix: bool = False,
-    unsafe: bool = False,
-    dry: bool = False,
-    skip_foreign: bool = False,
-    notebook_spec: Path | None = None,
+    options: LintOptions = DEFAULT_OPTIONS,
 ) -> LintResult:
-    """Check every file in `paths`; with `fix`, apply the safe fixes first (`dry`: only show them).
+    """Check every file that `words` name or match, and apply fixes.
 
-    With `unsafe`, fixes that may change what the spec declares are applied too.
-    With `skip_foreign`, notebooks and files of other tools are skipped with a note: those not
-    called provision*.yaml that do not name our apiVersion.
-    Notebooks are checked with the spec at `notebook_spec` and with its lock, after the specs.
+    Notebooks are checked after the specs. Files that a folder or a pattern matched and that belong
+    to other tools are skipped with a note.
 
     Raises:
-        UsageError: there is a spec for notebooks, but no notebook.
+        UsageError: there is a spec for notebooks but no notebook, or a configuration is not valid.
         ProvisionError: the spec for notebooks has errors, or it or its lock cannot be read.
     """
-    notebooks = tuple(path for path in paths if path.suffix.lower() == ".ipynb")
-    if notebook_spec is not None and not notebooks:
+    files, unmatched = find_files(words)
+    notebooks = tuple(file.path for file in files if file.path.suffix.lower() == ".ipynb")
+    if options.notebook_spec is not None and not notebooks:
         raise UsageError(
             "--spec is for notebooks, but no notebook was given",
             hint="add a notebook, or check the spec with "
-            f"`{format_command('lint', notebook_spec)}`",
+            f"`{format_command('lint', options.notebook_spec)}`",
         )
-    applied = set[Applicability]()
-    if fix:
-        applied = {Applicability.SAFE, *([Applicability.UNSAFE] if unsafe else ())}
-    specs = tuple(path for path in paths if path not in notebooks)
-    if skip_foreign or not notebooks:
+    compares = options.base is not None or options.baseline is not None
+    if compares and notebooks and not options.skip_foreign:
+        raise UsageError(
+            "--diff-base and --baseline are for specs, but a notebook was given",
+            hint="check notebooks in a separate call",
+        )
+    specs = tuple(file for file in files if file.path not in notebooks)
+    if options.skip_foreign:
+        for word, error in unmatched:
+            progress(f"skipped {escape_line(str(word))}: {error.why}")
+        unmatched = ()
         for path in notebooks:
             progress(f"skipped {escape_line(str(path))}: a notebook, not a spec")
-        return _lint_specs(specs, system, progress, applied, dry=dry, skip_foreign=skip_foreign)
-    from provision.commands.lint_notebook import lint_notebooks
+        notebooks = ()
+    from_notebooks = LintResult((), {})
+    if notebooks:
+        from provision.commands.lint_notebook import lint_notebooks
 
-    # First, so that nothing is changed if the spec for the notebooks has errors.
-    documents, changed, failed = lint_notebooks(
-        notebooks, notebook_spec, system, progress, applied, dry=dry
-    )
-    result = _lint_specs(specs, system, progress, applied, dry=dry, skip_foreign=False)
+        # First, so that nothing is changed if the spec for the notebooks has errors.
+        from_notebooks = LintResult(*lint_notebooks(notebooks, system, progress, options))
+    result = _SpecLinter(system, progress, options, load_facts()).lint(specs)
     return LintResult(
-        (*result.documents, *documents),
-        {**result.changed, **changed},
-        (*result.failed_files, *failed),
+        (*result.documents, *from_notebooks.documents),
+        {**result.changed, **from_notebooks.changed},
+        (*unmatched, *result.failed_files, *from_notebooks.failed_files),
+        result.fixed,
     )
 
 
-def _lint_specs(
-    paths: tuple[Path, ...],
-    system: System,
-    progress: ProgressCallback,
-    applied: set[Applicability],
-    *,
-    dry: bool,
-    skip_foreign: bool,
-) -> LintResult:
-    """Check every spec in `paths`; apply the fixes of the kinds in `applied`, or only show them."""
-    facts = load_facts()
-    changed: dict[str, str] = {}
-    documents: list[CheckedDocument] = []
-    failed: list[tuple[Path, ProvisionError]] = []
-    for path in paths:
-        ours = not skip_foreign or _SPEC_FILE_NAME.fullmatch(path.name) is not None
-        try:
-            if ours and system.exists(path) and (hint := find_import_hint(path)):
-                raise SourceError(
-                    f"{path} is not a spec",
-                    why="another tool has files with this name",
-                    hint=hint,
-                )
-            checked = _check_spec(path, system, facts) if ours else check_file(path, system, facts)
-        except SourceError as error:
-            if ours or not system.exists(path):
-                failed.append((path, error))
-            else:
-                progress(
-                    f"skipped {escape_line(str(path))}: {error.what} ({error.why}), and its "
-                    "name does not match provision*.yaml"
-                )
-            continue
-        if not ours and not any(map(_declares_api_version, checked)):
-            progress(
-                f"skipped {escape_line(str(path))}: not a spec (it has no `apiVersion: "
-                "provision/...`, and its name does not match provision*.yaml)"
-            )
-            continue
-        try:
-            if applied:
-                checked = _apply_fixes(
-                    path, checked, changed, system, progress, facts, applied, dry=dry
-                )
-        except (SourceError, ExternalError) as error:
-            failed.append((path, error))
-        documents += checked
-    return LintResult(tuple(documents), changed, tuple(failed))
-
-
-def _check_spec(path: Path, system: System, facts: Facts) -> tuple[CheckedDocument, ...]:
-    """Return the documents of a file; raises SourceError, also if it is another kind of file."""
-    try:
-        documents = check_file(path, system, facts)
-    except SourceError:
-        # A lock or a report is larger than a spec may be.
-        if system.exists(path) and (file := identify_documents(path, (), system)):
-            raise foreign_file_error(path, file) from None
-        raise
-    if all(document.spec is None for document in documents):
-        file = identify_documents(path, [document.source for document in documents], system)
-        if file is not None:
-            raise foreign_file_error(path, file)
-    return documents
-
-
-def _apply_fixes(
-    path: Path,
+def _apply_baseline(
     documents: tuple[CheckedDocument, ...],
-    changed: dict[str, str],
+    options: LintOptions,
     system: System,
     progress: ProgressCallback,
-    facts: Facts,
-    applied: set[Applicability],
-    *,
-    dry: bool,
 ) -> tuple[CheckedDocument, ...]:
-    """Apply fixes until none is left and return the documents; `changed` gets the diffs."""
+    """Return the documents without the findings of the baseline, which is written on request."""
+    path = options.baseline
+    if path is None:
+        return documents
+    from provision.commands.lint_baseline import create_baseline, read_baseline
     from provision.effects.local import WriteFile
 
-    for _ in range(_ROUNDS):
-        edits = _collect_edits(documents, applied)
-        for name, (old, new) in edits.items():
-            if not dry:
-                system.perform(WriteFile(Path(name).resolve(), new, mode=None), progress)
-            changed[name] = changed.get(name, "") + unified_diff(name, old, new)
-        if dry or not edits:
-            break
-        documents = check_file(path, system, facts)
+    if options.write_baseline:
+        baseline = create_baseline(path, documents)
+        system.perform(WriteFile(path.resolve(), baseline.to_text(), mode=None), progress)
+        progress(f"wrote {path}: {pluralize(baseline.entries.total(), 'finding')}")
+    else:
+        baseline = read_baseline(path, system)
+    documents = tuple(map(baseline.apply, documents))
+    if baseline.stale:
+        progress(
+            f"{escape_line(str(path))} has {pluralize(baseline.stale, 'finding')} that no longer "
+            "occur: write it again with --write-baseline"
+        )
     return documents
+
+
+class _SpecLinter:
+    """Checks specs and applies fixes; collects the results."""
+
+    def __init__(
+        self, system: System, progress: ProgressCallback, options: LintOptions, facts: Facts
+    ) -> None:
+        self.system, self.progress, self.options, self.facts = system, progress, options, facts
+        self.documents: list[CheckedDocument] = []
+        self.changed: dict[str, str] = {}
+        self.failed: list[tuple[Path, ProvisionError]] = []
+        self.skipped = 0
+        self.fixed: list[FixedFinding] = []
+
+    def lint(self, files: tuple[InputFile, ...]) -> LintResult:
+        """Check every file, and return the findings, the changes and the failures."""
+        comparison = None
+        if self.options.base is not None:
+            from provision.commands.lint_comparison import RevisionComparison
+
+            comparison = RevisionComparison(
+                self.options.base, self.system, self.facts, self.options.overrides
+            )
+        for path, is_named in files:
+            is_judged = is_named and not self.options.skip_foreign
+            is_spec = is_judged or _SPEC_FILE_NAME.fullmatch(path.name) is not None
+            try:
+                documents = self._check(path, is_spec)
+                if comparison is not None:
+                    documents, fixed = comparison.compare(path, documents)
+                    self.fixed += fixed
+                self.documents += documents
+            except (SourceError, ExternalError) as error:
+                self.failed.append((path, error))
+        if self.skipped > _MAX_NOTES:
+            self.progress(f"skipped {self.skipped - _MAX_NOTES} more files that are not specs")
+        return LintResult(
+            _apply_baseline(tuple(self.documents), self.options, self.system, self.progress),
+            self.changed,
+            tuple(self.failed),
+            None if comparison is None else tuple(self.fixed),
+        )
+
+    def _check(self, path: Path, is_spec: bool) -> tuple[CheckedDocument, ...]:
+        """Return the documents of a file; () with a note for a file of another tool."""
+        try:
+            checked = self._check_spec(path) if is_spec else self._check_file(path)
+        except SourceError as error:
+            if is_spec or not self.system.exists(path):
+                raise
+            reason = f"{error.what} ({error.why}), and its name does not match provision*.yaml"
+            return self._skip(path, reason)
+        is_spec = is_spec or any(map(_declares_api_version, checked))
+        if not is_spec and not (
+            not self.options.skip_foreign and any(map(_has_spec_keys, checked))
+        ):
+            reason = "(it has no `apiVersion: provision/...`, and its name does not match"
+            return self._skip(path, f"not a spec {reason} provision*.yaml)")
+        if not self.options.applied:
+            return checked
+        try:
+            return self._apply_fixes(path, checked)
+        except (SourceError, ExternalError) as error:
+            self.failed.append((path, error))
+            return checked
+
+    def _skip(self, path: Path, reason: str) -> tuple[CheckedDocument, ...]:
+        self.skipped += 1
+        if self.skipped <= _MAX_NOTES:
+            self.progress(f"skipped {escape_line(str(path))}: {reason}")
+        return ()
+
+    def _check_file(self, path: Path) -> tuple[CheckedDocument, ...]:
+        return check_file(path, self.system, self.facts, self.options.overrides)
+
+    def _check_spec(self, path: Path) -> tuple[CheckedDocument, ...]:
+        """Return the documents of a file.
+
+        Raises:
+            NotASpec: it is another kind of file.
+            SourceError: it cannot be read.
+        """
+        if self.system.exists(path) and (hint := find_import_hint(path)):
+            why = "another tool uses this file name"
+            raise NotASpec(f"{path} is not a spec", why=why, hint=hint)
+        try:
+            documents = self._check_file(path)
+        except SourceError:
+            # A lock or a report is larger than a spec may be.
+            if self.system.exists(path) and (file := identify_documents(path, (), self.system)):
+                raise foreign_file_error(path, file) from None
+            raise
+        if all(document.spec is None for document in documents):
+            sources = [document.source for document in documents]
+            file = identify_documents(path, sources, self.system)
+            if file is not None:
+                raise foreign_file_error(path, file)
+        return documents
+
+    def _apply_fixes(
+        self, path: Path, documents: tuple[CheckedDocument, ...]
+    ) -> tuple[CheckedDocument, ...]:
+        """Apply fixes until none is left and return the documents; the diffs are collected."""
+        from provision.effects.local import WriteFile
+
+        for _ in range(_ROUNDS):
+            edits = _collect_edits(documents, self.options.applied)
+            for name, (old, new) in edits.items():
+                if not self.options.dry:
+                    self.system.perform(
+                        WriteFile(Path(name).resolve(), new, mode=None), self.progress
+                    )
+                diff = unified_diff(name, old, new)
+                self.changed[name] = self.changed.get(name, "") + diff
+            if self.options.dry or not edits:
+                break
+            documents = self._check_file(path)
+        return documents
+
+
+def _has_spec_keys(document: CheckedDocument) -> bool:
+    """Return whether a text has at least two of the keys that most specs have."""
+    text = document.source.files[document.source.name]
+    return len(set(_SPEC_KEY.findall(text))) > 1
 
 
 def _declares_api_version(document: CheckedDocument) -> bool:
@@ -203,7 +281,7 @@ def _declares_api_version(document: CheckedDocument) -> bool:
 
 
 def _collect_edits(
-    documents: tuple[CheckedDocument, ...], applied: set[Applicability]
+    documents: tuple[CheckedDocument, ...], applied: frozenset[Applicability]
 ) -> dict[str, tuple[str, str]]:
     """Return the old and new text of every file that the fixes change."""
     fixes, before = [], {}

@@ -7,9 +7,16 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from provision.commands.shared.configuration import (
+    NO_CONFIGURATION,
+    NO_OVERRIDES,
+    Configuration,
+    Overrides,
+)
+from provision.commands.shared.configuration_file import find_configuration
 from provision.commands.shared.load import load_spec, unified_diff
 from provision.commands.shared.lock_file import read_lock
-from provision.diagnostics import Applicability, Diagnostic
+from provision.diagnostics import Applicability, Diagnostic, SuppressedFinding
 from provision.errors import ExternalError, ProvisionError, SourceError
 from provision.facts import Facts, load_facts
 from provision.imports.notebook import MAX_NOTEBOOK_BYTES, read_notebook
@@ -19,6 +26,7 @@ from provision.rules.notebook.context import NotebookContext
 from provision.spec import Spec
 
 if TYPE_CHECKING:
+    from provision.commands.lint_options import LintOptions
     from provision.effects.system import ProgressCallback, Reader, System
     from provision.lock import Lock
 
@@ -34,11 +42,17 @@ class NotebookSpec(NamedTuple):
 
 
 class CheckedNotebook(NamedTuple):
-    """A notebook with its findings; `has_bom` is True if its file starts with such a mark."""
+    """A notebook with its findings; `has_bom` is True if its file starts with such a mark.
+
+    `suppressed` are the findings that were accepted, which are not among `diagnostics`, and
+    `configuration` is that of the file's project.
+    """
 
     source: NotebookSource
     diagnostics: tuple[Diagnostic, ...]
     has_bom: bool = False
+    suppressed: tuple[SuppressedFinding, ...] = ()
+    configuration: Configuration = NO_CONFIGURATION
 
 
 def load_notebook_spec(path: Path, reader: Reader) -> NotebookSpec:
@@ -62,27 +76,22 @@ class NotebookResult(NamedTuple):
 
 
 def lint_notebooks(
-    paths: tuple[Path, ...],
-    spec: Path | None,
-    system: System,
-    progress: ProgressCallback,
-    applied: AbstractSet[Applicability],
-    *,
-    dry: bool,
+    paths: tuple[Path, ...], system: System, progress: ProgressCallback, options: LintOptions
 ) -> NotebookResult:
-    """Check notebooks with a spec if there is one, and apply fixes (`dry`: only show them).
+    """Check notebooks with a spec if there is one, and apply fixes.
 
     Raises:
         ProvisionError: the spec has errors, or it or its lock cannot be read.
     """
+    spec = options.notebook_spec
     loaded = load_notebook_spec(spec, system) if spec is not None else None
-    linter = NotebookLinter(system, progress, load_facts(), loaded)
+    linter = NotebookLinter(system, progress, load_facts(), loaded, options.overrides)
     documents: list[CheckedNotebook] = []
     changed: dict[str, str] = {}
     failed: list[tuple[Path, ProvisionError]] = []
     for path in paths:
         try:
-            document, diff = linter.lint(path, applied, dry=dry)
+            document, diff = linter.lint(path, options.applied, dry=options.dry)
         except (SourceError, ExternalError) as error:
             failed.append((path, error))
             continue
@@ -99,6 +108,7 @@ class NotebookLinter(NamedTuple):
     progress: ProgressCallback
     facts: Facts
     spec: NotebookSpec | None
+    overrides: Overrides = NO_OVERRIDES
 
     def check(self, path: Path) -> CheckedNotebook:
         """Return a notebook with its findings.
@@ -112,8 +122,11 @@ class NotebookLinter(NamedTuple):
             raise SourceError(error.what, why=error.why, hint=error.hint) from error
         notebook = read_notebook(path, raw)
         context = NotebookContext(notebook, self.facts, *(self.spec or ()))
-        findings = run_rules_on_notebook(context)
-        return CheckedNotebook(NotebookSource(notebook), findings, raw.startswith(_BOM))
+        configuration = self.overrides.apply(find_configuration(path, self.system))
+        kept, accepted = configuration.split_accepted(path, run_rules_on_notebook(context))
+        return CheckedNotebook(
+            NotebookSource(notebook), kept, raw.startswith(_BOM), accepted, configuration
+        )
 
     def lint(
         self, path: Path, applied: AbstractSet[Applicability], *, dry: bool

@@ -175,6 +175,8 @@ def _stale_reason(report: Report, context: TargetContext) -> str:
         return "its report is for another lock"
     if report.document["spec"].get("digest") != expectations["spec"]["digest"]:
         return "its report is for another spec"
+    if context.code is not None and report.values.get("code.digest") != context.code.digest:
+        return "its report is for other code"
     tool = report.document.get("tool")
     if not isinstance(tool, Mapping) or tool.get("probe_sha256") != probe_digest():
         return "its report is from another version of the probe"

@@ -15,7 +15,7 @@ from provision.commands.shared.target_plans import (
     raise_refusals,
 )
 from provision.effects.local import MakeFolder, WriteFile
-from provision.effects.system import ProgressCallback, System
+from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import UsageError
 from provision.lock import Lock
 from provision.plan import Action
@@ -99,6 +99,16 @@ def render(
             else:
                 _write_files(target.rendering.action, options.out, system, progress)
     return tuple(rendered)
+
+
+def is_rendered(loaded: LoadedSpec, reader: Reader) -> bool:
+    """Return whether a spec has a target with files, and a notebook named after the spec."""
+    if not any(
+        isinstance(find_driver(loaded.spec, name), Rendered) for name in loaded.spec.targets
+    ):
+        return False
+    names = reader.list_folder(loaded.path.parent)
+    return any(name.startswith(f"{loaded.stem}.") and name.endswith(".ipynb") for name in names)
 
 
 def _select_targets(loaded: LoadedSpec, names: tuple[str, ...]) -> tuple[str, ...]:

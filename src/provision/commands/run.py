@@ -85,5 +85,5 @@ def _monitor_request(
         record,
         {"spec": loaded.spec.name, "target": target, "created_utc": now},
         program,
-        tuple(sorted(loaded.spec.secrets)),
+        tuple(sorted(loaded.spec.with_settings_of(target).secrets)),
     )

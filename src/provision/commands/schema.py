@@ -1,4 +1,4 @@
-"""The shipped JSON Schemas: of the language, with completions from the facts, and of a report."""
+"""The shipped JSON Schemas: of the language with completions, of reports, and of findings."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def schema_text() -> str:
     return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def report_schema_text() -> str:
-    """Return the schema (draft 2020-12) of `provision.report/1` as text."""
-    return find_asset("templates/report.schema.json").read_text(encoding="utf-8")
+def document_schema_text(document: str) -> str:
+    """Return the schema (draft 2020-12) of a "report" or of the findings of "lint" as text."""
+    return find_asset(f"templates/{document}.schema.json").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ class TargetStatus:
     """Condition of one target, its location, and its verdict if it has one.
 
     Attributes:
-        condition: A word such as "absent", "half-made", "outdated", "rendered" or "current".
+        condition: A word such as "absent", "incomplete", "outdated", "rendered" or "current".
         outdated: Why the verdict no longer applies; "" when it does.
     """
 

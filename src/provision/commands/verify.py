@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from provision.agent.probe.checks import CHECKS
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
@@ -16,7 +18,7 @@ from provision.commands.shared.target_plans import (
 )
 from provision.effects.system import ProgressCallback, System
 from provision.errors import UsageError
-from provision.spelling import nearest_words
+from provision.spelling import nearest_word
 from provision.targets.base import ProbeEvidence, VerifyOptions
 
 
@@ -58,13 +60,17 @@ def verify(
     return tuple(results)
 
 
+def _pad_number(name: str) -> str:
+    """Return a check's id in the usual form: P02 for "p2"."""
+    parts = re.fullmatch(r"([A-Z])(\d)", name.upper())
+    return f"{parts[1]}0{parts[2]}" if parts else name.upper()
+
+
 def _refuse_unknown_checks(only: tuple[str, ...]) -> None:
     known = [check.id for check in CHECKS]
     for name in only:
         if name.partition(":")[0] in known:
             continue
-        similar = nearest_words(name, known, most=3, cutoff=0.3)
-        hint = f"did you mean {' or '.join(similar)}?"
-        if not similar:
-            hint = f"checks: {', '.join(known)}"
+        near = nearest_word(_pad_number(name), known, 1)
+        hint = f"did you mean {near}?" if near else f"checks: {', '.join(known)}"
         raise UsageError(f"there is no check {name}", hint=hint)

@@ -116,7 +116,14 @@ def _check_spec_and_lock(
     """Return the findings on the spec and on its locked versions, and the lock if there is one."""
     if document.spec is None:
         return document.diagnostics, None
-    loaded = LoadedSpec(path, document.source, document.spec, load_facts(), document.diagnostics)
+    loaded = LoadedSpec(
+        path,
+        document.source,
+        document.spec,
+        load_facts(),
+        document.diagnostics,
+        configuration=document.configuration,
+    )
     lock = read_lock(loaded, system)
     findings = list(document.diagnostics)
     if lock is not None:

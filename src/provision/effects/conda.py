@@ -9,6 +9,7 @@ CONDA_SUBDIRS = {
     "linux-x86_64": "linux-64",
     "linux-aarch64": "linux-aarch64",
     "macos-arm64": "osx-arm64",
+    "macos-x86_64": "osx-64",
     "windows-x86_64": "win-64",
 }
 """Conda's name of each platform."""

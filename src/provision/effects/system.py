@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from provision.effects.code import CodeTree
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
     from provision.effects.local import Damage, LocalEffect, MachineResources, MonitorRequest
@@ -97,6 +98,17 @@ class Reader(Protocol):
 
     def exists(self, path: Path) -> bool:
         """Return whether a file or folder is at `path`; a dangling symbolic link is not one."""
+
+    def read_code(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
+        """Return the code of a folder; what cannot be used is among its problems.
+
+        May block: about 0.1 s for 1000 files.
+
+        Args:
+            folder: the folder, absolute.
+            root: the project, which the folder may not leave.
+            exclude: patterns of paths, or of names of files and folders, that are left out.
+        """
 
     def read_link(self, path: Path) -> str | None:
         """Return the target of a symbolic link as it is written, None if `path` is not a link."""
@@ -214,6 +226,22 @@ class Reader(Protocol):
         """
 
 
+class Revision(Protocol):
+    """The files of a commit, by their paths in the checkout."""
+
+    def read(self, path: Path, limit: int) -> bytes:
+        """See Reader."""
+
+    def exists(self, path: Path) -> bool:
+        """See Reader."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the paths of all files."""
+
+    def close(self) -> None:
+        """Release what reading needs."""
+
+
 class System(Reader, Protocol):
     """Reads and changes the outside world, for the commands that change it.
 
@@ -278,6 +306,7 @@ class System(Reader, Protocol):
         watch: MonitorRequest | None = None,
         *,
         prefix: Path | None = None,
+        folder: Path | None = None,
     ) -> int:
         """Run a program with the caller's terminal and return its exit code.
 
@@ -289,6 +318,7 @@ class System(Reader, Protocol):
             environment: all variables of the program.
             watch: the record of the run to write.
             prefix: the environment that the program keeps in use.
+            folder: its working folder; None for the caller's.
 
         Returns:
             The exit code, negative for the signal that ended the program.

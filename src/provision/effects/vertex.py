@@ -74,7 +74,7 @@ class AwaitExecution(VertexEffect):
     report: Path
     timeout_s: int
     subject: str = "the template"
-    timeout_hint: str = "set max_duration longer, or use a larger machine"
+    timeout_hint: str = "increase max_duration, or use a larger machine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ from provision.facts.schema_torch import (
     TorchBuild,
     TorchCompilePython,
     TorchRelease,
+    UnsupportedAccelerator,
 )
 from provision.facts.schema_variables import (
     AllocatorOption,
@@ -270,6 +271,7 @@ class FactTables:
     capabilities = keyed("cuda.capabilities", ComputeCapability)
     cudnn = rows("cuda.cudnn", CudnnSupport)
     cards = rows("gpus", Card)
+    unsupported = rows("gpus.unsupported", UnsupportedAccelerator)
     mps = keyed("mps", MpsPrecision)
     """By precision; Apple silicon does not have a precision without a row."""
     pythons = rows("pythons", PythonVersion)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Self
 
+from provision.facts.card_names import reduce_name
 from provision.facts.compatibility import CompatibilityFacts, cuda_of, flavour_of
 from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import VersionFloor
 from provision.facts.schema_platforms import GpuAttachment, ImageDriver, MachineType
-from provision.facts.schema_torch import Card
+from provision.facts.schema_torch import Card, UnsupportedAccelerator
 from provision.facts.versions import parse_version, require_version
 
 __all__ = ["COMPILED_TABLES", "Facts", "cuda_of", "flavour_of", "load_facts"]
@@ -33,8 +35,20 @@ class Facts(CompatibilityFacts):
         return facts
 
     def card(self, name: str) -> Card | None:
-        """Return the accelerator with a name or alias, in any case."""
-        return self._cards_by_name.get(name.casefold())
+        """Return the accelerator with a name or alias, in any case.
+
+        Names that nvidia-smi, lspci and clouds print are found too ("NVIDIA A100-SXM4-80GB").
+        """
+        exact = self._cards_by_name.get(name.casefold())
+        return exact or self._cards_by_reduced_name.get(reduce_name(name))
+
+    def unsupported_accelerator(self, name: str) -> UnsupportedAccelerator | None:
+        """Return the family of an accelerator that is not an NVIDIA card, None if unknown."""
+        if self.card(name) is not None:
+            return None
+        words = "-".join(re.findall(r"[a-z0-9]+", name.casefold()))
+        rows = (row for row in self.unsupported if re.search(row.pattern, words))
+        return next(rows, None)
 
     def image_driver(self, family: str, day: str) -> ImageDriver | None:
         """Return the driver of a family's image of a day ("20260809")."""
@@ -108,6 +122,14 @@ class Facts(CompatibilityFacts):
     def _cards_by_name(self) -> dict[str, Card]:
         return {
             name.casefold(): card
+            for card in reversed(self.cards)
+            for name in (*card.aliases, card.name)
+        }
+
+    @cached_property
+    def _cards_by_reduced_name(self) -> dict[str, Card]:
+        return {
+            reduce_name(name): card
             for card in reversed(self.cards)
             for name in (*card.aliases, card.name)
         }

@@ -148,7 +148,8 @@ class Symptom(NamedTuple):
     """An error message (`regex`, for a search), the layer that reports it, its cause and its fix.
 
     `rules` detect the cause in a spec, `checks` on a device. `tells` names the content of each
-    group of `regex` (see provision.verification.error_lookup).
+    group of `regex` (see provision.verification.error_lookup). Every match contains `literal`:
+    without it in a text, the expression need not be searched.
     """
 
     id: str
@@ -161,6 +162,7 @@ class Symptom(NamedTuple):
     rules: Strings = ()
     checks: Strings = ()
     tells: Strings = ()
+    literal: str = ""
 
 
 class OptimizerState(NamedTuple):

@@ -15,8 +15,10 @@ class TorchRelease(NamedTuple):
 
     `builds` maps a flavour such as "cu128" to the confidence that it can be installed; `default` is
     the flavour that the public index serves for Linux x86_64. `cudnn`, `nccl` and `cuda_runtime`
-    are the pins of that default build ("" for none). `pythons_aarch64` is empty if it equals
-    `pythons`. `torchaudio` and `torchvision` are empty if they have no release for this one.
+    are the pins of that default build ("" for none). `pythons_aarch64`,
+    `pythons_windows`, `pythons_macos` (arm64) and `pythons_macos_x86_64` are None if they equal
+    `pythons`, and empty if the platform has no wheel. `torchaudio` and `torchvision` are empty if
+    they have no release for this one.
     """
 
     release: str
@@ -29,7 +31,10 @@ class TorchRelease(NamedTuple):
     triton: str
     torchvision: Strings
     evidence: Evidence
-    pythons_aarch64: Strings = ()
+    pythons_aarch64: Strings | None = None
+    pythons_windows: Strings | None = None
+    pythons_macos: Strings | None = None
+    pythons_macos_x86_64: Strings | None = None
     torchaudio: Strings = ()
     default_aarch64: str = "cpu"
     glibc_aarch64: str = ""
@@ -43,13 +48,14 @@ class TorchRelease(NamedTuple):
         return ("cpu", *self.builds)
 
     def pythons_on(self, platform: str) -> Strings:
-        """Return the Pythons that have a wheel on a platform such as "linux-aarch64".
-
-        macOS and Windows have those of Linux x86_64.
-        """
-        if platform == "linux-aarch64" and self.pythons_aarch64:
-            return self.pythons_aarch64
-        return self.pythons
+        """Return the Pythons that have a wheel on a platform such as "linux-aarch64"."""
+        pythons = {
+            "linux-aarch64": self.pythons_aarch64,
+            "windows-x86_64": self.pythons_windows,
+            "macos-arm64": self.pythons_macos,
+            "macos-x86_64": self.pythons_macos_x86_64,
+        }.get(platform)
+        return self.pythons if pythons is None else pythons
 
     def default_on(self, platform: str) -> str:
         """Return the flavour that the public index serves for a platform.
@@ -179,6 +185,19 @@ class Card(NamedTuple):
     host: str = ""
     unified: bool = False
     lacks: Strings = ()
+
+
+class UnsupportedAccelerator(NamedTuple):
+    """A family of accelerators that are not NVIDIA cards.
+
+    `pattern` is searched for in a name in lower case with its words joined by hyphens; `needs` is
+    what PyTorch requires there.
+    """
+
+    family: str
+    pattern: str
+    needs: str
+    evidence: Evidence
 
 
 class TorchCompilePython(NamedTuple):

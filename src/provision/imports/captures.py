@@ -234,7 +234,9 @@ class _CaptureReader:
         if _PYTHON.fullmatch(python):
             self.content.set(("python",), python, span)
         elif python:
-            self.content.leave(span, f"Python {quote_text(python)} was left out", "it is not 3.x")
+            self.content.leave(
+                span, f"Python {quote_text(python)} was left out", "it is not a Python 3"
+            )
 
     def _add_cuda(self, torch: CapturedPackage, *, is_added: bool) -> None:
         """Add the build of torch, if its version names it or the files of torch do."""
@@ -259,7 +261,7 @@ class _CaptureReader:
                 span,
                 f"the GPU {quote_text(name)} was left out",
                 "provision does not know it, or the machine has several kinds of GPU",
-                "set `gpu` of the spec; `provision facts list gpus` shows the names",
+                "set `gpu` in the spec; `provision facts list gpus` shows the names",
             )
             return
         many = isinstance(count, int) and 1 < count < 100
@@ -289,7 +291,7 @@ class _CaptureReader:
                 span,
                 "the GPU is not known: the driver failed when the capture was made",
                 f"NVML reported the error {quote_text(str(error))}",
-                "set `gpu` of the spec",
+                "set `gpu` in the spec",
             )
 
     def _find_card(self, name: str) -> Card | None:
@@ -320,5 +322,5 @@ class _CaptureReader:
                 span,
                 f"the platform {quote_text(platform)} was left out",
                 "a spec without `platforms` is for linux-x86_64",
-                "set `platforms` of the spec",
+                "set `platforms` in the spec",
             )

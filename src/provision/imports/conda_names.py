@@ -88,7 +88,7 @@ def _add_setting(
         settings.append(Setting(("cuda",), version[1], package.span))
     else:
         message = f"{package.requirement} does not name one CUDA version"
-        leftovers.append(Leftover(package.span, message, help="set `cuda` of the spec"))
+        leftovers.append(Leftover(package.span, message, help="set `cuda` in the spec"))
 
 
 def _to_index_package(

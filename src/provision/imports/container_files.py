@@ -162,7 +162,7 @@ class _Devcontainer:
         if gpu:
             self.content.leave(
                 self._span("hostRequirements", "gpu"),
-                "the file requires a GPU, but does not name it",
+                "the file requires a GPU, but does not name one",
                 help="write it in the spec, as in: gpu: L4",
             )
 

@@ -111,7 +111,7 @@ class Content:
                 span,
                 f"the build {quote_text(tag)} is not supported",
                 "a spec selects builds for NVIDIA GPUs and for CPU",
-                "set `gpu` and `cuda` of the spec",
+                "set `gpu` and `cuda` in the spec",
             )
 
     def add_index(self, url: str, span: Span, name: str = "") -> str | None:
@@ -224,7 +224,7 @@ class Content:
         )
 
 
-_INDEX_HELP = "add its address to `indexes` of the spec, without secrets"
+_INDEX_HELP = "add its address to `indexes` in the spec, without secrets"
 
 
 def _split_address(url: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # most files are no notebooks
 
 _LISTS = ("packages", "conda_packages")
 _BUILT = "pip would have to build it from source."
-_SPEC_WORDS = (
+SPEC_WORDS = (
     (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
     (re.compile(r'\b(?:set )?python: "(3\.\d+)"'), r"use Python \1"),
     (re.compile(r"\bset isolation: venv, or "), ""),
@@ -159,6 +159,6 @@ class OriginLookup:
 
 def _without_spec(text: str, file: str) -> str:
     """Return the text of a rule in words that fit a file that is not a spec."""
-    for pattern, words in _SPEC_WORDS:
+    for pattern, words in SPEC_WORDS:
         text = pattern.sub(words, text)
     return text.replace("{file}", file)

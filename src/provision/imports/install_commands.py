@@ -6,7 +6,9 @@ import re
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
+from provision.imports.quoting import quote_text
 from provision.imports.shell import ShellCommand, ShellWord
+from provision.spelling import nearest_word
 
 InstallTool = Literal["pip", "conda", "apt"]
 
@@ -19,6 +21,8 @@ _APT = frozenset(("apt", "apt-get", "aptitude"))
 _OTHER_SYSTEMS = frozenset(("apk", "yum", "dnf", "microdnf", "zypper", "pacman", "brew"))
 _WRAPPERS = frozenset(("sudo", "env", "time", "exec", "nohup", "command", "xvfb-run", "eatmydata"))
 _WRAPPER_VALUES = frozenset(("-u", "-g", "--user", "-n", "--name", "-p", "--prefix"))
+_MOST_SLIPS = 2
+"""Letters by which a misspelled `install` differs; no other command of pip or uv is as near."""
 _PROJECT_INSTALLERS = {
     ("uv", "sync"): "uv.lock",
     ("uv", "add"): "pyproject.toml",
@@ -163,7 +167,14 @@ def _read_pip(
             "a spec lists packages to install, not to remove",
             "no action needed: the environment contains only locked packages",
         )
-    return None
+    verb = next((word.text for word in words if not word.text.startswith("-")), "")
+    if nearest_word(verb, ("install",), _MOST_SLIPS) is None:
+        return None
+    return RefusedCommand(
+        command,
+        f"{program} has no command {quote_text(verb)}",
+        f"write `{program} install`",
+    )
 
 
 def _read_conda(

@@ -339,7 +339,7 @@ def _read_metadata(document: NotebookJson, content: ToolContent) -> None:
                 span,
                 f"Python {quote_text(version)}, with which the notebook was saved, was left out",
                 "each Colab runtime has its own Python",
-                "to keep a Python, set `runtime` of the target to one that has it "
+                "to keep a Python, set the target's `runtime` to one that has it "
                 "(`provision facts list colab.runtimes`)",
             )
     elif version is not None:
@@ -365,7 +365,7 @@ def _read_colab(document: NotebookJson, content: ToolContent) -> None:
     elif accelerator == "GPU":
         content.leave(
             span,
-            "the notebook runs on a GPU, but does not name it",
+            "the notebook runs on a GPU, but does not name the model",
             "Colab has saved the name since 2023",
             "write it in the spec, as in: gpu: T4",
         )

@@ -106,6 +106,19 @@ def parse_python(python: str) -> ast.Module | None:
             return None
 
 
+def find_syntax_error(python: str) -> SyntaxError | None:
+    """Return the first syntax error of Python without magics; None if it is another fault."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(python)
+        except SyntaxError as error:
+            return error
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None
+
+
 ParsedLine = tuple[ast.Module, str, Sequence[CellMagic]]
 """A syntax tree, the Python that its positions are in, and the magics of the cell."""
 

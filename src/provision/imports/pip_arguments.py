@@ -76,7 +76,7 @@ def _is_left_out(word: ShellWord, span: Span, content: ToolContent) -> bool:
     """Note what is special about a requirement, and return whether it is not one."""
     text = word.text
     if tool := re.fullmatch(r"(pip|uv)(?:[=<>!~].*)?", text):
-        content.leave(span, f"{tool[1]} itself was left out", "provision brings its own uv")
+        content.leave(span, f"{tool[1]} itself was left out", "provision installs with its own uv")
         return True
     if text.endswith(".txt") and not text.startswith("-"):  # -r is missing
         content.add_file_reference(text, span)
@@ -85,7 +85,7 @@ def _is_left_out(word: ShellWord, span: Span, content: ToolContent) -> bool:
         content.leave(
             span,
             f"`{quote_text(text)}` is not in quotes",
-            "a shell takes > and < as redirections, so that pip did not get the version; "
+            "a shell reads > and < as redirections, so pip did not get the version; "
             "the spec has it",
             f"write it as '{quote_text(text)}'",
         )

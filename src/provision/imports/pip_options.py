@@ -46,8 +46,11 @@ _VALUES = """
 --upgrade-package --upgrade-strategy --use-deprecated --use-feature -P --resume-retries
 """
 _BUILD = ("packages are built from source only if the spec allows it", "set `build: true` on it")
-_ON_DEVICE = ("a spec describes a whole environment", "leave it out, or name the target's folder")
-_PLATFORM = ("targets decide it", "set `python`, `platforms` and `targets` of the spec")
+_ON_DEVICE = ("a target has its own environment folder", "no change is needed")
+_PLATFORM = (
+    "the spec determines the Python version and the platform",
+    "set `python`, `platforms` and `targets` in the spec",
+)
 _SECRET = ("a spec contains no secrets", "set it in uv's configuration on the machine")
 _LEFT_FLAGS: dict[str, tuple[str, ...]] = {
     "--no-deps": (
@@ -59,12 +62,12 @@ _LEFT_FLAGS: dict[str, tuple[str, ...]] = {
         "check the versions that `provision lock` chooses",
     ),
     "--no-index": (
-        "packages come from indexes",
-        "add the index of your files to `indexes`",
+        "packages come from indexes only",
+        "add the index that has your files to `indexes`",
     ),
     "--pre": (
-        "pre-releases are used only where a version names one",
-        "name it in the version, as in torch>=2.12.0rc1",
+        "pre-releases are used only if the version names one",
+        "name one in the version, as in torch>=2.12.0rc1",
     ),
     "--no-build-isolation": _BUILD,
 }
@@ -73,8 +76,8 @@ _LEFT_VALUES: dict[str, tuple[str, ...]] = {
     "--no-binary-package": _BUILD,
     "--no-build-isolation-package": _BUILD,
     "--prerelease": (
-        "pre-releases are used only where a version names one",
-        "name it in the version, as in torch>=2.12.0rc1",
+        "pre-releases are used only if the version names one",
+        "name one in the version, as in torch>=2.12.0rc1",
     ),
     "--config-settings": _BUILD,
     "--config-setting": _BUILD,

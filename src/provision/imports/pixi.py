@@ -48,7 +48,7 @@ def add_pixi(toml: TomlText, content: Content, root: Names) -> None:
                 toml.key((*root, key), min(rest)),
                 f"the table `{key}` of pixi is not imported",
                 "a spec has no such setting" if key != "system-requirements" else "",
-                "set `requires` of the spec" if key == "system-requirements" else "",
+                "set `requires` in the spec" if key == "system-requirements" else "",
             )
 
 

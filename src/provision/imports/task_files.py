@@ -93,7 +93,7 @@ def _add_accelerators(choices: list[tuple[str, Span]], content: ToolContent) -> 
                 span,
                 f"the accelerator {quote_text(text)} was left out",
                 "it is an alternative, and a spec names one GPU",
-                "write the GPU to use in `gpu` of the spec",
+                "set `gpu` in the spec to the one to use",
             )
         elif match is None or match[1].lower().startswith("tpu"):
             content.leave(
@@ -227,7 +227,7 @@ def _read_dstack_gpu(value: LocatedValue | None, content: ToolContent) -> None:
     if not names:
         content.leave(
             value.at.span,
-            "the configuration requires a GPU, but does not name it",
+            "the configuration requires a GPU, but does not name one",
             "dstack chooses one by its memory",
             "write it in the spec, as in: gpu: L4",
         )

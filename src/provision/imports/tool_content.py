@@ -124,7 +124,7 @@ class ToolContent(Content):
             self.leave(
                 span,
                 f"the variable {shown} was left out, because its value contains a variable",
-                help="write its value in `env` of the spec",
+                help="add its value to `env` in the spec",
             )
         else:
             if name in self.variables:  # the last value of a variable holds

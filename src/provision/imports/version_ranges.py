@@ -25,7 +25,7 @@ def add_python(content: Content, versions: str, span: Span) -> None:
             span,
             f"the Python version {quote_text(versions)} is not imported",
             "it is not a version specifier",
-            "set `python` of the spec",
+            "set `python` in the spec",
         )
         return
     minors = [

@@ -2,10 +2,11 @@
 
 from contextvars import ContextVar
 
-from provision.kinds.base import Gpu, Kind, MachineRequirements, Registry, TargetModel
+from provision.kinds.base import Gpu, Kind, Registry, TargetModel
 from provision.kinds.colab import Colab, ColabTarget
 from provision.kinds.colab_enterprise import ColabEnterprise, ColabEnterpriseTarget
 from provision.kinds.local import Local, LocalTarget
+from provision.kinds.settings import MachineRequirements
 from provision.kinds.workbench import Disk, Workbench, WorkbenchTarget
 
 __all__ = [

@@ -12,10 +12,16 @@ from pydantic_core import PydanticCustomError
 from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
-from provision.field_types import EnvironmentName, ShorthandModel, Size, Specifiers, StrictModel
+from provision.field_types import EnvironmentName, ShorthandModel, StrictModel
 from provision.kinds.places import Machine, Place
+from provision.kinds.settings import (
+    MachineRequirements,
+    SecretSource,
+    TargetSecrets,
+    TargetTraining,
+    TargetVariables,
+)
 
-SecretSource = Literal["secret", "env", "colab"]
 Resource = Literal["ram", "shm", "disk"]
 
 NOT_SUPPORTED_YET = "not supported yet"
@@ -58,23 +64,6 @@ class Gpu(ShorthandModel):
         return self.type == "none"
 
 
-class MachineRequirements(StrictModel):
-    """Requirements for the machine; each is checked on the device."""
-
-    ram: Size | None = None
-    """Memory that the process may use (the smaller of the machine's and the container's)."""
-    disk: Size | None = None
-    """Free disk space for the environment and the declared paths."""
-    shm: Size | None = None
-    """Size of /dev/shm, through which DataLoader workers share batches."""
-    vram: Size | None = None
-    """Memory of one GPU."""
-    driver: Specifiers | None = None
-    """NVIDIA driver version, as in `>=580`."""
-    compute_capability: Specifiers | None = None
-    """CUDA compute capability, as in `>=8.0`."""
-
-
 class TargetModel(StrictModel):
     """Fields that every kind of target has; they take precedence over the spec's own."""
 
@@ -90,6 +79,17 @@ class TargetModel(StrictModel):
     """Replaces the spec's `requires`, key by key; requirements for GPUs do not apply to a target
     with gpu: none.
     """
+    env: TargetVariables = {}
+    """Merged over the spec's `env`; null removes a variable."""
+    secrets: TargetSecrets = {}
+    """Merged over the spec's `secrets`, source by source; null removes a secret."""
+    training: TargetTraining | None = None
+    """Merged over the spec's `training`, key by key; null restores a default."""
+
+    @property
+    def changes_settings(self) -> bool:
+        """True if the target has its own `env`, `secrets` or `training`."""
+        return bool(self.env or self.secrets or self.training is not None)
 
 
 class GpuSettings(NamedTuple):
@@ -159,6 +159,11 @@ class TargetFacts(NamedTuple):
         """Return the route of a field of the target."""
         return (*self.route, *parts)
 
+    def secret_route(self, name: str) -> Route:
+        """Return the route of a secret: in the target's own fields, or else in the spec's."""
+        route: Route = ("secrets", name)
+        return self.route_to(*route) if name in self.target.secrets else route
+
 
 class StarterField(NamedTuple):
     """The value of a field in a first spec, and a comment for the person who edits it."""
@@ -193,12 +198,14 @@ class TargetFields(NamedTuple):
     packages: frozenset[str]
     """Canonical names of the listed packages."""
     cuda_toolkit: str | None
-    secrets: Mapping[str, SecretSource]
-    """The source of every secret by its variable."""
+    secrets: Mapping[str, frozenset[SecretSource]]
+    """The sources of every secret by its variable."""
     card_requirements: tuple[str, ...]
     """Keys of `requires` that only a card can meet."""
     index_folders: tuple[str, ...]
     """Names of the used indexes that are folders of this machine (`file://`)."""
+    code_routes: tuple[Route, ...] = ()
+    """The declared fields that need the project's code at the target, or run it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +240,8 @@ class Kind:
     reference_hint: ClassVar[str] = ""
     """The edit after which this kind can read a secret."""
 
+    runs_code: ClassVar[bool] = False
+    """The project's code is brought to its targets, and `verify.command` is run there."""
     has_runtimes: ClassVar[bool] = False
     """Its machines bring packages that an environment can extend."""
 
@@ -334,6 +343,13 @@ class Kind:
 
         `lint`, `plan` and `lock` call this same function. A kind extends it.
         """
+        for code_route in () if self.runs_code else fields.code_routes:
+            yield Refusal(
+                code_route,
+                f"{'.'.join(map(str, code_route))} at a target of kind {self.name} is "
+                f"{NOT_SUPPORTED_YET}",
+                "remove it, or keep this target in another spec",
+            )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:
             return

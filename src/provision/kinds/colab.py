@@ -55,6 +55,7 @@ class Colab(Kind):
     lock_fields = ("runtime", "isolation")
     secret_sources = frozenset({"colab"})
     reference_hint = "store it in Colab's secrets: {colab: NAME}"
+    runs_code = True
 
     has_runtimes = True
 
@@ -169,18 +170,18 @@ class Colab(Kind):
                 f"the index {name} is on this machine, which the runtime cannot reach",
                 "use an index with an http or https address",
             )
-        for name, source in fields.secrets.items():
+        for name, sources in fields.secrets.items():
             if own.via == "colab-cli":
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "Colab provides secrets to notebooks in a browser only, not with via: "
                     "colab-cli",
                     "set via: browser, or remove the secret",
                     rule="SEC004",
                 )
-            elif source != "colab":
+            elif "colab" not in sources:
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "a notebook reads secrets from Colab only",
                     f"use {{colab: {name}}}",
                     rule="SEC004",

@@ -148,9 +148,10 @@ class ColabEnterprise(Kind):
             )
         for name in fields.secrets:
             yield Refusal(
-                ("secrets", name),
+                target.secret_route(name),
                 f"secrets on a runtime of Colab Enterprise are {NOT_SUPPORTED_YET}",
-                "remove it, or read it from Secret Manager in the notebook",
+                f"set secrets: {{{name}: null}} at this target, and read it from Secret "
+                "Manager in the notebook",
                 rule="SEC004",
             )
         yield from _limit_refusals(own, target, facts)
@@ -184,7 +185,7 @@ def _limit_refusals(
     if not _DISK_GB[0] <= size_gb <= _DISK_GB[1]:
         yield Refusal(
             target.route_to("data_disk", "size"),
-            f"the data disk has {own.data_disk.size}, but a runtime's disk has from "
-            f"{_DISK_GB[0]} to {_DISK_GB[1]} GiB",
-            "set another size",
+            f"the size of the data disk is {own.data_disk.size}, but must be between "
+            f"{_DISK_GB[0]} and {_DISK_GB[1]} GiB",
+            "set a size in this range",
         )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from provision.agent.core.gpu_names import is_declared_gpu
 from provision.diagnostics import Route
 from provision.facts import Evidence, Facts
 from provision.kinds.base import (
@@ -43,6 +42,7 @@ class Local(Kind):
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
+    runs_code = True
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Create the declaration, with the measurements of this machine if they are needed."""
@@ -87,7 +87,7 @@ class Local(Kind):
         machine = self._machine
         if machine is None:
             yield Place(
-                "this", "this machine, which is measured", target, "none", "", is_this_machine=True
+                "this", "this machine, as measured", target, "none", "", is_this_machine=True
             )
             return
         gpu = _declare_gpu(machine, facts)
@@ -124,10 +124,10 @@ class Local(Kind):
                 f"installing a CUDA toolkit on a local machine is {NOT_SUPPORTED_YET}",
                 "install nvcc yourself and remove the field",
             )
-        for name, source in fields.secrets.items():
-            if source != "env":
+        for name, sources in fields.secrets.items():
+            if "env" not in sources:
                 yield Refusal(
-                    ("secrets", name),
+                    target.secret_route(name),
                     "a local environment reads secrets from environment variables only",
                     f"use {{env: {name}}}",
                     rule="SEC004",
@@ -144,14 +144,8 @@ def _declare_gpu(machine: Machine, facts: Facts) -> str:
     if not machine.gpus:
         return "mps" if machine.platform == "macos-arm64" else "none"
     first = machine.gpus[0]
-    fitting = [card.name for card in facts.cards if is_declared_gpu(first, card.name)]
+    card = facts.card(first)
     unknown = re.sub(r"[^A-Za-z0-9._ -]", "", first).strip(" ._-") or "GPU"
-    # "RTX-4060-Ti" has more words of an RTX 4060 Ti than "RTX-4060", "RTX-4060-Ti-16GB" not.
-    words = set(re.split(r"[^a-z0-9]+", first.lower()))
-    name = max(
-        fitting,
-        key=lambda name: (len(words.intersection(name.lower().split("-"))), -len(name)),
-        default=unknown,
-    )
+    name = card.name if card is not None else unknown
     count = min(machine.gpus.count(first), MAX_GPUS)
     return name if count == 1 else f"{name}:{count}"

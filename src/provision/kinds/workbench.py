@@ -55,6 +55,7 @@ _DEFAULT_CARD = "L4"
 """The card of the place that files are checked for. Our choice: the cheapest with bf16."""
 _IMAGE_KINDS = ("workbench", "dlvm")
 _OFFERED = ("offered", "reservation")
+_REFERENCE = "{secret: projects/PROJECT/secrets/NAME/versions/1}"
 
 
 class Disk(StrictModel):
@@ -175,9 +176,8 @@ class Workbench(Kind):
     rules = ("provision.rules.workbench", "provision.rules.cost", "provision.rules.network")
     lock_fields = ("image",)
     secret_sources = frozenset({"secret"})
-    reference_hint = (
-        "store it in Secret Manager: {secret: projects/PROJECT/secrets/NAME/versions/1}"
-    )
+    reference_hint = f"store it in Secret Manager: {_REFERENCE}"
+    runs_code = True
 
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""
@@ -289,7 +289,7 @@ class Workbench(Kind):
         own, route = target.target, target.route
         assert isinstance(own, WorkbenchTarget)  # noqa: S101
         yield from super().refusals(target, fields, facts)
-        yield from _unsupported_fields(own, route, fields)
+        yield from _unsupported_fields(own, target, fields)
         gpu = target.gpu_settings.gpu
         if not gpu.is_none and (target.card is None or not target.card.workbench):
             offered = (
@@ -341,7 +341,7 @@ def _starter_machine(gpu: Gpu, facts: Facts) -> tuple[list[str], str, str]:
 
 
 def _unsupported_fields(
-    target: WorkbenchTarget, route: Route, fields: TargetFields
+    own: WorkbenchTarget, target: TargetFacts, fields: TargetFields
 ) -> Iterator[Refusal]:
     if fields.cuda_toolkit is not None:
         yield Refusal(
@@ -350,26 +350,26 @@ def _unsupported_fields(
             "remove the field; the image has its own toolkit",
             rule="GCP024",
         )
-    if target.managed_euc:
+    if own.managed_euc:
         yield Refusal(
-            (*route, "managed_euc"),
+            target.route_to("managed_euc"),
             "with managed end user credentials, the service may silently drop the startup script "
             "that creates the environment",
             "remove managed_euc",
             rule="GCP012",
         )
-    if target.image is not None and ("/" in target.image or ":" in target.image):
+    if own.image is not None and ("/" in own.image or ":" in own.image):
         yield Refusal(
-            (*route, "image"),
+            target.route_to("image"),
             f"container images are {NOT_SUPPORTED_YET}",
             "use an image of a virtual machine, such as workbench-instances-2603",
             rule="GCP024",
         )
-    for name, source in fields.secrets.items():
-        if source != "secret":
+    for name, sources in fields.secrets.items():
+        if "secret" not in sources:
             yield Refusal(
-                ("secrets", name),
+                target.secret_route(name),
                 "an instance reads secrets from Secret Manager only",
-                "use {secret: projects/PROJECT/secrets/NAME/versions/1}",
+                f"use {_REFERENCE}",
                 rule="GCP023",
             )

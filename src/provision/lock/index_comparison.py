@@ -17,7 +17,7 @@ from provision.lock.wheels import parse_file_name
 
 Listings = Mapping[tuple[str, str], tuple[ListedFile, ...] | None]
 """Files that indexes list by (package, index name); None for a package that is not there."""
-_ONLY_LOCAL = "it is a local wheel of pip's find-links, and the index does not list it"
+_ONLY_LOCAL = "it is a local wheel from pip's find-links, and the index does not list it"
 _COMPARE_HINT = (
     "compare the file itself: `provision apply` installs it only if its content has the locked hash"
 )

@@ -22,6 +22,7 @@ _MARKERS = {
     "linux-x86_64": ("linux", "x86_64", "Linux", "posix"),
     "linux-aarch64": ("linux", "aarch64", "Linux", "posix"),
     "macos-arm64": ("darwin", "arm64", "Darwin", "posix"),
+    "macos-x86_64": ("darwin", "x86_64", "Darwin", "posix"),
     "windows-x86_64": ("win32", "AMD64", "Windows", "nt"),
 }
 PLATFORMS = tuple(_MARKERS)

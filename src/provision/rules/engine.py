@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from provision.diagnostics import (
 from provision.errors import ProvisionError
 from provision.rules.registry import load_notebook_rules, load_rules
 from provision.rules.rule import LintContext, Rule, Subject
+from provision.rules.target_settings import TargetSettings, split_by_settings
 from provision.sanitize import escape_line, redact
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run_rules(
         kinds = frozenset(target.kind for target in context.targets)
         nvidia = any(device.is_nvidia for device in context.devices)
         rules = load_rules(kinds, nvidia=nvidia)
-    return _normalize(finding for rule in rules for finding in _run_rule(rule, context, "spec"))
+    contexts = tuple(split_by_settings(context))
+    return _normalize(finding for rule in rules for finding in _check(rule, context, contexts))
 
 
 def run_rules_on_notebook(
@@ -75,6 +77,20 @@ def run_rules_on_invalid_spec(data: Mapping[str, Any]) -> tuple[Diagnostic, ...]
     from provision.rules.secrets.secret_literal import check_data
 
     return _normalize(check_data(data))
+
+
+def _check(
+    rule: Rule[LintContext],
+    context: LintContext,
+    contexts: tuple[tuple[LintContext, TargetSettings | None], ...],
+) -> Iterator[Diagnostic]:
+    """Yield the findings of a rule; `contexts` are those of targets with the same settings."""
+    if not rule.reads_settings:
+        yield from _run_rule(rule, context, "spec")
+        return
+    for part, settings in contexts:
+        for finding in _run_rule(rule, part, "spec"):
+            yield finding if settings is None else settings.move(finding)
 
 
 def _run_rule(rule: Rule[Subject], context: Subject, subject: str) -> tuple[Diagnostic, ...]:

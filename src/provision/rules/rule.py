@@ -189,6 +189,8 @@ class Rule(NamedTuple, Generic[Subject]):
         bad: specs or notebooks that give a finding.
         good: specs or notebooks that give no finding.
         documentation: the text of the page; empty for the docstring of the module of `check`.
+        reads_settings: `check` reads `env`, `secrets` or `training`: a target that sets them
+            itself is checked on its own, with the merged values.
     """
 
     id: str
@@ -199,6 +201,7 @@ class Rule(NamedTuple, Generic[Subject]):
     bad: tuple[Example, ...]
     good: tuple[Example, ...]
     documentation: str = ""
+    reads_settings: bool = False
 
     @property
     def page(self) -> str:
@@ -276,15 +279,16 @@ def related_if_written(
     context: LintContext, route: Route, text: str
 ) -> tuple[RelatedLocation, ...]:
     """Return a second location, or the name of its target if the field was left to its default."""
-    if _is_written(context.spec, route):
+    if is_written(context.spec, route):
         return related_at(route, text)
     target = route[:2]
-    if target[0] == "targets" and _is_written(context.spec, target):
+    if target[0] == "targets" and is_written(context.spec, target):
         return (RelatedLocation(RouteLocation(target, RoutePart.KEY), text),)
     return ()
 
 
-def _is_written(value: Any, route: Route) -> bool:
+def is_written(value: Any, route: Route) -> bool:
+    """Return whether the author of a part wrote the field at a route in it."""
     for part in route:
         if isinstance(value, BaseModel):
             if part not in value.model_fields_set:

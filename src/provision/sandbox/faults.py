@@ -86,7 +86,7 @@ FAULT_KINDS: Final = {
     ),
     "silent-device": FaultKind("the device boots and reports nothing"),
     "script-failure": FaultKind("the startup script fails on the device"),
-    "wrong-gpu": FaultKind("the device has another GPU than the requested one"),
+    "wrong-gpu": FaultKind("the device has a different GPU than requested"),
     "forged-report": FaultKind("the device sends a report with a wrong nonce"),
 }
 

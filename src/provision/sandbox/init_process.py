@@ -255,5 +255,5 @@ if __name__ == "__main__":
         print(f"{command}: {(error.stderr or '').strip() or error.returncode}", file=sys.stderr)
         sys.exit(125)
     except OSError as error:
-        print(f"cannot make the machine: {error}", file=sys.stderr)
+        print(f"cannot create the machine: {error}", file=sys.stderr)
         sys.exit(125)

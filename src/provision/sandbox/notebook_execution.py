@@ -75,7 +75,7 @@ class NotebookMachines:
     def _run(self, name: str, notebook: NotebookRun, done: Callable[[str, bytes], None]) -> None:
         missing = [module for module in _MODULES if find_spec(module) is None]
         if missing:
-            done(f"the sandbox runs no notebooks without {' and '.join(missing)}", b"")
+            done(f"the sandbox cannot run notebooks without {' and '.join(missing)}", b"")
             return
         try:
             folder = self._make_folder(name)
@@ -85,7 +85,7 @@ class NotebookMachines:
             )
             source.write_bytes(notebook.content)
         except OSError as problem:
-            done(f"the machine of the kernel was not created: {problem}", b"")
+            done(f"the machine for the kernel was not created: {problem}", b"")
             return
         with self._lock:
             if self._is_closed:

@@ -98,10 +98,14 @@ class Source:
 
     def literal_secrets(self) -> tuple[str, ...]:
         """Return the literal values under `secrets`, which excerpts of the spec must not show."""
-        secrets = self.tree.find(("secrets",)) if self.tree else None
-        if secrets is None:
+        if self.tree is None:
             return ()
-        return tuple(text for text in secrets.texts() if not _REFERENCE.fullmatch(text))
+        targets = self.tree.find(("targets",))
+        names = targets.children if targets is not None else ()
+        routes: list[Route] = [("secrets",), *(("targets", name, "secrets") for name in names)]
+        secrets = (self.tree.find(route) for route in routes)
+        texts = (text for value in secrets if value is not None for text in value.texts())
+        return tuple(text for text in texts if not _REFERENCE.fullmatch(text))
 
     def apply_fixes(self, fixes: Iterable[Fix]) -> dict[str, str]:
         """Return the new text, byte order mark included, of each file that the fixes change.

@@ -177,6 +177,59 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "A file requires a Python that the machine does not have.",
         Severity.WARNING,
     ),
+    FindingKind(
+        "SUP001",
+        "suppression-unused",
+        "A comment `# provision: ignore[ID]` names a rule that has no finding there.",
+        Severity.WARNING,
+    ),
+    FindingKind(
+        "SUP002",
+        "suppression-of-unknown-rule",
+        "A comment `# provision: ignore[ID]` names a rule that does not exist.",
+        Severity.WARNING,
+    ),
+    FindingKind(
+        "SUP003",
+        "suppression-without-reason",
+        "A comment `# provision: ignore[ID]` accepts findings without a reason.",
+        Severity.WARNING,
+    ),
+    FindingKind(
+        "SUP004",
+        "suppression-without-rules",
+        "A comment `# provision: ignore` does not name the rules whose findings it accepts.",
+        Severity.WARNING,
+    ),
+    FindingKind(
+        "SUP005",
+        "suppression-refused",
+        "A comment names a rule whose findings cannot be accepted: text that cannot be read, a "
+        "secret in the clear, or what `plan` refuses anyway.",
+        Severity.WARNING,
+    ),
+    FindingKind("POL001", "policy-gpu", "The policy of the project does not allow a GPU."),
+    FindingKind("POL002", "policy-region", "The policy of the project does not allow a region."),
+    FindingKind(
+        "POL003", "policy-machine", "The policy of the project does not allow a machine type."
+    ),
+    FindingKind(
+        "POL004",
+        "policy-cost",
+        "A machine costs more per hour than the policy of the project allows, or its price is "
+        "unknown.",
+    ),
+    FindingKind(
+        "POL005",
+        "policy-field-missing",
+        "A spec does not set a field that the policy of the project requires.",
+    ),
+    FindingKind(
+        "POL006",
+        "policy-rule-ignored",
+        "A comment, the configuration or the baseline accepts a finding of a rule that the policy "
+        "of the project protects.",
+    ),
 )
 
 

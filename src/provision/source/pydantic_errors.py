@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from provision.diagnostics import Route, RouteLocation, RoutePart
+from provision.diagnostics import Route, RouteLocation, RoutePart, field_of
 from provision.kinds import Registry
 from provision.sanitize import redact
 from provision.source.document import Source
@@ -55,7 +55,7 @@ class LocatedError:
     @property
     def is_private(self) -> bool:
         """True if messages must not repeat the value: it may be a secret."""
-        return self.route[:1] in (("env",), ("secrets",)) or (
+        return field_of(self.route) in ("env", "secrets") or (
             isinstance(self.value, str) and redact(self.value) != self.value
         )
 

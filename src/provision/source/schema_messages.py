@@ -13,6 +13,7 @@ from provision.diagnostics import (
     Route,
     RouteLocation,
     RoutePart,
+    field_of,
 )
 from provision.source.findings import make_finding
 from provision.source.pydantic_errors import MAX_SHOWN_LENGTH, STRING_TYPE, LocatedError
@@ -235,7 +236,7 @@ def _explain_lost_type(problem: LocatedError, quotes: Mapping[Route, str]) -> Di
     example = quotes.get(problem.route, "")
     fix, why = None, ""
     # A fix contains the value, and views show fixes.
-    if not example and problem.route[:1] != ("secrets",):
+    if not example and field_of(problem.route) != "secrets":
         edit = Replace(problem.where, quote_scalar(text))
         fix = Fix("put the value in quotes", (edit,), Applicability.SAFE)
     value = str(problem.value)

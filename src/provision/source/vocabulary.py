@@ -44,6 +44,10 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
     r"^[a-z0-9][a-z0-9+.-]+$": ("the name of a Debian package", "ffmpeg"),
     r"^[a-z0-9_]+$": ("a name as in TrainingArguments(optim=...)", "adamw_torch"),
     r"^(latest|\d{4}\.\d{2})$": ("`latest`, or a year and month", '"2026.07"'),
+    r"^[^/~\\\x00][^\\\x00]*$": (
+        "a folder relative to the spec, with forward slashes",
+        "src",
+    ),
     r"^gs://[a-z0-9][a-z0-9._-]+(/.*)?$": (
         "a bucket and a folder in it",
         "gs://my-bucket/provision",
@@ -67,6 +71,9 @@ KEY_EXAMPLES: dict[str, str] = {
     "arguments": "arguments: {warmup_steps: 10}",
     "cost": "cost: {limit_per_hour: 3.0}",
     "verify": "verify: {tier: quick}",
+    "code": "code: ., or code: {path: src, exclude: [data]}",
+    "command": 'command: [python, train.py, --max_steps, "2"]',
+    "expect": "expect: {files: [out/model.safetensors]}",
     "targets": "targets: {local: {kind: local}}",
     "extras": "extras: [torch]",
     "zones": "zones: [us-central1-a, us-central1-b]",

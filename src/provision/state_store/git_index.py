@@ -66,7 +66,7 @@ def read_tracked_names(index: bytes) -> Iterator[bytes]:
 def _read_names(index: bytes, digest: int) -> Iterator[bytes]:
     magic, version, count = _HEADER.unpack_from(index)
     if magic != b"DIRC" or version not in (2, 3, 4):
-        raise ValueError("not an index of git")
+        raise ValueError("not a git index file")
     offset, before = _HEADER.size, b""
     for _ in range(count):
         start = offset

@@ -74,7 +74,7 @@ class LocalStore:
         saved = self.load() if self._system.exists(path) else create_empty_state("")
         if saved.serial != expecting:
             raise StateError(
-                f"{path} was changed by someone else",
+                f"{path} was changed by another process",
                 why=f"its serial is {saved.serial}, not {expecting}",
                 hint="run the command again",
             )
@@ -305,7 +305,7 @@ def _parse_intent(document: dict[str, Any]) -> Intent:
     texts = (address, part, verb, began, *paths, *names)
     are_texts = all(isinstance(text, str) for text in texts)
     if not are_texts or not isinstance(details, dict) or "/" not in address:
-        raise ValueError("a field of the wrong form")
+        raise ValueError("a field has the wrong form")
     return Intent(address, part, verb, paths, began, names, StateRecord(details))
 
 

@@ -22,7 +22,7 @@ from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
 from provision.targets.summary import TargetCondition, TargetSummary
-from provision.verification import Report, digest_of_expectations, expectations_of
+from provision.verification import Report, digest_of_expectations
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,10 @@ class Driver(ABC, Generic[ObservationT]):
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
-            return "the spec or the lock has changed since it was verified"
+            parts = (
+                "the spec or the lock" if context.code is None else "the spec, the lock or the code"
+            )
+            return f"{parts} has changed since it was verified"
         return ""
 
     def reason_for_missing_report(
@@ -276,9 +279,7 @@ class Driver(ABC, Generic[ObservationT]):
             probe: digest of the probe's sources, 64 hexadecimal digits.
         """
         prefix = self.get_interpreter(context).prefix
-        expectations = expectations_of(
-            context.effective_spec, context.target, context.lock, context.environment, prefix
-        )
+        expectations = context.expectations(prefix)
         return digest_of_expectations(expectations, probe)
 
     def require_verifiable(
@@ -296,8 +297,8 @@ class Driver(ABC, Generic[ObservationT]):
         """
         if only:
             raise Refused(
-                "single checks can only be repeated for targets on this machine",
-                why=f"{context.address} runs all of its checks together, elsewhere",
+                "single checks can be repeated only for targets on this machine",
+                why=f"{context.address} runs all of its checks together, on another machine",
                 hint="omit --only",
             )
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import Any
 
+from provision.effects.code import CodeTree
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment
 from provision.spec import Spec
 from provision.spelling import format_command
 from provision.state import to_folder_name
+from provision.verification import expectations_of
 
 Route = tuple[str | int, ...]
 _ANY_SPEC = PurePath("SPEC")
@@ -40,6 +43,7 @@ class TargetContext:
         spec_path: The spec as the user named it, for commands in messages.
         target_option: The target for commands in messages; "" if the spec has only one.
         adopt: Resources that another state made may be taken over.
+        code: The project's code as it is now; None if the spec declares none.
     """
 
     spec: Spec
@@ -53,6 +57,7 @@ class TargetContext:
     spec_path: PurePath = _ANY_SPEC
     target_option: str = ""
     adopt: bool = False
+    code: CodeTree | None = None
 
     def command(self, verb: str) -> str:
         """Return the command line that applies a verb to this target."""
@@ -63,6 +68,17 @@ class TargetContext:
     def effective_spec(self) -> Spec:
         """The spec that the device is verified against."""
         return self.sandbox_spec or self.spec
+
+    def expectations(self, prefix: PurePath) -> dict[str, Any]:
+        """Return what the device is verified against, with the environment in `prefix`."""
+        return expectations_of(
+            self.effective_spec,
+            self.target,
+            self.lock,
+            self.environment,
+            prefix,
+            None if self.code is None else self.code.digest,
+        )
 
     @property
     def address(self) -> str:
@@ -113,7 +129,15 @@ def refuse_gpu_without_torch(
         )
 
 
-def declared_variables(spec: Spec) -> dict[str, str]:
-    """Return the variables in the spec: `env`, and PROVISION_PATH_<NAME> for each path."""
+CODE_VARIABLE = "PROVISION_CODE"
+"""The variable that names the folder of the code."""
+
+
+def declared_variables(spec: Spec, code_folder: Path | None = None) -> dict[str, str]:
+    """Return the variables of a target's programs.
+
+    They are `env`, PROVISION_PATH_<NAME> for each path, and the folder of the code if it is known.
+    """
     paths = {f"PROVISION_PATH_{name.upper()}": path for name, path in spec.paths.items()}
-    return {**spec.env, **paths}
+    code = {CODE_VARIABLE: str(code_folder)} if code_folder is not None else {}
+    return {**spec.env, **paths, **code}

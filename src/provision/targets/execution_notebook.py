@@ -34,7 +34,7 @@ def render_execution_notebook(
     if sources is not None:
         expectations |= {"simulated": list(sources.simulated), "paths": {}}
         document |= {"gpu": None, "paths": {}}
-    payload = cell.build_payload(encode_config(document), cell.build_payload_members())
+    payload = cell.build_payload(encode_config(document), cell.build_payload_members(context.code))
     about: dict[str, Any] = {
         "what": f"environment {context.spec.name}",
         "lock": context.lock.digest,
@@ -47,7 +47,7 @@ def render_execution_notebook(
     job = {"nonce": nonce, "folder": folder, "cell": text.split("\n")}
     program = cell.fill_template(cell.read_template("job"), job)
     title = f"Environment {notebook.format_code(context.spec.name)}"
-    introduction = "The cell makes the locked environment, verifies it, and stores its report."
+    introduction = "The cell creates the locked environment, verifies it, and stores the report."
     description = notebook.format_markdown({"lock": context.lock.digest}, title, introduction)
     texts = {notebook.ENVIRONMENT_CELL: program}
     return notebook.dumps(notebook.build_notebook(_METADATA, description, texts)).encode()

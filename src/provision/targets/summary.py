@@ -10,7 +10,7 @@ class TargetCondition:
     """Condition of a target for `status`.
 
     Attributes:
-        condition: One of the words of `status`, such as "current", "half-made" or "outdated".
+        condition: One of the words of `status`, such as "current", "incomplete" or "outdated".
         location: A path, or "INSTANCE in ZONE"; "" for nothing.
         drift: Why the stored verdict does not apply to what was observed; "" when it does.
     """

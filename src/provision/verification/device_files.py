@@ -68,6 +68,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
     ),
     "workbench": (
         "agent_config",
+        "code_files",
         "files",
         "gpu_names",
         "json_fields",
@@ -79,6 +80,7 @@ CORE_OF_PROGRAM: dict[str, tuple[str, ...]] = {
     ),
     "notebook": (
         "agent_config",
+        "code_files",
         "files",
         "gpu_names",
         "installed_packages",
@@ -97,7 +99,12 @@ _PUBLIC_IMPORTS = {"notebook": "from .notebook import StageError, rollback, run,
 
 
 def expectations_of(
-    spec: Spec, target: str, lock: Lock, environment: LockedEnvironment, prefix: PurePath
+    spec: Spec,
+    target: str,
+    lock: Lock,
+    environment: LockedEnvironment,
+    prefix: PurePath,
+    code_digest: str | None = None,
 ) -> dict[str, Any]:
     """Return the expectations for one target; the caller adds a nonce.
 
@@ -107,6 +114,7 @@ def expectations_of(
         lock: The lock.
         environment: The target's part of the lock.
         prefix: The folder of the environment on the device.
+        code_digest: Digest of the code that is brought there; None for no code.
     """
     declared = spec.targets[target]
     from_conda = conda_provided_versions(lock, environment, spec) if lock.conda else {}
@@ -140,6 +148,7 @@ def expectations_of(
         "training": _training(spec.framework(), spec.training),
         **_conda_files(lock, environment),
         **_from_facts(spec),
+        **_job(spec, code_digest),
     }
     if not spec.gpu.is_none:
         expectations["gpu"] = {"type": spec.gpu.type, "count": spec.gpu.count}
@@ -148,6 +157,23 @@ def expectations_of(
     if getattr(declared, "isolation", None) == "system":
         expectations["shared"] = True
     return expectations
+
+
+def _job(spec: Spec, code_digest: str | None) -> dict[str, Any]:
+    """Return the code and the command of the project, as far as they are declared."""
+    verify = spec.verify
+    job: dict[str, Any] = {}
+    if code_digest is not None:
+        job["code"] = {"digest": code_digest}
+    if verify.command:
+        expect = verify.expect
+        job["command"] = {
+            "argv": list(verify.command),
+            "exit": expect.exit,
+            "files": list(expect.files),
+            "stdout": expect.stdout,
+        }
+    return job
 
 
 def _requires(spec: Spec) -> dict[str, Any]:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from provision.agent.probe.model import Status
 from provision.effects.local import MachineResources
 from provision.verification.report import Report, rows_of, to_number
 
 GIB = 2**30
+COMMAND_CHECK = "V02"
+"""The check that runs the command of a project."""
 
 
 class FitResource(StrEnum):
@@ -111,6 +114,27 @@ class RunFigures:
     shm: int | None
     is_killed: bool
     """Memory ran out, so that the program would have taken more."""
+
+    @classmethod
+    def from_report(cls, path: str, report: Report) -> RunFigures | None:
+        """Return the figures of the command in a report; None if it did not run to its end."""
+        peak = to_number(report.values.get("command.peak_bytes"))
+        passed = any(
+            check.id == COMMAND_CHECK and check.status is Status.PASS for check in report.checks
+        )
+        if peak is None or not passed:
+            return None
+        card_peak = to_number(report.values.get("command.card_peak_bytes"))
+        return cls(
+            path,
+            "the declared command",
+            report.subject.target,
+            report.subject.created_utc,
+            int(peak),
+            int(card_peak) if card_peak is not None else None,
+            None,
+            is_killed=False,
+        )
 
     @classmethod
     def from_record(cls, path: str, record: Mapping[str, Any]) -> RunFigures:

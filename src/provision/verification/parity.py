@@ -9,7 +9,11 @@ from provision.agent.core.versions import UnreadableVersion, specifier_allows
 from provision.agent.probe.model import Proof, ReadingClass, Status
 from provision.verification.diff.compare import compare_reports
 from provision.verification.diff.model import ReportComparison
-from provision.verification.diff.summary import describe_difference, summarize_comparison
+from provision.verification.diff.summary import (
+    CODE_DIGEST,
+    describe_difference,
+    summarize_comparison,
+)
 from provision.verification.parity_model import (
     DeclaredEnvironment,
     Parity,
@@ -19,7 +23,7 @@ from provision.verification.parity_model import (
 )
 from provision.verification.report import Report
 
-_COVERED = ("package.", "packages.", "torch.", "python.", "train.", "driver.")
+_COVERED = ("code.", "package.", "packages.", "torch.", "python.", "train.", "driver.")
 """Prefixes of the readings that statements cover."""
 _HOLDS = {Status.PASS: True, Status.WARN: True, Status.FAIL: False}
 _VERDICT_HOLDS = {"verified": True, "simulated": True, "failed": False}
@@ -32,6 +36,7 @@ def evaluate_parity(targets: Sequence[ParityTarget]) -> Parity:
     evidence = [_Evidence(target) for target in targets]
     pairs = _compare_reports(targets)
     statements = [
+        _code(evidence, pairs),
         _python(evidence),
         _packages(evidence),
         _package_builds(evidence),
@@ -121,6 +126,25 @@ def _state_check(
     return _state(
         subject, evidence, declared, lambda one: (one.holds(check_id), observed(one)), check_id
     )
+
+
+def _code(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) -> Statement | None:
+    digests = [one.readings[CODE_DIGEST] for one in evidence if CODE_DIGEST in one.readings]
+    if not digests:
+        return None
+
+    def observe(one: _Evidence) -> tuple[bool | None, str]:
+        digest = one.readings.get(CODE_DIGEST)
+        return None if digest is None else digest == digests[0], str(digest or "?")[:19]
+
+    statement = _state("code", evidence, ["the same files"] * len(evidence), observe)
+    reasons = [
+        f"{pair.a.name} and {pair.b.name}: {describe_difference(difference)}"
+        for pair in pairs
+        for difference in pair.differences
+        if difference.key == CODE_DIGEST
+    ]
+    return replace(statement, why="; ".join(reasons) or statement.why)
 
 
 def _python(evidence: Sequence[_Evidence]) -> Statement:
@@ -256,7 +280,7 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
             if difference.key == "train.weights_sha":
                 results.add(StatementResult.DIFFERS)
                 reasons.append(
-                    f"{sides} trained to different weights, and no recorded difference explains it"
+                    f"{sides} ended with different weights, and no recorded difference explains it"
                 )
             elif "train.weights_sha" in difference.followers:
                 results.add(StatementResult.DIFFERS_AS_DECLARED)

@@ -28,7 +28,9 @@ _MAX_TEXT_LENGTH = 2**16
 """Characters. The longest text of a probe is the end of a stage's output, 2 KiB. Our choice."""
 _MAX_NUMBER = 2.0**64
 _STATUS_SCHEMA = "provision.agent.notebook-status"
-_DOWNLOAD_AGAIN = "download report.json again (a notebook offers it at its end), and do not edit it"
+_DOWNLOAD_AGAIN = (
+    "download report.json again (the last cell of the notebook offers it), and do not edit it"
+)
 
 _Form = dict[str, type | tuple[type, ...]]
 _NUMBER = (int, float)
@@ -101,7 +103,7 @@ def _decode(content: bytes, name: str) -> Any:
         raise Refused(
             f"{name} is too large for a report",
             why=f"it is larger than {MAX_REPORT_BYTES // 2**20} MiB",
-            hint="pass the report.json that the notebook offered",
+            hint="pass the report.json that you downloaded from the notebook",
         )
     if not content.strip():
         raise _damaged_report(name, "it is empty")
@@ -158,7 +160,7 @@ def _refuse_oversized_values(document: Any, name: str) -> None:
         elif isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
             raise _damaged_report(
                 name,
-                f"a text in it has {len(value):,} characters (limit: {_MAX_TEXT_LENGTH:,})",
+                f"a string in it has {len(value):,} characters (limit: {_MAX_TEXT_LENGTH:,})",
             )
         elif isinstance(value, int | float) and not (
             math.isfinite(value) and abs(value) <= _MAX_NUMBER
@@ -187,7 +189,7 @@ def _refuse_other_schema(document: Any, name: str) -> None:
     raise Refused(
         f"{name} is not a provision report",
         why=f"its schema is {shown}, expected {SCHEMA}",
-        hint="pass the report.json that the notebook offered",
+        hint="pass the report.json that you downloaded from the notebook",
     )
 
 

@@ -106,7 +106,7 @@ def _lines(
         yield ""
         yield f"{styler(escape_line(target.target), Style.STRONG)} ({escape_line(target.kind)})"
         if not target.resources:
-            yield "  nothing is known of what the training takes here"
+            yield "  the needs of the training are unknown here"
         for resource in target.resources:
             verdict = styler(_VERDICTS[resource.fits], _STYLES[resource.fits])
             name = f"  {resource.resource.value:<{_LABEL_WIDTH}} "

@@ -26,7 +26,10 @@ def test_one_of_another_state_is_no_instance_of_ours(begin: Begin) -> None:
     cloud.create(("us-central1-b",), of("other"))
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create(body=of("mine"))
-    assert "an instance with this name exists that this target does not own" in raised.value.what
+    assert (
+        "an instance with this name exists, but it does not belong to this target"
+        in raised.value.what
+    )
     assert cloud.names() == [cloud.name("us-central1-b")]
 
 

@@ -327,3 +327,47 @@ OF_DEVICES = [
     Row("L04", "fail", {"loaders.large_right": False, "_loaders.large_error": ""}, WORKERS, "it is corrupted"),
     Row("L04", "skip", {"loaders.large_right": None}, WORKERS),
 ]  # fmt: skip
+
+CODE: dict[str, Any] = {"code": {"digest": "sha256:aa"}}
+TREE: dict[str, Any] = {"code.digest": "sha256:aa", "code.changed": [], "code.files": 3}
+COMMAND: dict[str, Any] = {
+    "command": {"argv": ["python", "train.py"], "exit": 0, "files": ["m"], "stdout": "loss"}
+}
+ENDED: dict[str, Any] = {
+    "command.error": None,
+    "command.exit": 0,
+    "command.signal": None,
+    "command.missing": [],
+    "command.matches": True,
+    "command.wall_s": 1.5,
+    "command.tail": "loss 1\n",
+}
+OF_JOBS = [
+    Row("V01", "pass", TREE, CODE, "3 files as declared"),
+    Row(
+        "V01",
+        "fail",
+        {**TREE, "code.digest": "sha256:ab", "code.changed": ["a.py"]},
+        CODE,
+        "files that differ from the declared code: a.py",
+    ),
+    Row("V01", "fail", {**TREE, "code.digest": "sha256:ab"}, CODE, "those of other code"),
+    Row("V02", "pass", ENDED, COMMAND, "it ended with exit code 0 after 1.5 s"),
+    Row(
+        "V02",
+        "fail",
+        {**ENDED, "command.exit": 3, "command.tail": "x\nKeyError: 'a'\n"},
+        COMMAND,
+        "ended with exit code 3, not 0; its last line: KeyError",
+    ),
+    Row(
+        "V02",
+        "fail",
+        {**ENDED, "command.exit": None, "command.signal": "SIGSEGV"},
+        COMMAND,
+        "was ended by SIGSEGV",
+    ),
+    Row("V02", "fail", {**ENDED, "command.missing": ["m"]}, COMMAND, "did not write m"),
+    Row("V02", "fail", {**ENDED, "command.matches": False}, COMMAND, "does not match loss"),
+    Row("V02", "fail", {**ENDED, "command.error": "no python"}, COMMAND, "it did not start"),
+]

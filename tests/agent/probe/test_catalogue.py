@@ -146,7 +146,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
     without = parse_expectations(document())
     with_gpu = parse_expectations(document(gpu={"type": "L4", "count": 1}))
     assert [[stage.name for stage in group] for group in group_stages_by_process(without)] == [
-        ["host", "driver", "packages"],
+        ["host", "driver", "packages", "code"],
         ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
         ["resume", "launch"],
@@ -154,9 +154,10 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
         ["collectives"],
         ["compile"],
         ["rehearsal"],
+        ["command"],
     ]
     assert [[stage.name for stage in group] for group in group_stages_by_process(with_gpu)] == [
-        ["host", "driver", "packages"],
+        ["host", "driver", "packages", "code"],
         ["diagnosis"],
         ["torch"],
         ["loaders"],
@@ -168,6 +169,7 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
         ["collectives"],
         ["compile"],
         ["rehearsal"],
+        ["command"],
     ]
 
 
@@ -226,6 +228,13 @@ def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, A
         "P06:torch",
     ]
     everything = parse_expectations(
-        document(direct=["numpy"], tier="burn", training__dataloader_workers=1, **CARDS)
+        document(
+            direct=["numpy"],
+            tier="burn",
+            training__dataloader_workers=1,
+            code={"digest": "sha256:code"},
+            command={"argv": ["true"], "exit": 0, "files": [], "stdout": None},
+            **CARDS,
+        )
     )
     assert {one.check.id for one in select_checks(everything)} == {check.id for check in CHECKS}

@@ -17,7 +17,7 @@ from provision.agent.probe.judging.torch_build import has_code_for
 from provision.agent.probe.model import Judgement, ObservationLog, Status, Tier
 from provision.agent.probe.observing.loaders import EXPECTED_SUM
 from provision.views.formatting import format_json_value
-from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, Row
+from tests.agent.probe.rows import COMPILED, NAMELESS, OF_DEVICES, OF_JOBS, Row
 from tests.python_values import python_values
 
 GIB = 1024**3
@@ -602,7 +602,7 @@ ROWS = [
     Row("R04", "unknown", {"train.weights_sha": None, "train.repeat_sha": None}, {"packages": HF}, "nothing was observed (a second run gives"),
     Row("R05", "pass", RESUMED, {"packages": HF}, "hf-trainer"),
     Row("R05", "unknown", {**RESUMED, "train.weights_sha": "", "resume.weights_sha": ""}, {"packages": HF}, "nothing was observed"),
-    Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "other weights"),
+    Row("R05", "fail", {**RESUMED, "resume.weights_sha": "ab"}, {"packages": HF}, "different weights"),
     Row("R05", "fail", {**RESUMED, "resume.steps": 20}, {"packages": HF}),
     Row("R05", "fail", {**RESUMED, "resume.made": 40}, {"packages": HF}, "made 40 steps instead of the 20"),
     Row("R06", "pass", {"train.checkpoint_missing": [], "train.checkpoint_broken": []}, {"packages": HF}),
@@ -658,6 +658,7 @@ ROWS = [
     Row("R13", "skip", {}, {"packages": HF}, "no strategy is declared"),
 ]  # fmt: skip
 ROWS += OF_DEVICES
+ROWS += OF_JOBS
 
 
 def test_judging(document: Callable[..., dict[str, Any]], subtests: pytest.Subtests) -> None:

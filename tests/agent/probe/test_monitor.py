@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.monitor.peaks import CardPeak, PeakUsage
-from provision.agent.probe.monitor.resource_usage import (
+from provision.agent.probe.monitor.series import Series
+from provision.agent.probe.observing.resource_usage import (
     container_memory,
     machine_ram_bytes,
     process_tree_memory,
     shared_memory_usage,
 )
-from provision.agent.probe.monitor.series import Series
 from provision.agent.probe.report_json import canonical_digest
 from tests.agent.probe.machines import HERE
 from tests.support import require

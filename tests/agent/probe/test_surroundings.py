@@ -74,6 +74,16 @@ def test_a_clock_before_the_environment_fails_and_names_the_file(environment: En
             {},
             {"host.place": None, "host.container": None, "host.machine": "a virtual machine"},
         ),
+        (
+            {"var/colab/hostname": "", ".dockerenv": ""},
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"},
+            {"host.place": "colab", "host.container": "kubernetes", "host.machine": None},
+        ),
+        (
+            {"run/.containerenv": ""},
+            {"VERTEX_PRODUCT": "COLAB_ENTERPRISE", "COLAB_RELEASE_TAG": "x"},
+            {"host.place": "colab-enterprise", "host.container": "podman", "host.machine": None},
+        ),
     ],
 )
 def test_places_are_known_by_their_marks(

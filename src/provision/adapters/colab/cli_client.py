@@ -94,7 +94,7 @@ class ColabCli:
         if auth not in _SIGN_IN:
             raise ExternalError(
                 f"PROVISION_COLAB_AUTH={escape_line(auth)} is not supported",
-                why="the colab program supports adc and oauth2",
+                why="expected adc or oauth2",
                 hint="use one of them, or unset it",
             )
         program = shutil.which("colab", path=environment.get("PATH", os.defpath))
@@ -106,7 +106,7 @@ class ColabCli:
                 "target"
             )
             raise ExternalError(
-                "there is no program called colab",
+                "the program `colab` was not found",
                 why="via: colab-cli needs Google's command line, which is not on the PATH",
                 hint=hint,
             )
@@ -249,7 +249,7 @@ class ColabCli:
                 if time.monotonic() >= end:
                     raise ExternalError(
                         f"the request for {session} is still pending",
-                        why="Colab has not answered the request of an earlier run",
+                        why="Colab has not responded to the request of an earlier run",
                         hint="run the command again later",
                     )
                 time.sleep(0.2)

@@ -101,7 +101,7 @@ def refuse_unknown_machine(gpu: str, *, high_memory: bool) -> None:
         raise ExternalError(
             f"Colab has no machine with {escape_line(gpu) or 'no GPU'}{more}",
             why=f"it offers {names}",
-            hint="change `gpu` or `shape` of the target",
+            hint="change `gpu` or `shape` in the target",
         )
 
 

@@ -123,14 +123,14 @@ ERROR_PATTERNS: tuple[ErrorPattern, ...] = (
         "protected",
         "fatal",
         "metadata key {key} is reserved by Workbench",
-        "remove {key} from `metadata:` of the target",
+        "remove {key} from `metadata:` in the target",
         (r'metadata key "?(?P<key>[A-Za-z0-9_-]+)"? is protected',),
     ),
     ErrorPattern(
         "disk",
         "fatal",
         "a disk is smaller than its image",
-        "increase `boot_disk: {size: ...}` of the target; the default is 150GB",
+        "increase `boot_disk: {size: ...}` in the target; the default is 150GB",
         (r"disk size .{0,40}cannot be smaller than the (?:image|chosen)",),
     ),
     ErrorPattern(

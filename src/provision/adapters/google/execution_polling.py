@@ -92,7 +92,7 @@ def _read_report(
             what = f"{effect.subject} was not verified"
             raise ReportUnavailable(what, why=why, hint=effect.timeout_hint)
         hint = _line(str(status.get("hint", "")))
-        raise DeviceFailed("the notebook did not make the environment", why=why, hint=hint)
+        raise DeviceFailed("the notebook could not create the environment", why=why, hint=hint)
     hint = (
         "look at its executed notebook in the bucket, if the service has written one; if the "
         "service account may not write to the bucket, grant it roles/storage.objectUser there"

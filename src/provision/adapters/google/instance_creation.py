@@ -233,7 +233,7 @@ class _InstanceCreation:
             name = self._full_name(zone)
             raise fatal_error(
                 "foreign",
-                "an instance with this name exists that this target does not own",
+                "an instance with this name exists, but it does not belong to this target",
                 f"{name} does not have the labels of this spec, target and state",
                 "provision does not change it. Rename the spec file or the "
                 "target, or delete the instance "

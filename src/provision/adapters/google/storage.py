@@ -140,7 +140,7 @@ def _split_uri(uri: str, *, folder: bool = False) -> tuple[str, str]:
         raise ExternalError(
             f"{uri} is not an address in Cloud Storage",
             why="expected gs://BUCKET/NAME",
-            hint="check `bucket:` of the target",
+            hint="check `bucket:` in the target",
         )
     return bucket, name or ""
 

@@ -129,6 +129,6 @@ def region_of(name: str) -> str:
         raise ExternalError(
             f"{region!r} is not a region",
             why="expected a name such as us-central1",
-            hint="check `region` of the target",
+            hint="check `region` in the target",
         )
     return region

@@ -67,7 +67,7 @@ def _create_template(effect: CreateTemplate, vertex: VertexApi, progress: Progre
         if not lineage or lineage != effect.body["labels"][_LINEAGE_LABEL]:
             raise fatal_error(
                 "foreign",
-                "a runtime template with this name exists that this target does not own",
+                "a runtime template with this name exists, but it does not belong to this target",
                 f"{effect.name} does not have the label of this state",
                 "rename the spec file or the target, or delete the template yourself",
             ) from error

@@ -25,6 +25,7 @@ _PLATFORMS = {
     "linux-x86_64": ("linux", ("x86_64",)),
     "linux-aarch64": ("linux", ("aarch64",)),
     "macos-arm64": ("macosx", ("arm64", "universal2")),
+    "macos-x86_64": ("macosx", ("x86_64", "universal2")),
     "windows-x86_64": ("win", ("amd64",)),
 }
 _TORCH_LIKE = re.compile(

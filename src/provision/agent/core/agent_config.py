@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .code_files import MANIFEST, code_folder
 from .json_fields import FieldReader
 
 
@@ -89,6 +90,25 @@ class SetupDocument:
     env: dict[str, str]
     paths: dict[str, str]
     secrets: dict[str, str]
+
+    @property
+    def code_digest(self) -> str | None:
+        """The digest of the code that comes with the document; None without code."""
+        code = self.expectations.get("code")
+        digest = code.get("digest") if isinstance(code, dict) else None
+        return digest if isinstance(digest, str) and SHA256.fullmatch(digest) else None
+
+    def find_code(self, parent: Path) -> Path | None:
+        """Return the folder of the code's files below a folder; None without code."""
+        return None if self.code_digest is None else code_folder(parent, self.code_digest)
+
+    def locate_code(self, parent: Path) -> dict[str, Any]:
+        """Return the expectations with the place of the code below a folder."""
+        folder = self.find_code(parent)
+        if folder is None:
+            return self.expectations
+        place = {"folder": str(folder), "manifest": str(folder.parent / MANIFEST)}
+        return {**self.expectations, "code": {**self.expectations["code"], **place}}
 
     @property
     def variables(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ _ALIASES = {
 types"; aliases of the facts).
 """
 _MAKER = re.compile(r"^(nvidia[-_ ])?(tesla[-_ ])?")
-_OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d"})
+_OTHER_GPU = frozenset({"ti", "super", "laptop", "mobile", "max", "nvl", "d", "sff", "3e"})
 """Words that distinguish GPUs: an RTX 4060 Ti is not an RTX 4060."""
 
 

@@ -95,7 +95,8 @@ def rollback(folder: str | os.PathLike[str]) -> None:
 def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None = None) -> int:
     """Run a program with the environment's Python, print its output, return its exit code.
 
-    For example `run(FOLDER, ["train.py", "--epochs", "1"])`.
+    For example `run(FOLDER, ["train.py", "--epochs", "1"])`. Without `cwd` it starts in the folder
+    of the project's code, if there is any.
 
     Raises StageError.
     """
@@ -103,6 +104,8 @@ def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None 
     _require_set_up(session)
     apply_environment(session)
     variables = {**session.variables, "PYTHONUNBUFFERED": "1"}
+    if cwd is None and session.code_folder is not None:
+        cwd = str(session.code_folder)
     return _stream([session.python, *argv], variables, cwd, session.printer)
 
 

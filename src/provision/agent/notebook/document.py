@@ -15,6 +15,7 @@ from ..core.agent_config import (
     open_document,
     read_shared_fields,
 )
+from ..core.code_files import ARCHIVE
 from ..core.files import zip_files
 from ..core.json_fields import FieldReader
 
@@ -146,7 +147,8 @@ FOLDER_DIGITS = 12
 def compute_payload_digest(folder: Path) -> str:
     """Return the payload's sha256, by which its folder is named. Raises DocumentError."""
     members: dict[str, bytes] = {}
-    for name in PAYLOAD_FILES:
+    code = (ARCHIVE,) if (folder / ARCHIVE).exists() else ()
+    for name in (*PAYLOAD_FILES, *code):
         try:
             members[name] = (folder / name).read_bytes()
         except OSError as error:

@@ -42,7 +42,7 @@ def _run_probe(session: Session) -> dict[str, Any]:
     )
     # The lock's expectations, with the paths on this machine.
     expectations = {
-        **session.document.expectations,
+        **session.document.locate_code(session.code_parent),
         "python": {**session.document.expectations["python"], "prefix": session.prefix},
         "installed": str(session.folder / INSTALL_RESULT_FILE),
     }

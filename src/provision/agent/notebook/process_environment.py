@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from ..core.code_files import ARCHIVE, CodeError, unpack_code
+from .errors import StageError
 from .kernel import SecretUnavailable, read_colab_secret
 from .session import Session
 
@@ -17,6 +19,8 @@ def environment_stage(session: Session) -> None:
     if document.secrets:
         count = len(document.secrets)
         parts.append(f"{count - len(session.missing_secrets)} of {count} secrets available")
+    if session.code_folder is not None:
+        parts.append(f"code in {session.code_folder}")
     session.print_line(", ".join(parts) or "nothing declared")
 
 
@@ -24,6 +28,9 @@ def apply_environment(session: Session) -> None:
     """Apply the environment, and print only missing folders and secrets."""
     document = session.document
     session.environ.update(document.variables)
+    if session.code_folder is not None:
+        _unpack_code(session)
+        session.environ["PROVISION_CODE"] = str(session.code_folder)
     for name, path in document.paths.items():
         if why := _make_folder(path):
             session.print_line(f"cannot use the folder {path} (paths.{name}): {why}")
@@ -38,6 +45,20 @@ def apply_environment(session: Session) -> None:
                 session.missing_secrets.append(name)
                 continue
         session.printer.add_secrets([session.environ[name]])
+
+
+def _unpack_code(session: Session) -> None:
+    """Write the files of the code. Raises StageError."""
+    try:
+        archive = (session.folder / ARCHIVE).read_bytes()
+        unpack_code(archive, str(session.document.code_digest), session.code_parent)
+    except CodeError as error:
+        raise StageError(
+            "the code of the project cannot be used",
+            str(error),
+            "render the notebook again, and run its first cell",
+            "error",
+        ) from None
 
 
 def _make_folder(path: str) -> str:

@@ -99,6 +99,16 @@ class Session:
         return self.folder / "env"
 
     @property
+    def code_parent(self) -> Path:
+        """The folder of the code, with a folder for each digest."""
+        return self.base / "code"
+
+    @property
+    def code_folder(self) -> Path | None:
+        """The folder of the code's files; None without code."""
+        return self.document.find_code(self.code_parent)
+
+    @property
     def python(self) -> str:
         """The interpreter that the packages are for."""
         return sys.executable if self.document.shared else str(self.environment / "bin/python")

@@ -29,6 +29,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("host", "host and environment", 30, "plain"),
     Stage("driver", "driver and GPUs", 60, "plain"),
     Stage("packages", "installed packages", 120, "plain"),
+    Stage("code", "code of the project", 120, "plain"),
     Stage("diagnosis", "NVIDIA diagnosis (DCGM)", 300, "diagnosis"),
     Stage("torch", "torch build and numerics", 240, "warm"),
     Stage("loaders", "data loaders", 240, "warm"),
@@ -44,8 +45,12 @@ STAGES: tuple[Stage, ...] = (
     Stage("collectives", "several GPUs", 300, "several"),
     Stage("compile", "torch.compile", 300, "compile"),
     Stage("rehearsal", "rehearsal of the declared model", 600, "rehearsal"),
+    # As long as the verification may take: only the spec knows how long the command runs.
+    Stage("command", "the declared command", 86400, "command"),
 )
 
+AS_THE_JOB = ("plain", "command")
+"""Processes that get the variables of the user's job and no others."""
 STAGE_ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -58,7 +63,7 @@ STAGE_ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-"""Set for all but the plain process, which has to see the environment as the user's job will. One
+"""Set for all processes but those that see the environment as the user's job will. One
 thread makes the tiny runs fast on a busy
 machine; offline keeps a dead network from costing 23-47 s a call. All has to stand before the
 first import.

@@ -80,6 +80,28 @@ class Lever:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredCode:
+    """The digest of the project's code, its folder here, and the file that lists its files."""
+
+    digest: str
+    folder: str
+    manifest: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredCommand:
+    """The command of the project: arguments, exit code, files that it writes, and its output.
+
+    `stdout` is a regular expression that matches somewhere in it; None for any output.
+    """
+
+    argv: tuple[str, ...]
+    exit: int
+    files: tuple[str, ...]
+    stdout: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Expectations:
     """One expectations file; `packages` by PEP 503 name, `flavour` None if torch is not locked."""
 
@@ -121,6 +143,8 @@ class Expectations:
     """The installer's note of each package's provenance; "": installed.json in the prefix."""
     conda: frozenset[str] = frozenset()
     """The locked conda files, each as NAME-VERSION-BUILD; the installer noted their packages."""
+    code: DeclaredCode | None = None
+    command: DeclaredCommand | None = None
 
     @property
     def provenance_file(self) -> str:
@@ -156,6 +180,8 @@ class Expectations:
             Need.SEVERAL: self.gpu_count > 1,
             Need.COMPILE: training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN),
             Need.WORKERS: training.dataloader_workers > 0,
+            Need.CODE: self.code is not None,
+            Need.COMMAND: self.command is not None,
             Need.TRAINING: trains,
             Need.STRATEGY: trains and training.strategy != "none",
             Need.ADAPTER: trains and training.method in ("lora", "qlora"),
@@ -240,6 +266,8 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         driver_min=reader.optional_text("driver_min"),
         installed=reader.text("installed"),
         conda=frozenset(reader.texts("conda")),
+        code=_code(reader.optional_section("code")),
+        command=_command(reader.optional_section("command")),
     )
 
 
@@ -253,6 +281,8 @@ _DEFAULTS: JsonObject = {
     "driver_min": None,
     "installed": "",
     "conda": [],
+    "code": None,
+    "command": None,
 }
 """Fields that expectations of earlier versions lack."""
 
@@ -297,6 +327,28 @@ def _training(reader: FieldReader) -> DeclaredTraining:
         torch_compile=training.typed("torch_compile", bool, "true or false"),
         strategy=training.one_of("strategy", STRATEGIES),
         launcher=training.one_of("launcher", LAUNCHERS),
+    )
+
+
+def _code(code: FieldReader | None) -> DeclaredCode | None:
+    if code is None:
+        return None
+    # The folder is known on the device only.
+    folder, manifest = (str(code.document.get(key) or "") for key in ("folder", "manifest"))
+    return DeclaredCode(code.text("digest"), folder, manifest)
+
+
+def _command(command: FieldReader | None) -> DeclaredCommand | None:
+    if command is None:
+        return None
+    argv = command.texts("argv")
+    if not argv:
+        raise command.error("argv", "a program and its arguments", argv)
+    return DeclaredCommand(
+        argv,
+        int(command.number("exit")),
+        command.texts("files"),
+        command.optional_text("stdout"),
     )
 
 

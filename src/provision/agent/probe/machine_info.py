@@ -16,6 +16,7 @@ from .expectations import DeclaredMinima, DeclaredTraining, Expectations
 from .inventory import active_distributions, find_distributions
 from .model import Environ, Readings, Tier
 from .observing import observers_of
+from .observing.host_context import find_container, find_place
 from .own_code import own_command, own_digest
 from .readings import class_of_reading
 from .redactor import Redactor
@@ -52,7 +53,12 @@ _GVISOR = "Sun Jan 10 15:06:54 PST 2016"
 """The date in gVisor's /proc/version (google/gvisor, pkg/sentry/syscalls/linux)."""
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 6
-_CONTAINERS = (("/.dockerenv", "docker"), ("/run/.containerenv", "podman"))
+_PRODUCTS = {
+    "colab-enterprise": "Colab Enterprise",
+    "workbench": "Vertex AI Workbench",
+    "kaggle": "Kaggle",
+    "sagemaker": "Amazon SageMaker",
+}
 
 
 def collect_machine_info(
@@ -75,7 +81,7 @@ def collect_machine_info(
                 **seen,
                 **_python(),
                 "place.product": _product(environ, root),
-                "place.container": _container(environ, root),
+                "place.container": find_container(environ, root),
                 "place.machine": _machine(root),
                 **_cuda(environ, root),
             }.items()
@@ -197,22 +203,10 @@ def _python() -> Readings:
 
 
 def _product(environ: Environ, root: Path) -> str | None:
-    # The notebook cell uses the same marks. Colab Enterprise has Colab's files too, so Vertex AI is
-    # first.
-    vertex = {
-        "COLAB_ENTERPRISE": "Colab Enterprise",
-        "WORKBENCH_INSTANCE": "Vertex AI Workbench",
-    }.get(environ.get("VERTEX_PRODUCT", ""))
-    if vertex or "COLAB_RELEASE_TAG" in environ or (root / "var/colab/hostname").exists():
-        return vertex or f"Google Colab {environ.get('COLAB_RELEASE_TAG', '')}".strip()
-    return None
-
-
-def _container(environ: Environ, root: Path) -> str | None:
-    if "KUBERNETES_SERVICE_HOST" in environ:
-        return "kubernetes"
-    engine = next((name for path, name in _CONTAINERS if (root / path.lstrip("/")).exists()), None)
-    return engine or environ.get("container") or None
+    place = find_place(environ, root)
+    if place == "colab":
+        return f"Google Colab {environ.get('COLAB_RELEASE_TAG', '')}".strip()
+    return _PRODUCTS.get(place or "")
 
 
 def _machine(root: Path) -> str | None:

@@ -75,6 +75,8 @@ class Need(str, Enum):
     SEVERAL = "several"
     COMPILE = "compile"
     WORKERS = "workers"
+    CODE = "code"
+    COMMAND = "command"
 
 
 @dataclass(frozen=True, slots=True)

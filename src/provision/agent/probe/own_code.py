@@ -9,6 +9,7 @@ from pathlib import Path
 from ..core.files import digest_of_sources
 
 CORE_MODULES = (
+    "code_files",
     "files",
     "gpu_names",
     "json_fields",

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from .catalogue import (
+    AS_THE_JOB,
     STAGE_ENVIRONMENT,
     STAGES,
     Stage,
@@ -114,7 +115,8 @@ class _Verification:
             )
             environ = {**self.environ, **STAGE_ENVIRONMENT}
             runs = process.run(
-                self._command(tasks), self.environ if stages[0].process == "plain" else environ
+                self._command(tasks),
+                self.environ if stages[0].process in AS_THE_JOB else environ,
             )
             stages = stages[len(runs) :]
 

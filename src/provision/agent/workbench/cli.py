@@ -1,4 +1,7 @@
-"""Command line on an instance: `run` a document, `launch` with secrets, `fetch` a program."""
+"""Command line on an instance: `run` a document, `launch` with secrets, `fetch` a program.
+
+`unpack` writes the files of the project's code.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.agent_config import DocumentError, read_document
+from ..core.code_files import CodeError, unpack_code
 from .cloud import CloudClient, ServiceCallFailed
 from .document import parse_document
 from .instance import WorkbenchInstance, find_user_account
@@ -29,6 +33,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return _launch(arguments[1:])
     if arguments == ["fetch"]:
         return fetch()
+    if arguments[:1] == ["unpack"]:
+        return _unpack(*arguments[1:])
     options = _parser().parse_args(arguments)
     try:
         document = read_document(options.document, parse_document)
@@ -71,6 +77,19 @@ def _parser() -> argparse.ArgumentParser:
     for service in ("metadata", "storage", "secrets"):
         verb.add_argument(f"--{service}", required=True, metavar="URL")
     return parser
+
+
+def _unpack(archive: str, digest: str, parent: str) -> int:
+    """Unpack the code that came with a document. Return 0, or 2 if it cannot be used."""
+    try:
+        unpack_code(Path(archive).read_bytes(), digest, Path(parent))
+    except CodeError as error:
+        print(f"provision: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"provision: {error.filename}: {error.strerror or error}", file=sys.stderr)
+    else:
+        return 0
+    return 2
 
 
 def _launch(words: Sequence[str]) -> int:

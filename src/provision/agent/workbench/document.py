@@ -41,6 +41,7 @@ class WorkbenchDocument(SetupDocument):
     python_mirror: str | None
     installer: RemoteFile
     probe: RemoteFile
+    code: RemoteFile | None
     report: str
     log: str
     status: str
@@ -67,6 +68,7 @@ def parse_document(document: object) -> WorkbenchDocument:
     """
     reader = open_document(document, SCHEMA)
     gpu, kernel = reader.optional_section("gpu"), reader.optional_section("kernel")
+    code = reader.section("fetch").optional_section("code")
     has_timeout = "driver_timeout_s" in reader.document
     return WorkbenchDocument(
         **read_shared_fields(reader, "own", _SECRET),
@@ -74,6 +76,7 @@ def parse_document(document: object) -> WorkbenchDocument:
         python_mirror=reader.optional_text("python_mirror"),
         installer=_remote_file(reader.section("fetch.installer")),
         probe=_remote_file(reader.section("fetch.probe")),
+        code=_remote_file(code) if code else None,
         report=reader.text("report.report", _ADDRESS),
         log=reader.text("report.log", _ADDRESS),
         status=reader.text("report.status", _ADDRESS),

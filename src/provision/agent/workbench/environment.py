@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.agent_config import LockedUv, parse_uv_version, pip_arguments
+from ..core.code_files import ARCHIVE
 from ..core.process import NOT_STARTED
 from .document import WorkbenchDocument
 from .install_progress import report_install_progress
@@ -41,6 +42,29 @@ class Environment:
     def python(self) -> str:
         """The environment's interpreter."""
         return str(self.prefix / "bin/python")
+
+    @property
+    def code_parent(self) -> Path:
+        """The folder of the code, with a folder for each digest."""
+        return self.instance.provision_folder / "code"
+
+    @property
+    def code_folder(self) -> Path | None:
+        """The folder of the code's files; None without code."""
+        return self.document.find_code(self.code_parent)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Variables of programs in the environment."""
+        code = {} if self.code_folder is None else {"PROVISION_CODE": str(self.code_folder)}
+        return {**self.document.variables, **code}
+
+    def unpack_code(self) -> None:
+        """Unpack the archive of the code as the user. Older code stays."""
+        argv = [sys.executable, "-I", str(self.instance.work / "device.pyz"), "unpack"]
+        archive = str(self.instance.work / ARCHIVE)
+        argv += [archive, str(self.document.code_digest), str(self.code_parent)]
+        self.instance.run_checked("cannot unpack the code", argv, 600)
 
     def is_complete(self) -> bool:
         """Return whether its marker, written last, matches, and its Python starts.
@@ -181,7 +205,7 @@ class Environment:
             ]
             argv = [self.python, "-I", program, "launch", *secrets, "--", *argv]
         # Jupyter replaces ${NAME} with its own variable; a declared $ is doubled to stay literal.
-        declared = {name: value.replace("$", "$$") for name, value in document.variables.items()}
+        declared = {name: value.replace("$", "$$") for name, value in self.variables.items()}
         path = f"{self.prefix / 'bin'}:${{PATH}}"
         spec = {
             "argv": argv,

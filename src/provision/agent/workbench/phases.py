@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..core.code_files import ARCHIVE
 from .cloud import CloudClient, ServiceCallFailed
 from .document import WorkbenchDocument
 from .environment import Environment
@@ -66,6 +67,11 @@ def _phases(
         _create_environment(environment, reporter)
     reporter.installed = document.package_count
     environment.create_declared_folders()
+    if document.code is not None:
+        content = cloud.read_object(document.code.address, document.code.sha256)
+        (instance.work / ARCHIVE).write_bytes(content)
+        environment.unpack_code()
+        reporter.log_line(f"code unpacked in {environment.code_folder}")
     if document.kernel is not None:
         reporter.begin_phase("kernel")
         kernel = environment.register_kernel() or "none (ipykernel is not in the lock)"

@@ -55,7 +55,7 @@ def run_probe(
     expectations_file, report_file = folder / "expectations.json", folder / "report.json"
     python = document.expectations.get("python")
     expectations = {
-        **document.expectations,
+        **document.locate_code(environment.code_parent),
         "nonce": document.nonce,
         "simulated": simulated,
         "python": {**(python if isinstance(python, dict) else {}), "prefix": str(prefix)},
@@ -68,7 +68,7 @@ def run_probe(
     answer = instance.run(
         argv,
         float(expectations.get("timeout_s", 1800)) + _GRACE_S,
-        variables={**document.variables, **secrets, "VIRTUAL_ENV": str(prefix), "PATH": path},
+        variables={**environment.variables, **secrets, "VIRTUAL_ENV": str(prefix), "PATH": path},
         folder=instance.user.home,
     )
     if answer.code not in (0, 1, 3):

@@ -33,28 +33,32 @@ _SPEC_LINE = re.compile(
     rf"^(?:{'|'.join(sorted(_SPEC_KEYS - {'apiVersion'}))})[ \t]*:", re.MULTILINE
 )
 _OTHER_TOOLS: tuple[tuple[frozenset[str], str], ...] = (
-    (frozenset({"lockfileVersion"}), "a lock of npm"),
-    (frozenset({"dependencies", "version"}), "a package.json of Node.js"),
-    (frozenset({"devDependencies"}), "a package.json of Node.js"),
-    (frozenset({"scripts", "version"}), "a package.json of Node.js"),
+    (frozenset({"lockfileVersion"}), "an npm lock file"),
+    (frozenset({"dependencies", "version"}), "a package.json for Node.js"),
+    (frozenset({"devDependencies"}), "a package.json for Node.js"),
+    (frozenset({"scripts", "version"}), "a package.json for Node.js"),
     (frozenset({"services"}), "a Docker Compose file"),
-    (frozenset({"jobs", "on"}), "a workflow of GitHub Actions"),
-    (frozenset({"repos"}), "a configuration of pre-commit"),
-    (frozenset({"apiVersion", "kind"}), "a manifest of Kubernetes"),
+    (frozenset({"jobs", "on"}), "a GitHub Actions workflow"),
+    (frozenset({"repos"}), "a pre-commit configuration"),
+    (frozenset({"apiVersion", "kind"}), "a Kubernetes manifest"),
 )
 """Keys at the top of files of other tools that no command reads."""
 
 
 class ForeignFile(NamedTuple):
-    """What a file is, such as "a capture of an environment", and what to do with it."""
+    """What a file is, such as "an environment capture", and what to do with it."""
 
     description: str
     hint: str
 
 
-def foreign_file_error(path: Path, file: ForeignFile) -> SourceError:
+class NotASpec(SourceError):
+    """A file can be read, and is something else than a spec."""
+
+
+def foreign_file_error(path: Path, file: ForeignFile) -> NotASpec:
     """Return the error of a command that needs a spec."""
-    return SourceError(f"{path} is not a spec", why=f"it is {file.description}", hint=file.hint)
+    return NotASpec(f"{path} is not a spec", why=f"it is {file.description}", hint=file.hint)
 
 
 def find_import_hint(path: Path) -> str:
@@ -129,15 +133,15 @@ def _identify_our_document(path: Path, text: str) -> ForeignFile | None:
     match schema[1]:
         case "capture":
             spec_of = f"or print a spec with its content: `{format_command('import', path)}`"
-            return ForeignFile("a capture of an environment", f"{diff}, {spec_of}")
+            return ForeignFile("an environment capture", f"{diff}, {spec_of}")
         case "env":
-            return ForeignFile("a description of an environment by `provision env`", diff)
+            return ForeignFile("an environment description by `provision env`", diff)
         case "report":
             show = f"show it with `{format_command('report', path)}`, or "
-            return ForeignFile("the report of a verification", show + diff)
+            return ForeignFile("a verification report", show + diff)
         case "lock":
             check = f"check it and its spec with `{format_command('lock --check', spec)}`"
-            return ForeignFile("the lock of a spec", check)
+            return ForeignFile("the lock file of a spec", check)
         case "run":
             show = f"show it with `{format_command('report run', path)}`"
             return ForeignFile("the record of a run", show)
@@ -151,7 +155,7 @@ def _identify_yaml(
 
     file_format = detect_format(path, text) if data else None
     if file_format is not None:
-        return ForeignFile(f"a file of another tool ({file_format.name})", _import_hint(path))
+        return ForeignFile(f"a file for another tool ({file_format.name})", _import_hint(path))
     if data:
         return _identify_by_keys(path, data[0])
     first = next(filter(None, map(str.strip, text.splitlines())), "")
@@ -167,12 +171,12 @@ def _identify_other(
 
     if _TRACEBACK in text:
         hint = f"explain the error with `{format_command('why', path)}`"
-        return ForeignFile("a text with an error of Python", hint)
+        return ForeignFile("a text with a Python error", hint)
     file_format = detect_format(path, text)
     if file_format is REQUIREMENTS or (file_format is None and _is_requirement(text)):
         return _requirements(path)
     if file_format is not None:
-        return ForeignFile(f"a file of another tool ({file_format.name})", _import_hint(path))
+        return ForeignFile(f"a file for another tool ({file_format.name})", _import_hint(path))
     if path.suffix == ".py":
         return ForeignFile("a program", _SPEC_HINT)
     if text.lstrip()[:1] in ("{", "["):

@@ -41,7 +41,7 @@ def interpreter_error(
     if not is_named_python and not _is_python(python, environment, run_program):
         return ExternalError(
             f"{python} is not a Python interpreter",
-            why="it did not print a version of Python",
+            why="it did not print a Python version",
             hint="pass a Python with --python, such as --python .venv/bin/python",
         )
     why = f"ended by signal {-result.code}" if result.code < 0 else f"exit code {result.code}"

@@ -10,16 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
+from provision.commands.shared.configuration import (
+    NO_CONFIGURATION,
+    NO_OVERRIDES,
+    NO_POLICY,
+    Configuration,
+    Overrides,
+)
+from provision.commands.shared.configuration_file import find_configuration
 from provision.commands.shared.foreign_files import (
     find_import_hint,
     foreign_file_error,
     identify_documents,
     identify_file,
 )
-from provision.diagnostics import Diagnostic, RouteLocation, Severity
+from provision.diagnostics import Diagnostic, RouteLocation, Severity, SuppressedFinding
 from provision.errors import CheckFailed, ExternalError, UsageError
 from provision.facts import Facts, load_facts
 from provision.rules import LintContext, ResolvedSet
+from provision.rules.policy import check_policy, report_ignored
+from provision.rules.suppressions import check_comments, split_suppressed
 from provision.source import Source
 from provision.spec import DEFAULT_TARGET, EARLIER_DEFAULT_TARGET, Spec
 from provision.spelling import format_command
@@ -43,11 +53,17 @@ class SpecHasErrors(CheckFailed):
 
 
 class CheckedDocument(NamedTuple):
-    """One document of a spec file with its findings; `spec` is None if it is not valid."""
+    """One document of a spec file with its findings; `spec` is None if it is not valid.
+
+    `suppressed` are the findings that were accepted, which are not among `diagnostics`, and
+    `configuration` is that of the file's project.
+    """
 
     source: Source
     spec: Spec | None
     diagnostics: tuple[Diagnostic, ...]
+    suppressed: tuple[SuppressedFinding, ...] = ()
+    configuration: Configuration = NO_CONFIGURATION
 
 
 class LoadedSpec(NamedTuple):
@@ -66,6 +82,7 @@ class LoadedSpec(NamedTuple):
     sandbox_sources: SandboxSources | None = None
     declared: Spec | None = None
     target_errors: Mapping[str, SpecHasErrors] = {}
+    configuration: Configuration = NO_CONFIGURATION
 
     @property
     def stem(self) -> str:
@@ -150,11 +167,18 @@ def check_spec_name(path: Path, reader: Reader) -> None:
         )
 
 
-def check_file(path: Path, reader: Reader, facts: Facts) -> tuple[CheckedDocument, ...]:
-    """Return every document of a file with its findings; raises SourceError."""
-    return tuple(
-        _check_document(document, facts) for document in source.read_spec_file(path, reader)
-    )
+def check_file(
+    path: Path, reader: Reader, facts: Facts, overrides: Overrides = NO_OVERRIDES
+) -> tuple[CheckedDocument, ...]:
+    """Return every document of a file with its findings.
+
+    Raises:
+        SourceError: the file cannot be read.
+        UsageError: the configuration of its project is not valid.
+    """
+    documents = source.read_spec_file(path, reader)
+    configuration = overrides.apply(find_configuration(path, reader))
+    return tuple(_check_document(document, facts, configuration) for document in documents)
 
 
 def check_single_document(path: Path, reader: Reader, facts: Facts) -> CheckedDocument:
@@ -201,7 +225,15 @@ def load_spec(path: Path, reader: Reader, *, apart: bool = False) -> LoadedSpec:
     rest = tuple(
         finding for finding in checked.diagnostics if finding.severity is not Severity.ERROR
     )
-    loaded = LoadedSpec(path, checked.source, checked.spec, facts, rest, target_errors=refused)
+    loaded = LoadedSpec(
+        path,
+        checked.source,
+        checked.spec,
+        facts,
+        rest,
+        target_errors=refused,
+        configuration=checked.configuration,
+    )
     return with_recorded_target(loaded, reader)
 
 
@@ -243,11 +275,16 @@ def unified_diff(name: str, before: str, after: str) -> str:
 
 
 def check_resolved(loaded: LoadedSpec, lock: Lock) -> tuple[Diagnostic, ...]:
-    """Run the rules on each set of versions in the lock; each finding is returned once."""
+    """Run the rules on each set of versions in the lock; each finding is returned once.
+
+    Findings that a comment in the spec or the configuration accepts are left out.
+    """
     findings: dict[tuple[str, str], Diagnostic] = {}
     for finding in run_rules_on_lock(loaded.spec, lock, loaded.source, loaded.facts):
         findings.setdefault((finding.id, finding.message), finding)
-    return tuple(findings.values())
+    kept, _ = split_suppressed(loaded.source, findings.values())
+    kept, _ = loaded.configuration.split_accepted(loaded.path, kept)
+    return kept
 
 
 def run_rules_on_lock(
@@ -271,12 +308,28 @@ def run_rules_on_lock(
             yield from rules.run_rules(LintContext(part, text, facts, resolved))
 
 
-def _check_document(document: Source, facts: Facts) -> CheckedDocument:
+def _check_document(
+    document: Source, facts: Facts, configuration: Configuration
+) -> CheckedDocument:
     spec, problems = source.validate_source(document)
     if spec is None:
         from_rules = rules.run_rules_on_invalid_spec(document.data or {})
     else:
         from_rules = rules.run_rules(LintContext(spec, document, facts))
     findings = (*document.diagnostics, *problems, *from_rules)
-    document.check_fixes(finding.fix for finding in findings if finding.fix is not None)
-    return CheckedDocument(document, spec, findings)
+    kept, suppressed = split_suppressed(document, findings)
+    if spec is not None:  # else the rules were not checked
+        kept += check_comments(document, findings)
+    kept, accepted = configuration.split_accepted(document.path, kept)
+    suppressed += accepted
+    policy = configuration.policy
+    if policy != NO_POLICY:
+        ignored = [item for item in suppressed if item.finding.id.startswith(policy.never_ignore)]
+        suppressed = tuple(item for item in suppressed if item not in ignored)
+        kept += tuple(item.finding for item in ignored)
+        kept += tuple(report_ignored(policy, item) for item in ignored)
+        if spec is not None:
+            context = LintContext(spec, document, facts)
+            kept += tuple(check_policy(policy, context, document.data or {}))
+    document.check_fixes(finding.fix for finding in kept if finding.fix is not None)
+    return CheckedDocument(document, spec, kept, suppressed, configuration)

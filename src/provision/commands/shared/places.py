@@ -67,7 +67,7 @@ def _unknown_place(name: str, places: Sequence[Place]) -> UsageError:
     bases = dict.fromkeys(place.base for place in places)
     hint = did_you_mean(base, bases)
     if not hint and (words := nearest_words(base, bases, 3)):
-        hint = f"Similar: {', '.join(words)}."
+        hint = f"did you mean {' or '.join(words)}?"
     return UsageError(
         f"{escape_line(name)} is not a place",
         hint=f"{hint} `provision facts list places` lists all".strip(),

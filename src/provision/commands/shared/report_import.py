@@ -82,7 +82,10 @@ def _find_spec(report: Report, name: str, reader: System) -> Path:
     state = LocalStore(state_folder(Path("any.yaml")), reader).load_ledger().state
     subject, requests = report.subject, _list_requests(state)
     stems = {address.rpartition("/")[0] for address in _likely_addresses(report, requests)}
-    what, known = f"no notebook waits for {name}", "no spec in this folder has a rendered notebook"
+    what, known = (
+        f"no rendered notebook matches {name}",
+        "no spec in this folder has a rendered notebook",
+    )
     if len(stems) == 1:
         (stem,) = stems
         for suffix in (".yaml", ".yml"):

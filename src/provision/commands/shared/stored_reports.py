@@ -71,4 +71,4 @@ def missing_report(target: str, loaded: LoadedSpec, reader: Reader) -> Refused:
     simulated = Path(loaded.sandbox_folder, "state", path.relative_to(loaded.folder))
     if reader.exists(simulated):
         hint += f"; the sandbox's report: provision report {shlex.quote(str(simulated))}"
-    return Refused(f"target {target} has no report", why=f"looked for {path}", hint=hint)
+    return Refused(f"target {target} has no report", why=f"there is no {path}", hint=hint)

@@ -9,6 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.project_code import (
+    add_code_notes,
+    find_code_refusals,
+    read_spec_code,
+)
 from provision.commands.shared.sandbox_spec import with_package_sources
 from provision.effects.system import Notice, ProgressCallback, Reader
 from provision.errors import ExternalError, ProvisionError, Refused, StateError, UsageError
@@ -55,7 +60,7 @@ def select_targets(
     names = tuple(map(loaded.target_name, names))
     unknown = [name for name in names if name not in known]
     if unknown:
-        hint = f"{did_you_mean(unknown[0], known)} Its targets: {', '.join(known)}".lstrip()
+        hint = f"{did_you_mean(unknown[0], known)} its targets: {', '.join(known)}".lstrip()
         raise UsageError(f"the spec has no target {unknown[0]}", hint=hint)
     if names:
         return tuple(dict.fromkeys(names))
@@ -141,6 +146,7 @@ def get_driver_and_context(
         spec_path=loaded.path,
         target_option=name if len(loaded.spec.targets) > 1 else "",
         adopt=adopt,
+        code=read_spec_code(loaded, spec, reader),
     )
     if loaded.sandbox_sources is None:
         return driver, context
@@ -206,8 +212,8 @@ def _plan_actions(
     loaded: LoadedSpec, driver: AnyDriver, context: TargetContext, ledger: Ledger, reader: Reader
 ) -> tuple[Action, ...]:
     observed = driver.observe(context, ledger, reader)
-    raise_refusals(loaded, driver.refusals(context, observed))
-    actions = driver.plan(context, observed)
+    raise_refusals(loaded, (*find_code_refusals(context), *driver.refusals(context, observed)))
+    actions = add_code_notes(context, driver.plan(context, observed))
     effects = (effect for action in actions for effect in action.effects)
     ledger.refuse_foreign_removals(effects, context.folder)
     return actions

@@ -72,6 +72,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("googlecolab/colabtools, google/colab/drive.py",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         colab_spec(top="gpu: none\npaths: {output: «/content/drive/MyDrive/out»}\n"),
         colab_spec(top="gpu: none\npaths: {data: «/content/drive/data»}\n"),

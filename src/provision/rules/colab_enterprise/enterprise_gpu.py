@@ -50,7 +50,7 @@ def _check(context: LintContext) -> Findings:
                 f"{rows[0].evidence.as_of})",
                 target.route_to("region"),
                 evidence=rows[0].evidence,
-                why="A runtime cannot be made there, whatever the quota.",
+                why="A runtime cannot be created there, whatever the quota.",
                 help=f"use a region such as {format_list(regions[:3])}",
                 related=related_at(route, "GPU set here"),
             )

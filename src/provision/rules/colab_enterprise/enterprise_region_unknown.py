@@ -36,7 +36,7 @@ def _check(context: LintContext) -> Findings:
             f"{regions.evidence.as_of})",
             target.route_to("region"),
             evidence=regions.evidence,
-            why="A request is sent to an address of its region.",
+            why="Requests are sent to the endpoint of their region.",
             help=f"use {near[0] if near else 'a region such as us-central1'}",
         )
 

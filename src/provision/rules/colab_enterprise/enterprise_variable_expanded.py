@@ -30,7 +30,7 @@ def _check(context: LintContext) -> Findings:
         for name, value in context.spec.env.items():
             if match := _REFERENCE.search(value):
                 yield RULE.diagnostic(
-                    f"target {target.name}: {match[0]} in {name} is replaced on a runtime",
+                    f"target {target.name}: {match[0]} in {name} is expanded on a runtime",
                     ("env", name),
                     why="The same variable has another value at other targets.",
                     help="write the value out",
@@ -49,6 +49,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("aiplatform v1 discovery document, EnvVar.value",),
     check=_check,
+    reads_settings=True,
     bad=examples(_SPEC % '«"$(HOME)/data"»'),
     good=examples(_SPEC % '"$HOME/data"', _SPEC % '"100$ (net)"'),
 )

@@ -25,7 +25,7 @@ from provision.kinds.base import TargetFacts
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 from provision.spec import LocalTarget
 
-MAC, WINDOWS = "macos-arm64", "windows-x86_64"
+MAC, MAC_INTEL, WINDOWS = "macos-arm64", "macos-x86_64", "windows-x86_64"
 
 
 def _check(context: LintContext) -> Findings:
@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         listed = ", ".join(target.platforms)
         if is_mps and MAC not in target.platforms:
             yield RULE.diagnostic(
-                f"gpu: mps requires macOS, but target {target.name} "
+                f"gpu: mps requires {MAC}, but target {target.name} "
                 + (f"has the platforms {listed}" if is_local else "runs Linux"),
                 route,
                 why="MPS is the GPU of Apple silicon and exists on macOS only.",
@@ -70,14 +70,16 @@ def _check(context: LintContext) -> Findings:
 
 def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) -> Findings:
     settings = target.gpu_settings
-    if MAC in target.platforms:
+    macs = [platform for platform in target.platforms if platform in (MAC, MAC_INTEL)]
+    if macs:
         severity = None
-        help_text = "set platforms: [linux-x86_64], or gpu: mps"
-        if set(target.platforms) != {MAC}:
+        other = "mps" if MAC in macs else "none"
+        help_text = f"set platforms: [linux-x86_64], or gpu: {other}"
+        if len(macs) < len(target.platforms):
             severity = Severity.INFO
             help_text = "no change is needed unless you use the GPU on macOS"
         yield RULE.diagnostic(
-            f"gpu: {settings.gpu} requested, but torch has no CUDA build for {MAC}",
+            f"gpu: {settings.gpu} requested, but torch has no CUDA build for {' and '.join(macs)}",
             settings.gpu_route,
             severity=severity,
             why="On macOS the lock selects a build without CUDA, and torch.cuda.is_available() is "
@@ -115,6 +117,8 @@ RULE = Rule(
         'gpu: «RTX-4090»\npython: "3.12"\npackages: [torch]\nplatforms: [windows-x86_64]\n',
         'gpu: «L4»\npython: "3.12"\npackages: [torch]\nplatforms: [linux-x86_64, macos-arm64]\n',
         'gpu: «mps»\npython: "3.12"\npackages: [torch]\n',
+        'gpu: «mps»\npython: "3.11"\npackages: [torch==2.2.2]\nplatforms: [macos-x86_64]\n',
+        'gpu: «T4»\npython: "3.11"\npackages: [torch==2.2.2]\nplatforms: [macos-x86_64]\n',
         'gpu: «GH200»\npython: "3.12"\npackages: [torch]\n',
     ),
     good=examples(

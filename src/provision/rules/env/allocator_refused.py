@@ -84,6 +84,7 @@ RULE = Rule(
         "docs.pytorch.org, CUDA semantics: memory management",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.12"\npackages: []\n'
         'env: {PYTORCH_ALLOC_CONF: «"expandable_segments:true"»}\n',

@@ -65,6 +65,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("NVIDIA, CUDA C++ Programming Guide, CUDA environment variables",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {CUDA_VISIBLE_DEVICES: «""»}\n',
         'gpu: L4:2\npython: "3.11"\npackages: [torch]\ntraining: {strategy: ddp}\n'

@@ -32,7 +32,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{name} is {value}: {problem}",
             ("env", name),
-            why=f"It is the folder of {row.holds}, and is used as written.",
+            why=f"It is the folder for {row.holds}, and the path is used as written.",
             help="use the full path, such as /home/jupyter/cache",
         )
 
@@ -63,6 +63,7 @@ RULE = Rule(
         "CPython, Lib/tempfile.py",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: «cache/hf»}\n',
         'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_DATASETS_CACHE: «~/data»}\n',

@@ -52,7 +52,7 @@ def _check(context: LintContext) -> Findings:
                 f"{name} is {path}, which {what} at target {target.name}",
                 ("env", name),
                 severity=severity,
-                why=f"It is the folder of {row.holds}, which take gigabytes.",
+                why=f"It is the folder for {row.holds}, which take gigabytes.",
                 help=f"set it to {proposed}, or remove it to use each target's home folder",
                 related=related_at(target.route, "target defined here"),
             )
@@ -95,6 +95,7 @@ RULE = Rule(
         "shm_overview(7)",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: []\nenv: {HF_HOME: «/dev/shm/hf»}\n',
         example(

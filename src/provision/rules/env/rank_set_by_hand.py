@@ -57,6 +57,7 @@ RULE = Rule(
         "meta-llama/llama-cookbook#59",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«LOCAL_RANK»: "0"}\n',
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«WORLD_SIZE»: "2"}\n',

@@ -41,6 +41,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("PyTorch documentation, torchrun, environment variables",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«MASTER_PORT»: "29500"}\n',
         'gpu: L4\npython: "3.11"\npackages: [torch]\nenv: {«MASTER_ADDR»: localhost}\n',

@@ -39,6 +39,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("the spec language: both become environment variables of the programs",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: []\nenv: {«HF_TOKEN»: ""}\n'
         "secrets: {HF_TOKEN: {env: HF_TOKEN}}\n",

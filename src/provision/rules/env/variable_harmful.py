@@ -98,6 +98,7 @@ RULE = Rule(
         "the wheels that read them: `provision facts list variable`",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.12"\npackages: []\nenv: {CUDA_LAUNCH_BLOCKING: «"1"»}\n',
         'gpu: L4\npython: "3.12"\npackages: []\nenv: {LD_LIBRARY_PATH: «/usr/local/cuda/lib64»}\n',

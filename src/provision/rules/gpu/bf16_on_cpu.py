@@ -65,6 +65,7 @@ RULE = Rule(
         "oneDNN, bfloat16 training on CPUs",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n'
         "training: {precision: «bf16»}\n",

@@ -67,6 +67,7 @@ RULE = Rule(
         "pytorch/pytorch#58123",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: GTX-1080-Ti\ncuda: "12.6"\npython: "3.12"\npackages: [torch]\n'
         "training: {precision: «fp16»}\n",

@@ -138,6 +138,7 @@ RULE = Rule(
         "is_torch_bf16_gpu_available in utils/import_utils.py of transformers 5.23.0",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example(
             'gpu: mps\npython: "3.12"\npackages: ["transformers[torch]"]\n'

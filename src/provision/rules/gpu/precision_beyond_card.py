@@ -97,6 +97,7 @@ RULE = Rule(
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: T4\npython: "3.11"\npackages: ["transformers[torch]"]\n'
         "training: {precision: «bf16»}\n",

@@ -63,6 +63,7 @@ RULE = Rule(
         "TrainingArguments.__post_init__ in transformers 5.23.0 (tf32)",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]"]\n'
         "training: {precision: «fp16»}\n",

@@ -59,6 +59,7 @@ RULE = Rule(
         "TrainingArguments of transformers 5.23.0 (tf32)",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: «tf32»}\n',
         'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\n'

@@ -72,6 +72,7 @@ RULE = Rule(
         "notebooks.v2 discovery document, DataDisk.diskSizeGb",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example_spec(
             "gpu: A100-80GB\n"

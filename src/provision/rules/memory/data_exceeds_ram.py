@@ -70,6 +70,7 @@ RULE = Rule(
         "googlecolab/google-colab-cli#105",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.12"\npackages: [numpy]\n'
         "training: {framework: none, data: {in_memory: «14GiB»}}\n"

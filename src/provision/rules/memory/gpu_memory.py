@@ -215,6 +215,7 @@ RULE = Rule(
         ("transformers documentation, Quantization and Tensor parallelism"),
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {model: {parameters: «7B»}}\n',
         'gpu: T4\npython: "3.12"\npackages: [torch]\n'

@@ -59,6 +59,7 @@ RULE = Rule(
         ),
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example(
             example_spec(

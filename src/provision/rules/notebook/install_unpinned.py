@@ -7,7 +7,7 @@ a spec (`--spec`), the versions are those of its lock.
 
 ## Why
 
-pip takes the newest release of the day on which the cell runs. A notebook that worked last month
+pip installs the newest release on the day when the cell runs. A notebook that worked last month
 fails with the next release of transformers, or gives other results.
 
 ## How to fix
@@ -50,11 +50,11 @@ def _check(context: NotebookContext) -> Findings:
             yield RULE.diagnostic(
                 f"{_list(part)} {'is' if len(part) == 1 else 'are'} installed without a version",
                 part[0].span,
-                why="pip installs the newest release of the day, so that the notebook changes "
+                why="pip installs the newest release of the day, so the installed versions change "
                 "without an edit.",
                 help=fix.title
                 if fix
-                else "write the version with ==, or keep the packages in a "
+                else "pin the version with ==, or keep the packages in a "
                 "spec with a lock (`provision import`)",
                 fix=fix,
             )

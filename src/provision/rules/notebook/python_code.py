@@ -15,6 +15,7 @@ from provision.imports.notebook_magics import (
     MAGIC_CALL,
     CellMagic,
     find_cell_body,
+    find_syntax_error,
     parse_python,
     replace_magics,
 )
@@ -28,6 +29,7 @@ RELEVANT = re.compile(
 """What rules look for in calls and strings, and imports that may give it another name. Other cells
 are not parsed, which takes most of the time of a large notebook.
 """
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
 UNKNOWN = object()
 """The value of an argument that is not a literal."""
 
@@ -67,17 +69,26 @@ class CellString(NamedTuple):
     on_colab: bool | None
 
 
+class UnreadCell(NamedTuple):
+    """A cell that is not valid Python: the parser's message, and where it stopped."""
+
+    message: str
+    span: Span
+
+
 class PythonCode(NamedTuple):
-    """The calls and strings of all cells, in the order of the cells."""
+    """The calls and strings of all cells, in the order of the cells, and the cells without any."""
 
     calls: tuple[CellCall, ...]
     strings: tuple[CellString, ...]
+    unread: tuple[UnreadCell, ...] = ()
 
 
 def read_python(notebook: NotebookFile) -> PythonCode:
     """Return the calls and strings that rules look for, of cells that parse; executes nothing."""
     calls: list[CellCall] = []
     strings: list[CellString] = []
+    unread: list[UnreadCell] = []
     aliases: dict[str, str] = {}
     for cell in notebook.cells:
         if cell.kind != "code" or RELEVANT.search(cell.source) is None:
@@ -88,13 +99,27 @@ def read_python(notebook: NotebookFile) -> PythonCode:
         python, magics = replace_magics(cell.source, start)
         module = parse_python(python)
         if module is None:
+            unread += _unread_cell(cell, python)
             continue
         reader = _CellReader(cell, python, magics, aliases)
         with suppress(RecursionError):  # an expression of several hundred levels
             reader.read(module.body, None)
         calls += reader.calls
         strings += reader.strings
-    return PythonCode(tuple(calls), tuple(strings))
+    return PythonCode(tuple(calls), tuple(strings), tuple(unread))
+
+
+def _unread_cell(cell: NotebookCell, python: str) -> Iterator[UnreadCell]:
+    """Yield a cell with the line of its syntax error; magics keep the numbers of lines."""
+    error = find_syntax_error(python)
+    if error is None or error.lineno is None:
+        return
+    file = cell.file()
+    breaks = [match.end() for match in _LINE_BREAK.finditer(file.content)]
+    start = (0, *breaks)[min(error.lineno - 1, len(breaks))]
+    line = file.content[start : file.end_of_line(start)]
+    end = start + len(line.rstrip())
+    yield UnreadCell(error.msg, file.span(end - len(line.strip()), end))
 
 
 class _CellReader:

@@ -85,6 +85,7 @@ RULE = Rule(
         "pyg-team/pytorch-frame#525",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, «numpy==2.0.2»]\n',
         'gpu: none\npython: "3.11"\npackages: [torch==2.2.2, «numpy»]\n',

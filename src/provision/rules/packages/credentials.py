@@ -14,13 +14,14 @@ def declares_variable(context: LintContext, *names: str) -> bool:
 
 def add_secret_fix(context: LintContext, name: str) -> Fix | None:
     """Return the fix that adds a secret; None if it has to be in Google's Secret Manager."""
-    kinds = {target.kind for target in context.spec.targets.values()}
-    source = {frozenset({"local"}): "env", frozenset({"colab"}): "colab"}.get(frozenset(kinds))
-    if source is None:
+    declared = [target.kind.secret_sources for target in context.targets]
+    sources = sorted(frozenset[str]().union(*declared))
+    if not all(declared) or "secret" in sources:
         return None
+    reference = ", ".join(f"{source}: {name}" for source in sources)
     edit: Edit = (
-        Insert(("secrets",), name, f"{{{source}: {name}}}")
+        Insert(("secrets",), name, f"{{{reference}}}")
         if context.spec.secrets
-        else Insert((), "secrets", f"{{{name}: {{{source}: {name}}}}}")
+        else Insert((), "secrets", f"{{{name}: {{{reference}}}}}")
     )
     return unsafe_fix(f"add {name} to `secrets`", edit)

@@ -91,7 +91,8 @@ def _pair_conflicts(context: LintContext, releases: _Releases, other: RequestedP
         "requested",
         other.route,
         severity=None if releases.is_complete else Severity.WARNING,
-        why=f"No requested release of {package.name} accepts it, so no set of versions exists.",
+        why=f"No requested release of {package.name} accepts it, so the two cannot be installed "
+        "together.",
         help=f"use {other.name}{required}" + (f", or {accepting}" if accepting else ""),
         related=related_line(package),
         fix=set_version_fix(context, other, required),
@@ -115,7 +116,7 @@ def _common_dependency_conflicts(
         f"{right.package.description} requires {name}{sort_specifiers(others)}",
         right.package.route,
         severity=None if left.is_complete and right.is_complete else Severity.WARNING,
-        why=f"No release of {name} satisfies both, so no set of versions exists.",
+        why=f"No release of {name} satisfies both, so the two cannot be installed together.",
         help=f"use {' or '.join(filter(None, accepting))}"
         if any(accepting)
         else f"remove one of the two: no releases of both agree on {name}",

@@ -80,7 +80,7 @@ def _check(context: LintContext) -> Findings:
                 severity=None
                 if all(device.flavour for device in context.devices)
                 else Severity.WARNING,
-                why="No cuDNN release satisfies both, so no set of versions exists.",
+                why="No cuDNN release satisfies both, so the two cannot be installed together.",
                 help=f"use a separate environment for {framework.name}, or remove its CUDA extra",
                 related=related,
             )
@@ -134,6 +134,7 @@ RULE = Rule(
         "apple/axlearn#858",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\ncuda: "12.8"\npython: "3.11"\n'
         'packages: [torch==2.8.0, «"tensorflow[and-cuda]==2.19.1"»]\n',

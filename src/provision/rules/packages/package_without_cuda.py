@@ -106,6 +106,7 @@ RULE = Rule(
         "torch/utils/_foreach_utils.py in the torch wheels, 2.3.1 to 2.5.0",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         Example(
             'gpu: none\npython: "3.11"\n'

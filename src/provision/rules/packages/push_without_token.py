@@ -53,6 +53,7 @@ RULE = Rule(
         "push_to_hub in training_args.py of the transformers wheels",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {push_to_hub: «true»}}\n",

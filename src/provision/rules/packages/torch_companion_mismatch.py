@@ -56,8 +56,8 @@ def _check(context: LintContext) -> Findings:
             f"{companion.description} does not match {releases.requested}: torch "
             f"{rows[-1].release} needs {companion.name}{matching}",
             companion.route,
-            why="It is compiled against one torch; with another one, the import fails or no set "
-            "of versions exists.",
+            why="It is compiled against one torch; with a different one, the import fails or the "
+            "packages cannot be installed together.",
             help=f"use {companion.name}{matching}, or remove its version",
             related=related_at(releases.route, "torch requested here"),
             fix=set_version_fix(context, companion, matching),

@@ -77,6 +77,7 @@ RULE = Rule(
         "unslothai/unsloth#1914",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5", wandb]\n'
         "training: {arguments: {report_to: «wandb»}}\n",

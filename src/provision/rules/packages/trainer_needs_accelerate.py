@@ -177,6 +177,7 @@ RULE = Rule(
         "huggingface/transformers#28294",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.12"\npackages: [torch==2.13.0, «transformers==5.13.1»]\n',
         'gpu: L4:2\npython: "3.12"\npackages: [torch, «transformers==5.13.1»]\n'

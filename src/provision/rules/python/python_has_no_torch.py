@@ -12,14 +12,16 @@ releases that would work.
 
 ## How to fix
 
-Use a Python that the torch release supports, or a torch release that supports the Python.
+Use a Python that the torch release supports, or a torch release that supports the Python. On macOS
+with an Intel processor, torch ended at 2.2.2.
 """
 
 from __future__ import annotations
 
-from provision.diagnostics import Severity
+from provision.diagnostics import Diagnostic, Severity
+from provision.facts import TorchRelease
 from provision.facts.versions import format_versions
-from provision.rules.admitted_releases import torch_releases, torch_rows
+from provision.rules.admitted_releases import AdmittedReleases, torch_releases, torch_rows
 from provision.rules.rule import (
     Findings,
     LintContext,
@@ -43,6 +45,9 @@ def _check(context: LintContext) -> Findings:
         if any(python in row.pythons_on(platform) for row in rows):
             continue
         pythons = newest.pythons_on(platform)
+        if not pythons:
+            yield _no_wheel_finding(context, releases, newest, platform)
+            return
         others = [row.release for row in context.facts.torch if python in row.pythons_on(platform)]
         yield RULE.diagnostic(
             f"{releases.requested} has no wheel for Python {python} on {platform}; "
@@ -60,6 +65,26 @@ def _check(context: LintContext) -> Findings:
             related=related_at(releases.route, "torch requested here"),
         )
         return
+
+
+def _no_wheel_finding(
+    context: LintContext, releases: AdmittedReleases, newest: TorchRelease, platform: str
+) -> Diagnostic:
+    """Return the finding about a platform for which torch has no wheels any more."""
+    last = next(row for row in reversed(context.facts.torch) if row.pythons_on(platform))
+    pythons = last.pythons_on(platform)
+    help_text = f"request torch=={last.release}"
+    if context.python not in pythons:
+        help_text += f" and Python {pythons[-1]}"
+    return RULE.diagnostic(
+        f"{releases.requested} has no wheel for {platform}; the last release that has is "
+        f"torch {last.release}, for {format_versions(pythons)}",
+        releases.route,
+        evidence=newest.evidence,
+        why="torch is published as wheels only, so it cannot be installed there.",
+        help=f"{help_text}, or remove {platform} from `platforms`",
+        related=related_at(("platforms",), "platforms of the lock"),
+    )
 
 
 def _platforms(context: LintContext) -> list[str]:
@@ -89,10 +114,14 @@ RULE = Rule(
             'gpu: none\npython: «"3.12"»\npackages: [torch]\n',
             ResolvedSet({"torch": "2.0.1+cpu"}, "3.12", "cpu"),
         ),
+        'gpu: none\npython: "3.12"\npackages: [«torch==2.3.0»]\nplatforms: [macos-x86_64]\n',
+        'gpu: none\npython: "3.13"\npackages: [«torch»]\nplatforms: [macos-x86_64]\n',
+        'gpu: none\npython: «"3.13"»\npackages: [torch==2.5.1]\nplatforms: [windows-x86_64]\n',
     ),
     good=examples(
         'gpu: none\npython: "3.13"\npackages: [torch==2.5.1]\n',
         'gpu: none\npython: "3.10"\npackages: [torch]\n',
         'gpu: none\npython: "3.10"\npackages: [torch==99.0]\n',
+        'gpu: none\npython: "3.12"\npackages: [torch]\nplatforms: [macos-x86_64]\n',
     ),
 )

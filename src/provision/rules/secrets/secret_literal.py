@@ -57,7 +57,7 @@ def _check(context: LintContext) -> Findings:
             "indexes": True,
             "paths": True,
             "training": {"arguments"},
-            "targets": {"__all__": {"paths"}},
+            "targets": {"__all__": {"env", "paths", "training"}},
         }
     )
     yield from check_data(data)
@@ -73,7 +73,8 @@ def check_data(data: Mapping[str, Any]) -> Findings:
     targets = data.get("targets")
     for name, target in targets.items() if isinstance(targets, dict) else ():
         if isinstance(target, dict):
-            yield from _findings(_texts(("targets", name, "paths"), target.get("paths")))
+            for key in ("env", "paths", "training"):
+                yield from _findings(_texts(("targets", name, key), target.get(key)))
 
 
 def _findings(values: Iterable[tuple[Route, str]]) -> Findings:

@@ -2,9 +2,10 @@
 
 ## What it does
 
-Compares the source of each entry under `secrets` with the kinds of targets: local targets read
+Compares the sources of each entry under `secrets` with the kinds of targets: local targets read
 `{env: ...}` on this machine, Colab reads `{colab: ...}`, and Workbench instances read `{secret:
-projects/...}`. A secret that only some of the targets can read is a warning.
+projects/...}`. A secret that only some of the targets can read is a warning; one that a target
+itself declares and cannot read is an error.
 
 ## Why
 
@@ -13,52 +14,80 @@ stored in Colab. The variable would not be set at that target.
 
 ## How to fix
 
-Use a source that the targets of the spec can read.
+Add a source for each kind of target: `HF_TOKEN: {env: HF_TOKEN, colab: HF_TOKEN, secret:
+projects/p/secrets/hf/versions/3}`. Each target takes the one that it can read. A target that does
+not need the secret removes it with `secrets: {HF_TOKEN: null}`.
 """
 
 from __future__ import annotations
 
-from provision.diagnostics import Severity
-from provision.kinds.base import SecretSource
+from collections.abc import Mapping
+
+from provision.diagnostics import Route, Severity
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
+from provision.spec import SecretReference
 from provision.target_facts import find_target_refusals
 
 
 def _check(context: LintContext) -> Findings:
     if context.resolved is not None:  # a resolved set is for some of the targets only
         return
-    registered = context.spec.registry.kinds
+    unreadable = {name: _find_readers(context, name) for name in context.spec.secrets}
+    lost = {name for name, (holders, readers) in unreadable.items() if holders and not readers}
     kinds = {target.kind.name: target.kind for target in context.targets}
-    sources = set().union(*(kind.secret_sources for kind in kinds.values()))
-    for name, reference in context.spec.secrets.items():
-        if reference.source not in sources:
-            readers = [kind for kind in registered if reference.source in kind.secret_sources]
-            hints = [kind.reference_hint for kind in kinds.values() if kind.secret_sources]
+    hints = [kind.reference_hint for kind in kinds.values() if kind.secret_sources]
+    for name in context.spec.secrets:
+        if name in lost:
             yield RULE.diagnostic(
-                f"only {' and '.join(kind.name for kind in readers)} targets can read "
-                f"secrets.{name}, but the spec has {', '.join(sorted(kinds))} targets",
-                ("secrets", name, reference.source),
+                f"only {_name_readers(context, name)} targets can read secrets.{name}, but the "
+                f"spec has {', '.join(sorted(kinds))} targets",
+                _route_to(context, ("secrets", name)),
                 why=f"{name} would not be set at any target.",
                 help=" or ".join(hints) or "remove it: no target of the spec reads secrets",
             )
-    yield from _refused_by_some(context, sources)
+    yield from _refused_by_some(context, lost)
 
 
-def _refused_by_some(context: LintContext, sources: set[SecretSource]) -> Findings:
-    for target in context.spec.targets:
-        for refusal in find_target_refusals(context.spec, target, context.facts):
-            if refusal.rule != RULE.id:
+def _find_readers(context: LintContext, name: str) -> tuple[int, int]:
+    """Return how many targets have a secret, and how many of them have a source to read."""
+    holders = readers = 0
+    for target in context.targets:
+        reference = context.spec.with_settings_of(target.name).secrets.get(name)
+        if reference is not None:
+            holders += 1
+            readers += not reference.sources.isdisjoint(target.kind.secret_sources)
+    return holders, readers
+
+
+def _name_readers(context: LintContext, name: str) -> str:
+    sources = context.spec.secrets[name].sources
+    kinds = context.spec.registry.kinds
+    return " and ".join(kind.name for kind in kinds if not sources.isdisjoint(kind.secret_sources))
+
+
+def _route_to(context: LintContext, route: Route) -> Route:
+    """Return the route of the only source of a secret, or that of the secret."""
+    declared: Mapping[str, SecretReference | None] = context.spec.secrets
+    if route[0] == "targets":
+        declared = context.spec.targets[str(route[1])].secrets
+    reference = declared[str(route[-1])]
+    assert reference is not None  # noqa: S101 - a removed secret is not refused
+    return (*route, *reference.sources) if len(reference.sources) == 1 else route
+
+
+def _refused_by_some(context: LintContext, lost: set[str]) -> Findings:
+    for target in context.targets:
+        for refusal in find_target_refusals(context.spec, target.name, context.facts):
+            is_shared = refusal.route[0] == "secrets"
+            if refusal.rule != RULE.id or (is_shared and refusal.route[1] in lost):
                 continue
-            name = str(refusal.route[1])
-            source = context.spec.secrets[name].source
-            if source in sources:
-                yield RULE.diagnostic(
-                    f"target {target} cannot read secrets.{name}: {refusal.why}",
-                    ("secrets", name, source),
-                    why=f"plan refuses target {target}.",
-                    help=refusal.hint,
-                    severity=Severity.WARNING,
-                )
+            yield RULE.diagnostic(
+                f"target {target.name} cannot read secrets.{refusal.route[-1]}: {refusal.why}",
+                _route_to(context, refusal.route),
+                why=f"plan refuses target {target.name}.",
+                help=refusal.hint,
+                severity=Severity.WARNING if is_shared else None,
+            )
 
 
 RULE = Rule(

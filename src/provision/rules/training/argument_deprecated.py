@@ -60,6 +60,7 @@ RULE = Rule(
     severity=Severity.INFO,
     sources=("training_args.py in the transformers wheels on PyPI",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==4.41.2"]\n'
         "training: {arguments: {«evaluation_strategy»: epoch}}\n",

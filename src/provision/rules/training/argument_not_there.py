@@ -79,6 +79,7 @@ RULE = Rule(
         "ROCm/MAD#136",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {«evaluation_strategy»: epoch}}\n",

@@ -117,6 +117,7 @@ RULE = Rule(
         "training_args.py in the wheels of transformers 4.57.6 and 5.23.0",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {«bf16»: true}}\n",

@@ -109,6 +109,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("training_args.py in the transformers wheels on PyPI",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]==5.13.1"]\n'
         "training: {arguments: {«learning_rates»: 0.1}}\n",

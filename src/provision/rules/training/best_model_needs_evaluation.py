@@ -97,6 +97,7 @@ RULE = Rule(
         "hiyouga/LlamaFactory#8133",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {load_best_model_at_end: «true»}}\n",

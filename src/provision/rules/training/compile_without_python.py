@@ -67,6 +67,7 @@ RULE = Rule(
         "pytorch/pytorch#120233",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.12"\npackages: [torch==2.3.1]\ntraining: {torch_compile: «true»}\n',
         'gpu: L4\npython: "3.13"\npackages: ["torch<2.6"]\ntraining: {torch_compile: «true»}\n',

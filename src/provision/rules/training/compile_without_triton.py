@@ -106,6 +106,7 @@ RULE = Rule(
         "pytorch/pytorch#136361",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: P100\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.8.0]\n'
         "training: {torch_compile: «true»}\n",

@@ -54,6 +54,7 @@ RULE = Rule(
     severity=Severity.INFO,
     sources=("deepspeedai/DeepSpeed, op_builder/builder.py",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4:2\ncuda: "12.8"\npython: "3.11"\npackages: ["transformers[deepspeed]>=5"]\n'
         "training: {strategy: «deepspeed-zero2», arguments: {deepspeed: zero.json}}\n",

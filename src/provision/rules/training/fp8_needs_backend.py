@@ -44,7 +44,7 @@ def _check(context: LintContext) -> Findings:
         "precision: fp8 needs torchao or transformer-engine, but neither is "
         f"{context.package_list}",
         ("training", "precision"),
-        why="accelerate trains in fp8 through one of them, and fails without.",
+        why="accelerate trains in fp8 through one of them, and fails if neither is installed.",
         help="add torchao to `packages`, or set precision: bf16",
         fix=add_package_fix("torchao", ""),
     )
@@ -61,6 +61,7 @@ RULE = Rule(
         ),
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: H100\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {precision: «fp8»}\n",

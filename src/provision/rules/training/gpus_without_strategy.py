@@ -85,6 +85,7 @@ RULE = Rule(
         "PyTorch documentation, torch.nn.DataParallel",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: «A100-80GB:2»\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n',
         'gpu: «{type: L4, count: 4}»\npython: "3.11"\npackages: [torch]\n'

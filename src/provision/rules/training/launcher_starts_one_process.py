@@ -48,6 +48,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("PyTorch documentation, torchrun", "trainer.py of transformers 5.23.0"),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {strategy: ddp, launcher: «python»}\n",

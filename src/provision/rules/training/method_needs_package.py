@@ -76,6 +76,7 @@ RULE = Rule(
         "peft documentation, quickstart",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {method: «lora»}\n",

@@ -65,6 +65,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("trainer_optimizer.py in the wheel of transformers 5.23.0, trainer.py in 4.57.6",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {optimizer: «paged_adamw_8bit»}\n",

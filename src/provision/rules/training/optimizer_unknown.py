@@ -71,6 +71,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("OptimizerNames in training_args.py of the transformers wheels",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {optimizer: «adamw_hf»}\n",

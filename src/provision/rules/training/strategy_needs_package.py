@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"strategy: {strategy} needs deepspeed, which is not {context.package_list}",
             STRATEGY,
-            why="Training fails at its start, because DeepSpeed is not installed.",
+            why="Training fails at startup, because DeepSpeed is not installed.",
             help="add {name: deepspeed, build: true} to `packages`",
             fix=unsafe_fix(
                 "add deepspeed", Insert(("packages",), None, "{name: deepspeed, build: true}")
@@ -84,6 +84,7 @@ RULE = Rule(
         "integrations/deepspeed.py of transformers 5.23.0",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example(
             'gpu: L4:2\npython: "3.11"\npackages: [torch, accelerate]\n'

@@ -55,6 +55,7 @@ RULE = Rule(
     severity=Severity.INFO,
     sources=("deepspeed and fsdp in training_args.py of transformers 4.57.6 and 5.23.0",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4:2\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {strategy: «fsdp», launcher: torchrun}\n",

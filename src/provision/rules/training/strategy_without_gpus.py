@@ -56,6 +56,7 @@ RULE = Rule(
         "DeepSpeed documentation, ZeRO-Offload",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: L4\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {strategy: «fsdp»}\n",

@@ -42,7 +42,7 @@ def _check(context: LintContext) -> Findings:
             f"{context.package_list}",
             (*ARGUMENTS_ROUTE, "report_to"),
             severity=None if context.resolved else Severity.WARNING,
-            why=f"Trainer fails at its start, because {package} is not installed.",
+            why=f"Trainer fails at startup, because {package} is not installed.",
             help=f"add {package} to `packages`, or remove {name} from report_to",
             fix=add_package_fix(package, ""),
         )
@@ -54,6 +54,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("integrations/integration_utils.py in the wheel of transformers 5.23.0",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: ["transformers[torch]>=5"]\n'
         "training: {arguments: {report_to: «tensorboard»}}\n",

@@ -73,6 +73,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("docs.cloud.google.com, Workbench instances, idle shutdown and manage metadata",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         example_spec("gpu: L4\nverify: {timeout: 4m}\n", idle_shutdown="«5m»"),
         example_spec(idle_shutdown="«2d»"),

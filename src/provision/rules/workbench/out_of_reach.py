@@ -43,13 +43,14 @@ def _check(context: LintContext) -> Findings:
                 help="use an address that begins with https://, or set one under mirrors",
                 related=related_kind(target),
             )
-        for name, reference in context.spec.secrets.items():
+        for name, reference in context.spec.with_settings_of(target.name).secrets.items():
             if reference.secret is None:
-                field = "env" if reference.env is not None else "colab"
+                route, listed = target.secret_route(name), " or ".join(sorted(reference.sources))
+                is_shared = route[0] == "secrets"
                 yield RULE.diagnostic(
-                    f"target {target.name} cannot read secrets.{name} from {field}",
-                    ("secrets", name, field),
-                    severity=shared,
+                    f"target {target.name} cannot read secrets.{name} from {listed}",
+                    (*route, *reference.sources) if len(reference.sources) == 1 else route,
+                    severity=shared if is_shared else None,
                     why="An instance reads secrets from Secret Manager with its service account; "
                     "plan refuses any other source.",
                     help="store it in Secret Manager and set {secret: "

@@ -19,7 +19,6 @@ from provision.kinds.colab import find_shape
 from provision.targets.colab.file_names import get_colab_target
 from provision.targets.context import TargetContext
 from provision.targets.install_request import build_install_request
-from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.notebook/1"
 NONCE_DIGITS = 32
@@ -75,9 +74,7 @@ def _build_declaration(
     context: TargetContext, facts: Facts, uv: Mapping[str, Any], target: NotebookRuntime
 ) -> dict[str, Any]:
     spec, environment = context.spec, context.environment
-    expectations = expectations_of(
-        context.effective_spec, context.target, context.lock, environment, PurePosixPath()
-    )
+    expectations = context.expectations(PurePosixPath())
     runtime, choice = target.runtime, context.lock.targets[context.target]
     return {
         "schema": SCHEMA,

@@ -12,13 +12,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from provision import verification
+from provision.agent.core.code_files import ARCHIVE
 from provision.agent.core.files import zip_files
 from provision.assets import find_asset
+from provision.effects.code import CodeTree
 
 
-def build_payload_members() -> Mapping[str, bytes]:
-    """Return the programs by the name they have in the payload."""
+def build_payload_members(code: CodeTree | None = None) -> Mapping[str, bytes]:
+    """Return the programs, and the archive of the code, by the name they have in the payload."""
+    archive = {} if code is None else {ARCHIVE: code.pack()}
     return {
+        **archive,
         "cell.pyz": verification.notebook_zipapp(),
         "installer.pyz": verification.installer_zipapp(),
         "probe.pyz": verification.probe_zipapp(),

@@ -39,7 +39,6 @@ from provision.targets.context import Interpreter, TargetContext
 from provision.targets.pinned_uv import read_pinned_uv
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import NotebookSummary, TargetCondition, TargetSummary
-from provision.verification import expectations_of
 
 _SYSTEM, _VENV = Path("/usr"), Path("/content/.provision/env")
 """Prefixes on a runtime; the cell inserts the digest of its payload before `env`."""
@@ -156,10 +155,10 @@ class ColabDriver(Driver[ColabObservation]):
         if intent is not None and intent.part == SessionRecord.part:
             session = intent.details["session"]
             text = f"{session} may be running on Colab and cost money; apply or destroy stops it"
-            return TargetCondition(f"half-made: {text}", location)
+            return TargetCondition(f"incomplete: {text}", location)
         observed = self.observe(context, ledger, reader)
         if observed.recorded is None:
-            return TargetCondition("half-made" if intent else "absent", location)
+            return TargetCondition("incomplete" if intent else "absent", location)
         actions = self.plan(context, observed)
         kept = all(action.operation is Operation.KEEP for action in actions)
         if observed.found_refusals or not kept:
@@ -244,13 +243,7 @@ class ColabDriver(Driver[ColabObservation]):
 
     def report_expectations(self, context: TargetContext) -> dict[str, Any]:
         """Return the expectations of the cell, without the prefix, which the runtime chooses."""
-        expectations = expectations_of(
-            context.effective_spec,
-            context.target,
-            context.lock,
-            context.environment,
-            PurePosixPath(),
-        )
+        expectations = context.expectations(PurePosixPath())
         return {**expectations, "shared": get_colab_target(context).isolation == "system"}
 
     def compare_with_facts(

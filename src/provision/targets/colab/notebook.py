@@ -35,7 +35,7 @@ _UNEDITED_USER_CELLS = (
     "",
     _USER_CELL_TEXT.rstrip(),
     _USER_CELL_TEXT_VENV.rstrip(),
-    "# Your code here: what the cells above made is what it imports.",
+    "# Your code here: it imports the packages that the cells above installed.",
 )
 """Texts of the empty cell, the last one up to version 0.1."""
 

@@ -107,7 +107,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
     def verification_location(self, context: TargetContext) -> str:
         """Return where the probe runs."""
         if not is_runnable(context):
-            return "on a runtime of the template"
+            return "on a runtime created from the template"
         limit = get_enterprise_target(context).max_duration
         return f"by an execution job on this machine, at most {limit}"
 
@@ -178,7 +178,7 @@ class ColabEnterpriseDriver(Driver[TemplateObservation]):
         location = self.location(context.address, context.folder, ledger.state)
         if location is None:
             begun = ledger.find_interrupted(context.address)
-            return TargetCondition("half-made" if begun else "absent", "")
+            return TargetCondition("incomplete" if begun else "absent", "")
         action, *_ = self.plan(context, self.observe(context, ledger, reader))
         conditions = {Operation.KEEP: "current", Operation.CREATE: "gone"}
         return TargetCondition(conditions.get(action.operation, "outdated"), location)

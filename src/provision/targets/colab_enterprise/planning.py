@@ -26,7 +26,7 @@ from provision.targets.colab_enterprise.verification import is_runnable, plan_ex
 from provision.targets.context import TargetContext
 from provision.targets.execution_jobs import ExecutionRecord, journal_name
 
-RUNTIMES_NOTE = "runtimes that people made from the old template keep running as they are"
+RUNTIMES_NOTE = "runtimes that were created from the old template keep running unchanged"
 
 
 def plan_template(context: TargetContext, observed: TemplateObservation) -> Action:
@@ -76,11 +76,11 @@ def _plan_existing(
     if changes:
         reason = f"{', '.join(change.field for change in changes)} changed"
         update = UpdateTemplate(name, *build_patch(observed.body, changes))
-        notes = (*fields, "runtimes that exist already are not changed", *notes)
+        notes = (*fields, "existing runtimes are not changed", *notes)
         return _action(context, observed, Operation.CHANGE, reason, (update,), notes)
     operation, reason = Operation.KEEP, "it is up to date"
     if observed.recorded is None:
-        operation, reason = Operation.CHANGE, "an interrupted run created it: it is adopted"
+        operation, reason = Operation.CHANGE, "it was created by an interrupted run, and is adopted"
     return _action(context, observed, operation, reason, (), notes)
 
 
@@ -131,11 +131,11 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> Iterator[Action
         why = "an interrupted run may have left it"
         if intent.part == ExecutionRecord.part:
             effects = plan_execution_removal(ExecutionRecord.from_json(intent.details))
-            title = "half-made execution job"
+            title = "incomplete execution job"
             yield Action(Operation.DESTROY, address, intent.part, title, why, effects)
         else:
             record = TemplateRecord.from_intent(intent)
-            title, effects = "half-made runtime template", (_deletion(record),)
+            title, effects = "incomplete runtime template", (_deletion(record),)
             yield Action(Operation.DESTROY, address, intent.part, title, why, effects)
 
 

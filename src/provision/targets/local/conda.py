@@ -180,7 +180,7 @@ def find_conda_link(
     folders = reader.conda_folders(program)
     paths = [folder / stable.name for folder in folders]
     if stable in paths:
-        problem = "not needed: this folder of environments is one of conda's own"
+        problem = "not needed: conda already searches the folder of this environment"
         return replace(observed, problem=problem)
     for path in paths:
         if is_rival(path):
@@ -193,7 +193,7 @@ def find_conda_link(
 
 def _with_rival(observed: CondaLink, rival: Path) -> CondaLink:
     problem = (
-        f"{rival} already exists, is another environment, and is kept; rename it "
+        f"{rival} is another environment and is kept; rename it "
         f"(`{observed.program.name} rename`), or activate this environment by its path"
     )
     return replace(observed, problem=problem, rival=rival)
@@ -202,7 +202,7 @@ def _with_rival(observed: CondaLink, rival: Path) -> CondaLink:
 def _no_folder_reason(program: CondaProgram, folders: tuple[Path, ...]) -> str:
     if not folders:
         return (
-            f"`{program.name} info --json` lists no folders of environments; "
+            f"`{program.name} info --json` lists no environment folders; "
             "activate the environment by its path"
         )
     listed = ", ".join(str(folder) for folder in folders)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from provision.effects.local import (
     InstallPackages,
@@ -57,7 +58,7 @@ from provision.targets.local.records import (
 )
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetCondition, TargetSummary
-from provision.verification import expectations_of, probe_zipapp, read_report
+from provision.verification import probe_zipapp, read_report
 from provision.verification.report import MAX_REPORT_BYTES
 
 
@@ -70,10 +71,13 @@ class LocalProgram:
     variables: Mapping[str, str]
     monitor: MonitorRequest | None
     prefix: Path
+    folder: Path | None
 
     def follow(self) -> int:
         """Run the program to its end; without a monitor this process becomes the program."""
-        return self.system.run(self.argv, self.variables, self.monitor, prefix=self.prefix)
+        return self.system.run(
+            self.argv, self.variables, self.monitor, prefix=self.prefix, folder=self.folder
+        )
 
     def stop(self) -> None:
         """Do nothing: the program ends with the process that follows it."""
@@ -121,7 +125,7 @@ class LocalDriver(Driver[LocalObservation]):
             removals = tuple(
                 RemoveTree(resolve_own_folder(folder, path, address)) for path in interrupted.paths
             )
-            title, reason = "half-made environment", "left by an interrupted run"
+            title, reason = "incomplete environment", "left by an interrupted run"
             part = interrupted.part
             actions.append(Action(Operation.DESTROY, address, part, title, reason, removals))
         # The name comes last, when nothing exists that it leads to.
@@ -224,7 +228,7 @@ class LocalDriver(Driver[LocalObservation]):
             **self.get_environment_variables(context, inherited),
             **_activation_variables(prefix, inherited),
         }
-        return LocalProgram(system, argv, variables, monitor, prefix)
+        return LocalProgram(system, argv, variables, monitor, prefix, _code_folder(context))
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
         """Return the condition of the environment, with its packages and files compared."""
@@ -237,7 +241,7 @@ class LocalDriver(Driver[LocalObservation]):
         if observed.is_complete:
             return TargetCondition("current", location)
         if observed.exists or observed.interrupted:
-            return TargetCondition("half-made", location)
+            return TargetCondition("incomplete", location)
         recorded = self.location(context.address, context.folder, ledger.state)
         return TargetCondition("absent" if recorded is None else "outdated", location)
 
@@ -271,7 +275,11 @@ class LocalDriver(Driver[LocalObservation]):
     ) -> dict[str, str]:
         """Return `env`, PROVISION_PATH_* and the secrets, from the caller's variables."""
         secrets = _read_secrets(context.spec, caller, partial=partial)
-        return {**declared_variables(context.spec), **secrets}
+        return {**declared_variables(context.spec, _code_folder(context)), **secrets}
+
+
+def _code_folder(context: TargetContext) -> Path | None:
+    return None if context.code is None else context.code.folder
 
 
 def _installs_packages(action: Action) -> bool:
@@ -292,7 +300,9 @@ def _describe_comparison(actions: Sequence[Action]) -> str:
     """Return with what the files of an environment that uv makes were compared."""
     for action in actions:
         if _installs_packages(action):
-            return "downloads with the lock, installed files with their RECORDs: all by sha256"
+            return (
+                "downloads against the lock, and installed files against their RECORDs, by sha256"
+            )
         if action.part == EnvironmentRecord.part and action.operation is Operation.KEEP:
             return action.reason
     return ""
@@ -325,16 +335,21 @@ def _run_probe(
         ExternalError: the probe itself failed.
     """
     system, progress = journal.system, journal.progress
-    expectations = expectations_of(
-        context.spec, context.target, context.lock, context.environment, interpreter.prefix
-    )
-    nonce = system.token()
-    request = json.dumps({**expectations, "nonce": nonce}, indent=1, sort_keys=True)
+    expectations, nonce = context.expectations(interpreter.prefix), system.token()
     folder = context.reports_folder
+    manifest = folder / "code.json"
+    declared: dict[str, Any] = {**expectations, "nonce": nonce}
+    if context.code is not None:
+        place = {"folder": str(context.code.folder), "manifest": str(manifest)}
+        declared["code"] = {**expectations["code"], **place}
+    request = json.dumps(declared, indent=1, sort_keys=True)
     program, expected = folder / "probe.pyz", folder / "expectations.json"
     system.perform(MakeFolder(folder, 0o700), progress)
     system.perform(WriteFile(program, probe_zipapp(), 0o600), progress)
     system.perform(WriteFile(expected, request, 0o600), progress)
+    if context.code is not None:
+        listed = json.dumps(context.code.manifest.to_json(), sort_keys=True)
+        system.perform(WriteFile(manifest, listed, 0o600), progress)
     path = folder / ("report-only.json" if only else "report.json")
     stored = VerificationRecord.find(journal.state, context.address)
     if only or stored is None or not stored.verdict:

@@ -157,7 +157,7 @@ def _missing_part(context: TargetContext, reader: Reader) -> str:
 
 def _describe_problem(path: Path, marker: Mapping[str, Any] | None, missing: str) -> str:
     if marker is None:
-        return "an interrupted run left it half-made"
+        return "an interrupted run left it incomplete"
     if marker.get("prefix") != str(path):
         return f"it was created at {marker.get('prefix')} and cannot be moved"
     return f"its {missing or 'Python'} is missing"

@@ -326,9 +326,9 @@ def plan_removal(
 def _build_kernel_file(context: TargetContext) -> str:
     # Jupyter replaces ${NAME} from its own environment, so no secret is written to disk. A $ in a
     # declared value is doubled to stay one.
-    declared = {
-        name: value.replace("$", "$$") for name, value in declared_variables(context.spec).items()
-    }
+    code_folder = None if context.code is None else context.code.folder
+    variables = declared_variables(context.spec, code_folder)
+    declared = {name: value.replace("$", "$$") for name, value in variables.items()}
     secrets = {
         name: f"${{{reference.env}}}"
         for name, reference in context.spec.secrets.items()

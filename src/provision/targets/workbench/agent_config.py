@@ -19,7 +19,6 @@ from provision.targets.workbench.resource_names import (
     build_instance_kernel_name,
     get_workbench_target,
 )
-from provision.verification import expectations_of
 
 SCHEMA = "provision.agent.workbench/1"
 _HOME = PurePosixPath("/home/jupyter/.provision")
@@ -113,13 +112,7 @@ def _build_declaration(context: TargetContext) -> dict[str, Any]:
 
 
 def _build_expectations(context: TargetContext) -> dict[str, Any]:
-    return expectations_of(
-        context.effective_spec,
-        context.target,
-        context.lock,
-        context.environment,
-        get_prefix(context),
-    )
+    return context.expectations(get_prefix(context))
 
 
 _TEMPLATE = "templates/workbench-startup.sh"
@@ -130,11 +123,15 @@ def read_startup_program() -> bytes:
     return find_asset(_TEMPLATE).read_bytes()
 
 
-def build_programs() -> Mapping[str, Program]:
-    """Return the programs that the startup program downloads, by name."""
+def build_programs(context: TargetContext) -> Mapping[str, Program]:
+    """Return the programs that an instance downloads, and the code of the project, by name."""
     contents = {
         "device": verification.workbench_zipapp(),
         "installer": verification.installer_zipapp(),
         "probe": verification.probe_zipapp(),
     }
-    return {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
+    programs = {name: Program(f"{name}.pyz", content) for name, content in contents.items()}
+    if context.code is not None:
+        digest = context.code.digest.removeprefix("sha256:")[:12]
+        programs["code"] = Program(f"code-{digest}.zip", context.code.pack())
+    return programs

@@ -36,7 +36,7 @@ def plan_removals(address: str, folder: Path, ledger: Ledger) -> tuple[Action, .
         gone = tuple(effect for action in actions for effect in action.effects)
         effects = tuple(plan_interrupted_deletion(intent, gone))
         reason = "an interrupted run may have left it"
-        title = "half-made instance"
+        title = "incomplete instance"
         action = Action(Operation.DESTROY, address, intent.part, title, reason, effects)
         actions.insert(0, action)
     return tuple(actions)

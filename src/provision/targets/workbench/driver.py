@@ -303,7 +303,7 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         return await_report(self, context, journal)
 
     def condition(self, context: TargetContext, ledger: Ledger, reader: Reader) -> TargetCondition:
-        """Return the condition of the recorded instance; "half-made" if only the journal has it."""
+        """Return the condition of the instance; "incomplete" if only the journal has it."""
         location = self.location(context.address, context.folder, ledger.state)
         if location is not None:
             return TargetCondition(self.observe(context, ledger, reader).condition, location)
@@ -311,9 +311,9 @@ class WorkbenchDriver(Driver[WorkbenchObservation]):
         if intent is None:
             return TargetCondition("absent", "")
         if not intent.names:
-            return TargetCondition("half-made", "")
+            return TargetCondition("incomplete", "")
         zones = " or ".join(map(zone_of, intent.names))
-        return TargetCondition("half-made", f"{intent.names[0].rpartition('/')[2]} in {zones}")
+        return TargetCondition("incomplete", f"{intent.names[0].rpartition('/')[2]} in {zones}")
 
     def location(self, address: str, folder: Path, state: State) -> str | None:  # noqa: ARG002
         """Return the name and zone of the recorded instance."""

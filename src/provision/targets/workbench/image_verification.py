@@ -111,7 +111,7 @@ def run_image_job(
     job = ImageJobRecord.from_json(planned.action.record or {})
     earlier = ImageJobRecord.find(journal.state, context.address)
     if earlier is not None and earlier.nonce != job.nonce:
-        removal = remove_job(context.address, earlier, "another run starts")
+        removal = remove_job(context.address, earlier, "a new run starts")
         journal.perform(driver, removal, announce=False)
     try:
         journal.perform(driver, planned.action)
@@ -130,7 +130,9 @@ def run_image_job(
     except BaseException as error:
         _end(driver, context, journal, remove_job(context.address, job, "interrupted"), error)
         raise
-    journal.perform(driver, remove_job(context.address, job, "its report is here"), announce=False)
+    journal.perform(
+        driver, remove_job(context.address, job, "its report has arrived"), announce=False
+    )
     return evidence
 
 
@@ -191,7 +193,7 @@ def _await_report(context: TargetContext, journal: Journal, job: ImageJobRecord)
     request = AwaitExecution(
         *(job.resource_name, job.folder, job.nonce, path, _START_S + job_timeout_s(context)),
         subject="the image",
-        timeout_hint="set verify.timeout longer, or use a larger machine",
+        timeout_hint="increase verify.timeout, or use a larger machine",
     )
     system.perform(request, journal.progress)
     try:

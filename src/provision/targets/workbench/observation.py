@@ -116,7 +116,7 @@ class WorkbenchObservation:
         if not self.exists:
             return "gone" if self.recorded else "absent"
         if self.is_interrupted or not self.is_complete:
-            return "half-made"
+            return "incomplete"
         if self.drift:
             return "outdated"
         return "current, stopped" if self.is_stopped else "current"
@@ -231,7 +231,7 @@ def _find_source_image(
 def prepare_run(context: TargetContext, observed: WorkbenchObservation) -> tuple[AgentRun, bytes]:
     """Return the next run, and its document."""
     nonce, names = observed.next_nonce, observed.names
-    agent_programs, uv = build_programs(), read_pinned_uv()
+    agent_programs, uv = build_programs(context), read_pinned_uv()
     document = encode_config(build_agent_config(context, names, nonce, agent_programs, uv))
     digest = hashlib.sha256(document).hexdigest()
     return AgentRun(nonce, digest, compute_declared_digest(context)), document

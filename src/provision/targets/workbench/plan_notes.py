@@ -33,7 +33,7 @@ def explain_update(
     if is_adopted(observed):
         reasons.append("it is adopted from another state (--adopt)")
     elif recorded is None:
-        reasons.append("an interrupted run created it: it is adopted")
+        reasons.append("it was created by an interrupted run, and is adopted")
     if ended:
         reasons.append(
             f"its last run did not verify it ({escape_line(ended['why'])[:200]}): it runs again"
@@ -41,7 +41,7 @@ def explain_update(
     if is_new_run and recorded is not None and recorded.digest != digest:
         reasons.append("the environment changed")
     elif is_new_run and not names and not ended and not is_adopted(observed):
-        reasons.append("its declaration changed")
+        reasons.append("its declaration in the spec changed")
     if names:
         reasons.append(f"{names} changed")
     if observed.is_stopped:

@@ -138,9 +138,8 @@ def _prepare_start(
     run, document = prepare_run(context, observed)
     names = observed.names
     objects = [(names.folder + STARTUP_PROGRAM, read_startup_program())]
-    objects += (
-        (names.folder + program.file, program.content) for program in build_programs().values()
-    )
+    programs = build_programs(context).values()
+    objects += ((names.folder + program.file, program.content) for program in programs)
     objects.append((f"{names.run_folder(run.nonce)}document.json", document))
     return UploadObjects(tuple(objects)), build_desired_body(context, observed, run), run
 

@@ -160,7 +160,7 @@ def _cudnn_problems(snapshot: Snapshot, torch: str, facts: Facts) -> Iterator[Pr
                 name,
                 Severity.ERROR,
                 f"{name} {version} is installed, but torch {torch} is built with {release.cudnn}",
-                "torch refuses another cuDNN than its own, or loses speed and operators",
+                "torch rejects a cuDNN other than its own, or loses speed and operators",
                 f"install {name}=={release.cudnn}",
                 (key, *_TORCH),
                 ("T04", "P04", "PKG009"),

@@ -65,7 +65,12 @@ def compare_reports(
     decisive = {cause.key for change in changes if change.breaks for cause in change.causes}
     ranked = sorted(
         grouped.values(),
-        key=lambda pair: (pair.key not in decisive, _ORDER.index(pair.kind), pair.key),
+        key=lambda pair: (
+            pair.key != "code.digest",
+            pair.key not in decisive,
+            _ORDER.index(pair.kind),
+            pair.key,
+        ),
     )
     return ReportComparison(
         _side(names[0], a),

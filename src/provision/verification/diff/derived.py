@@ -17,6 +17,7 @@ DERIVED_FROM: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ),
         ("package.torch",),
     ),
+    (("code.file.*", "code.files", "code.commit", "code.dirty", "code.changed"), ("code.digest",)),
     (("packages.shadowed",), ("env.PYTHONPATH",)),
     # A file of a project shadows a module whatever release is installed.
     (("packages.[!s]*", "packages.stray*"), ("package.*", "python.version")),

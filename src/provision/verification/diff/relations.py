@@ -106,9 +106,9 @@ def _lost_formats(snapshot: Snapshot, other: Snapshot, facts: Facts) -> Iterator
             "T05",
             "",
             Severity.WARNING,
-            f"{snapshot.values['gpu.name']} does not compute in {', '.join(lost)}; "
+            f"{snapshot.values['gpu.name']} does not support {', '.join(lost)}; "
             f"{other.values['gpu.name']} does",
-            "training in such a format is refused, or emulated and slow",
+            "training in such a format fails, or is emulated and slow",
             "set fp16 for this GPU (fp16=True, bf16=False, tf32=False), or use a newer GPU",
             ("gpu.name", "gpu.compute_capability"),
             ("T05", "D03", "GPU002", "GPU003", "GPU004", "GPU008", "PKG017"),

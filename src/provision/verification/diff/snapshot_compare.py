@@ -37,10 +37,10 @@ _HIDING: tuple[tuple[str, str], ...] = (
 )
 """Readings that follow from a variable or a broken driver, in addition to those of reports."""
 _WHY = {
-    Layer.GPU: "the card and its driver decide which builds run, and how fast",
-    Layer.TORCH: "each build of torch runs on certain cards and drivers only",
+    Layer.GPU: "the GPU and its driver decide which builds run, and how fast",
+    Layer.TORCH: "each torch build supports certain GPUs and drivers only",
     Layer.PYTHON: "wheels are built for one minor release, and code for a newer one can fail",
-    Layer.PACKAGES: "releases differ in what they offer and accept",
+    Layer.PACKAGES: "releases differ in their features and arguments",
     Layer.SYSTEM: "wheels need a C library of at least their own version",
     Layer.VARIABLES: "the variable changes how programs run",
 }

@@ -17,6 +17,9 @@ from provision.verification.diff.model import (
 
 _OPAQUE_READINGS = ("packages.digest", "driver.error")
 """Readings with values that mean little to people: the message of the failed check is clearer."""
+CODE_DIGEST = "code.digest"
+"""The reading of the project's code, with which a comparison begins."""
+_CODE_FILE = "code.file."
 _MAX_NAMED = 3
 
 
@@ -55,6 +58,12 @@ def _sentence(comparison: ReportComparison) -> str:
 def describe_difference(difference: ReadingPair) -> str:
     """Return a difference, for example "package.torch 2.11.0+cu128 -> 2.13.0+cpu"."""
     key = difference.key
+    if key == CODE_DIGEST:
+        followers = (name for name in difference.followers if name.startswith(_CODE_FILE))
+        files = [name.removeprefix(_CODE_FILE) for name in followers]
+        more = f" and {len(files) - _MAX_NAMED} more" if len(files) > _MAX_NAMED else ""
+        named = f" in {', '.join(files[:_MAX_NAMED])}{more}" if files else ""
+        return f"the code differs{named}"
     a, b = format_value(key, difference.a), format_value(key, difference.b)
     return f"{key.removesuffix('_bytes')} {a} -> {b}{format_derived_count(difference)}"
 

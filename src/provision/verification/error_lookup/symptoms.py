@@ -13,6 +13,10 @@ from provision.diagnostics import Applicability, Diagnostic
 from provision.facts import Facts
 from provision.facts.schema_packages import Symptom
 from provision.verification.error_lookup.known_environment import KnownEnvironment
+from provision.verification.error_lookup.trace_packages import (
+    explain_trace_packages,
+    find_trace_packages,
+)
 from provision.verification.error_lookup.versions import (
     VersionSources,
     explain_matches,
@@ -33,6 +37,10 @@ _GENERIC = (
     "torch-not-found",
     "worker-exited",
     "pip-resolver",
+    "pip-left-conflict",
+    "vllm-core-failed",
+    "wheel-not-built",
+    "tf-metadata-config",
     "tf-registered-twice",
     "device-assert",
     "nccl-timeout",
@@ -55,6 +63,8 @@ _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:)?")
 _RAISED = re.compile(r"(?:Error|Exception|Warning|Exit|Interrupt|Failure)\b")
 _ANY_PACKAGE_RULES = frozenset({"PKG009", "PKG010"})
 """Rules about any two packages."""
+_VERSION_RULES = _ANY_PACKAGE_RULES | {"PKG001", "PKG012", "PKG024"}
+"""Rules about releases that do not fit: the packages in the paths of the traceback matter."""
 _WORD = re.compile(r"[A-Za-z][\w.\-]*\w")
 _CONTEXT_CHARACTERS = 300
 """Characters after a symptom that are searched for package names."""
@@ -111,7 +121,7 @@ def explain_error(
     found = [
         (matches[-1].start(), _explain(symptom, matches[-1], text, context))
         for symptom in symptoms
-        if (matches := list(re.finditer(symptom.regex, text)))
+        if symptom.literal in text and (matches := list(re.finditer(symptom.regex, text)))
     ]
     found.sort(
         key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0])
@@ -163,11 +173,16 @@ def _explain(
     line = text[start : end if end >= 0 else len(text)].strip()
     missing = find_missing_packages(symptom.tells, groups, facts)
     nearby = f"{symptom.cause} {text[match.start() : match.end() + _CONTEXT_CHARACTERS]}"
+    remarks = explain_matches(symptom.tells, groups, VersionSources(facts, context.environments))
+    if not _VERSION_RULES.isdisjoint(symptom.rules):
+        packages = find_trace_packages(text, match.end(), facts)
+        nearby = f"{nearby} {' '.join(packages)}"
+        remarks = (*remarks, *explain_trace_packages(packages, context.environments))
     return Explanation(
         symptom,
         line[:_MAX_LINE_LENGTH],
         tuple(group for group in groups if group),
-        explain_matches(symptom.tells, groups, VersionSources(facts, context.environments)),
+        remarks,
         tuple(
             finding
             for finding in context.findings

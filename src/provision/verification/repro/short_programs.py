@@ -156,7 +156,7 @@ def _training(failed: FailedCheck) -> dict[str, Any]:
     }
     match failed.check.base_id:
         case "R01" if failed.check.status is Status.WARN:
-            raise NoShortProgram("the short program sets use_cpu on a CPU, like the verification")
+            raise NoShortProgram("like the verification, the short program sets use_cpu on a CPU")
         case "R01" if not failed.raised:
             case["arguments"] = _declared_arguments(failed)
         case "R03":

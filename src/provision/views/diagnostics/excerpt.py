@@ -16,6 +16,7 @@ _WIDEST = 400
 _CONTEXT_CHARACTERS = 1000
 _KEY = re.compile(r"\s*(?:-\s+)*(?:[^\s:{\[\"'#][^:{\[]*:(?:\s+|$))?")
 _PRIVATE_KEY_BEGINS = re.compile("-----BEGIN [A-Z ]*PRIVATE KEY-----")
+_SECRET_KEY = re.compile(r"""(^|[{,])\s*["']?(secrets|env)\b""")
 _PRIVATE_KEY_ENDS = re.compile("-----END [A-Z ]*PRIVATE KEY-----")
 
 
@@ -96,12 +97,16 @@ def find_masked_lines(lines: list[str], secret: Iterable[Span]) -> frozenset[int
 
 
 def find_secret_blocks(lines: list[str]) -> frozenset[int]:
-    """Return the 1-based numbers of the lines of the top-level keys `secrets` and `env`."""
-    numbers, inside = set(), False
+    """Return the 1-based numbers of the lines of the keys `secrets` and `env`, at any depth."""
+    numbers, depth = set(), -1
     for number, line in enumerate(lines, start=1):
-        if line[:1].isalpha():
-            inside = line.startswith(("secrets", "env"))
-        if inside:
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        if indent <= depth and text[:1].isalpha():
+            depth = -1
+        if depth < 0 and _SECRET_KEY.search(line):
+            depth = indent
+        if depth >= 0:
             numbers.add(number)
     return frozenset(numbers)
 

@@ -40,7 +40,13 @@ def stable_path(route: Route, data: Any, *, private: bool = False) -> str:
 
 
 def fingerprint(finding: Diagnostic, source: SpecSource) -> str:
-    """Return 32 hexadecimal digits that identify a finding.
+    """Return 32 hexadecimal digits that identify a finding (see `identify_finding`)."""
+    identity = json.dumps(identify_finding(finding, source))
+    return hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
+
+
+def identify_finding(finding: Diagnostic, source: SpecSource) -> tuple[str, str | int, str]:
+    """Return the rule, the document and the place of a finding.
 
     They stay the same while lines move, versions change and other items are added or removed.
     """
@@ -53,8 +59,7 @@ def fingerprint(finding: Diagnostic, source: SpecSource) -> str:
         if isinstance(where, Span)
         else stable_path(where.route, data, private=may_contain_secret(finding))
     )
-    identity = json.dumps([finding.id, document, place])
-    return hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
+    return finding.id, document, place
 
 
 def _item_name(holder: str, item: Any, index: int) -> str:

@@ -17,6 +17,7 @@ from provision.diagnostics import (
     RouteLocation,
     Severity,
     Span,
+    SuppressedFinding,
 )
 from provision.sanitize import redact
 from provision.views.diagnostics.source_location import FindingSource
@@ -25,22 +26,33 @@ from provision.views.diagnostics.text import sort_findings
 VERSION = 1
 
 
-def findings_to_json(diagnostics: Sequence[Diagnostic], source: FindingSource) -> dict[str, Any]:
-    """Return the findings of one document, sorted by file and place.
+def findings_to_json(
+    diagnostics: Sequence[Diagnostic],
+    source: FindingSource,
+    suppressed: Sequence[SuppressedFinding] = (),
+) -> dict[str, Any]:
+    """Return the findings of one document, sorted by file and place, and the accepted ones.
 
     Strings are exact but for secrets: dump them with `ensure_ascii`. A fix that `applies` can be
     made by `--fix` if it is "safe"; one that does not would change an extended file or a value
     that other places share.
     """
-    return _envelope([_finding(finding, source) for finding in sort_findings(diagnostics, source)])
+    return _envelope(
+        [_finding(finding, source) for finding in sort_findings(diagnostics, source)],
+        [_suppressed(item, source) for item in suppressed],
+    )
 
 
 def merge_documents(documents: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Return one answer for the findings of several documents, in the order given."""
-    return _envelope([finding for document in documents for finding in document["diagnostics"]])
+    documents = list(documents)
+    return _envelope(
+        [finding for document in documents for finding in document["diagnostics"]],
+        [finding for document in documents for finding in document["suppressed"]],
+    )
 
 
-def _envelope(findings: list[dict[str, Any]]) -> dict[str, Any]:
+def _envelope(findings: list[dict[str, Any]], suppressed: list[dict[str, Any]]) -> dict[str, Any]:
     severities = [finding["severity"] for finding in findings]
     counts = {severity.value: severities.count(severity.value) for severity in Severity}
     fixes = [finding["fix"] for finding in findings if finding["fix"] is not None]
@@ -50,8 +62,23 @@ def _envelope(findings: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "version": VERSION,
         "tool": {"name": "provision", "version": __version__},
-        "summary": {**counts, "fixable": fixable},
+        "summary": {**counts, "fixable": fixable, "suppressed": len(suppressed)},
         "diagnostics": findings,
+        "suppressed": suppressed,
+    }
+
+
+def _suppressed(item: SuppressedFinding, source: FindingSource) -> dict[str, Any]:
+    """Return an accepted finding, and who accepted it where and why."""
+    where = item.where
+    return {
+        **_finding(item.finding, source),
+        "suppression": {
+            "kind": item.kind.value,
+            "reason": redact(item.reason),
+            "file": None if where is None else redact(where.file),
+            "range": None if where is None else _range(where),
+        },
     }
 
 

@@ -24,8 +24,11 @@ class Repository:
 
     @classmethod
     def from_environment(cls, here: Path, environment: Mapping[str, str]) -> Repository:
-        """Return the checkout of GITHUB_WORKSPACE if `here` is in it, else `here`."""
-        workspace = environment.get("GITHUB_WORKSPACE", "")
+        """Return the checkout that CI names if `here` is in it, else `here`.
+
+        GitHub sets GITHUB_WORKSPACE, GitLab sets CI_PROJECT_DIR.
+        """
+        workspace = environment.get("GITHUB_WORKSPACE") or environment.get("CI_PROJECT_DIR", "")
         root = Path(os.path.normpath(workspace))
         if not root.is_absolute() or not here.is_relative_to(root):
             root = here

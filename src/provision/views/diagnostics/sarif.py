@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,8 @@ from provision.diagnostics import (
     RoutePart,
     Severity,
     Span,
+    SuppressedFinding,
+    SuppressionKind,
 )
 from provision.errors import ProvisionError
 from provision.sanitize import REDACTED, redact
@@ -39,6 +41,12 @@ _LEVELS = {
     Severity.UNKNOWN: "note",
     Severity.INFO: "note",
 }
+_SUPPRESSIONS = {
+    SuppressionKind.COMMENT: "inSource",
+    SuppressionKind.CONFIGURATION: "external",
+    SuppressionKind.BASELINE: "external",
+}
+"""The kinds of SARIF 2.1.0, section 3.35.2: in the file, or anywhere else."""
 _SECURITY = {Severity.ERROR: "8.0", Severity.WARNING: "5.0"}
 """GitHub shows 7.0 to 8.9 as high and 4.0 to 6.9 as medium (docs.github.com, SARIF support,
 security-severity).
@@ -51,8 +59,13 @@ def to_sarif_log(
     pages: Sequence[RulePage],
     repository: Repository,
     exit_code: int,
+    suppressed: Sequence[tuple[Sequence[SuppressedFinding], SpecSource]] = (),
+    *,
+    is_compared: bool = False,
 ) -> dict[str, Any]:
-    """Return one run over all documents.
+    """Return one run over all documents; `suppressed` are the accepted findings of each.
+
+    If the findings were compared with those of another revision, each result has its state.
 
     Results are written even when there are none, for old alerts close only then. Files that
     could not be read and our own faults are notifications.
@@ -64,14 +77,14 @@ def to_sarif_log(
         for diagnostics, source in documents
         for finding in sort_findings(diagnostics, source)
     ]
-    notes = [
-        *(_unreadable_file(name, error, repository) for name, error in unread),
-        *(
-            _internal_error(finding, source, repository)
-            for finding, source in findings
-            if finding.id.startswith(INTERNAL_ERROR_PREFIX)
-        ),
-    ]
+    states = {
+        (id(source), item.finding): _result_state(item, source, repository)
+        for items, source in suppressed
+        for item in items
+    }
+    state = {"baselineState": "new"} if is_compared else {}
+    findings += [(item.finding, source) for items, source in suppressed for item in items]
+    notes = list(_notifications(findings, unread, repository))
     files = dict.fromkeys(
         (*(name for _, source in documents for name in source.files), *(name for name, _ in unread))
     )
@@ -97,7 +110,7 @@ def to_sarif_log(
         "artifacts": [{"location": repository.sarif_location(name)} for name in files],
         "columnKind": "unicodeCodePoints",
         "redactionTokens": [REDACTED],
-        "results": list(_results(findings, rules, repository)),
+        "results": list(_results(findings, defaultdict(lambda: state, states), rules, repository)),
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -122,8 +135,23 @@ def _rule(page: RulePage) -> dict[str, Any]:
     }
 
 
+def _result_state(
+    item: SuppressedFinding, source: SpecSource, repository: Repository
+) -> dict[str, Any]:
+    """Return the fields of a result that say who accepted it, or that it is not new."""
+    if item.kind is SuppressionKind.BASE:
+        return {"baselineState": "unchanged"}
+    suppression: dict[str, Any] = {"kind": _SUPPRESSIONS[item.kind]}
+    if item.reason:
+        suppression["justification"] = to_safe_text(redact(item.reason))
+    if item.where is not None:
+        suppression["location"] = _location(item.where, source, repository, private=False)
+    return {"suppressions": [suppression]}
+
+
 def _results(
     findings: Sequence[tuple[Diagnostic, SpecSource]],
+    states: Mapping[tuple[int, Diagnostic], dict[str, Any]],
     rules: Sequence[RulePage],
     repository: Repository,
 ) -> Iterator[dict[str, Any]]:
@@ -151,6 +179,7 @@ def _results(
                 {**locate(related.where), "message": _text(related.text)}
                 for related in finding.related
             ]
+        result.update(states[id(source), finding])
         if fixes := _fixes(finding, source, repository):
             result["fixes"] = fixes
         yield result
@@ -220,6 +249,18 @@ def _fixes(finding: Diagnostic, source: SpecSource, repository: Repository) -> l
             "properties": {"applicability": fix.applicability.value},
         }
     ]
+
+
+def _notifications(
+    findings: Sequence[tuple[Diagnostic, SpecSource]],
+    unread: Sequence[tuple[str, ProvisionError]],
+    repository: Repository,
+) -> Iterator[dict[str, Any]]:
+    for name, error in unread:
+        yield _unreadable_file(name, error, repository)
+    for finding, source in findings:
+        if finding.id.startswith(INTERNAL_ERROR_PREFIX):
+            yield _internal_error(finding, source, repository)
 
 
 def _unreadable_file(name: str, error: ProvisionError, repository: Repository) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.diagnostics import Diagnostic, RouteLocation, RoutePart
+from provision.diagnostics import Diagnostic, RouteLocation, RoutePart, field_of
 
 _SECRET_RULES = ("NTB008", "SEC001", "SPC007")
 """Findings whose place contains a secret in the clear."""
@@ -19,7 +19,7 @@ def may_contain_secret(finding: Diagnostic) -> bool:
     misshapen = (
         finding.id.startswith(_SHAPE_RULE_PREFIXES)
         and isinstance(where, RouteLocation)
-        and where.route[:1] == ("secrets",)
+        and field_of(where.route) == "secrets"
         and where.part is RoutePart.VALUE
     )
     return misshapen or finding.id in _SECRET_RULES

@@ -6,7 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from provision.diagnostics import Applicability, Diagnostic, Severity
+from provision.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Severity,
+    SuppressedFinding,
+    SuppressionKind,
+)
 from provision.spelling import pluralize
 from provision.views.diagnostics.source_location import (
     SEVERITY_LABELS,
@@ -16,6 +22,12 @@ from provision.views.diagnostics.source_location import (
 )
 
 _RANKS = list(Severity)
+_SUPPRESSED = {
+    SuppressionKind.COMMENT: "accepted by comments",
+    SuppressionKind.CONFIGURATION: "accepted by the configuration",
+    SuppressionKind.BASELINE: "in the baseline",
+    SuppressionKind.BASE: "not from this change",
+}
 
 
 def render_findings(
@@ -49,20 +61,41 @@ def render_concise(diagnostics: Sequence[Diagnostic], source: FindingSource) -> 
     )
 
 
-def render_footer(diagnostics: Sequence[Diagnostic], fixable: int) -> str:
-    """Return the last line: findings by severity, and how many `--fix` would remove."""
+def render_footer(
+    diagnostics: Sequence[Diagnostic],
+    fixable: int,
+    suppressed: Sequence[SuppressedFinding] = (),
+    fixed: int | None = None,
+) -> str:
+    """Return the last line: findings by severity, fixable, suppressed and fixed ones.
+
+    `fixed` is the number of findings of another revision that are gone, None without one.
+    """
     counts = Counter(finding.severity for finding in diagnostics)
+    new = "" if fixed is None else "new "
     parts = []
     for severity in filter(counts.__getitem__, Severity):
-        word, _ = SEVERITY_LABELS[severity]
+        word = new + SEVERITY_LABELS[severity][0]
         count = pluralize(counts[severity], word)
         if severity is Severity.UNKNOWN:
             count = f"{counts[severity]} {word}"
         parts.append(count)
-    footer = f"Found {', '.join(parts)}." if parts else "No findings."
+    footer = f"Found {', '.join(parts)}." if parts else f"No {new}findings."
     if fixable:
         footer += f" [*] {fixable} fixable with --fix."
+    for kind, number in sorted(Counter(item.kind for item in suppressed).items()):
+        footer += f" {number} {_SUPPRESSED[kind]}."
+    if fixed:
+        footer += f" {fixed} fixed."
     return footer
+
+
+def render_statistics(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return a line for each rule with findings, the most frequent rule first."""
+    counts = Counter((item.id, item.name) for item in diagnostics)
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    width = max((len(str(count)) for count in counts.values()), default=1)
+    return "".join(f"{count:>{width}}  {rule}  {name}\n" for (rule, name), count in rows)
 
 
 def count_fixable(diagnostics: Iterable[Diagnostic], source: FindingSource) -> int:

@@ -45,8 +45,10 @@ _BREAK_POINT = re.compile(
     r"(?<=\S{10})(?:(?<=/)(?=[^\s/]\S{9})|(?<=[^/_.,:=@+-][_.,:=@+-])(?=[^\s/_.,:=@+-]\S{9}))"
 )
 """Behind separators of long paths and identifiers, where a line may end."""
-_WHOLE = re.compile(r"(\d(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\dT[\d:]+Z)", re.ASCII)
-"""Numbers and times, in which no line ends."""
+_WHOLE = re.compile(
+    r"(\d(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\dT[\d:]+Z|\b\d[\d.,]* (?:[KMGT]iB|GB|bytes)\b)", re.ASCII
+)
+"""Numbers, times and sizes with their units, in which no line ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
 from provision.agent.probe.model import Status
 from provision.verification.report import Report, ReportedCheck
 from provision.views.report.model import ReportView, check_fields
+from provision.views.xml_elements import make_element, render_document
 
-_BEYOND_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 does not allow, even as a reference (section 2.2)."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=Z?\Z)")
 _EPOCH = "1970-01-01T00:00:00"
 
@@ -26,8 +25,7 @@ def render_junit(reports: Iterable[Report]) -> str:
     """
     root = ET.Element("testsuites")
     root.extend(_suite(number, ReportView(report)) for number, report in enumerate(reports))
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+    return render_document(root)
 
 
 def _suite(number: int, view: ReportView) -> ET.Element:
@@ -48,7 +46,7 @@ def _suite(number: int, view: ReportView) -> ET.Element:
         "skipped": str(counts["skipped"]),
         "time": f"{view.seconds:.3f}",
     }
-    suite = _element("testsuite", about)
+    suite = make_element("testsuite", about)
     properties = ET.SubElement(suite, "properties")
     for name, value in (
         ("tier", report.tier),
@@ -57,46 +55,36 @@ def _suite(number: int, view: ReportView) -> ET.Element:
         ("environment", report.environment_digest),
     ):
         if value:
-            properties.append(_element("property", {"name": name, "value": value}))
+            properties.append(make_element("property", {"name": name, "value": value}))
     suite.extend(cases)
     warnings = [f"{check.id} {check.title}: {check.message}" for check in view.of(Status.WARN)]
     tails = [stage.tail for stage in view.stages if stage.tail]
-    suite.append(_element("system-out", {}, "\n".join(warnings)))
-    suite.append(_element("system-err", {}, "\n".join(tails)))
+    suite.append(make_element("system-out", {}, "\n".join(warnings)))
+    suite.append(make_element("system-err", {}, "\n".join(tails)))
     return suite
 
 
 def _verdict(view: ReportView) -> ET.Element:
     report = view.report
-    case = _element(
+    case = make_element(
         "testcase", {"classname": "verdict", "name": "is the declared environment", "time": "0.000"}
     )
     about = {"message": report.sentence}
     if report.verdict == "simulated":
-        case.append(_element("skipped", about))
+        case.append(make_element("skipped", about))
     elif report.verdict != "verified":
         kind = "failure" if report.verdict == "failed" else "error"
-        case.append(_element(kind, {"type": view.headline, **about}, report.sentence))
+        case.append(make_element(kind, {"type": view.headline, **about}, report.sentence))
     return case
 
 
 def _case(check: ReportedCheck) -> ET.Element:
     name, time = f"{check.id} {check.title}", f"{check.seconds:.3f}"
-    case = _element("testcase", {"classname": check.group, "name": name, "time": time})
+    case = make_element("testcase", {"classname": check.group, "name": name, "time": time})
     if check.status is Status.FAIL or (check.status is Status.UNKNOWN and check.required):
         kind = "failure" if check.status is Status.FAIL else "error"
         details = "\n".join(f"{label}: {text}" for label, text in check_fields(check))
-        case.append(_element(kind, {"type": check.id, "message": check.message}, details))
+        case.append(make_element(kind, {"type": check.id, "message": check.message}, details))
     elif check.status in (Status.UNKNOWN, Status.SKIP):
-        case.append(_element("skipped", {"message": check.message}))
+        case.append(make_element("skipped", {"message": check.message}))
     return case
-
-
-def _element(tag: str, attributes: Mapping[str, str], text: str = "") -> ET.Element:
-    element = ET.Element(tag, {key: _xml(value) for key, value in attributes.items()})
-    element.text = _xml(text) or None
-    return element
-
-
-def _xml(text: str) -> str:
-    return _BEYOND_XML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)

@@ -230,7 +230,7 @@ def found_text(check: ReportedCheck) -> str:
 def check_fields(check: ReportedCheck) -> Iterator[tuple[str, str]]:
     """Yield the label and the text of what a view shows of a check that did not pass."""
     for label, text in (
-        ("declared", check.expected),
+        ("expected", check.expected),
         ("found", found_text(check)),
         ("why", check.cause or check.message),
         ("fix", check.fix),

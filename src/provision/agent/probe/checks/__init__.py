@@ -7,6 +7,7 @@ from . import (
     device,
     driver,
     host,
+    job,
     loaders,
     multi_gpu,
     numerics,
@@ -21,6 +22,7 @@ CHECKS: tuple[Check, ...] = (
     *host.CHECKS,
     *driver.CHECKS,
     *packages.CHECKS,
+    *job.CODE_CHECKS,
     *torch_build.CHECKS,
     *numerics.CHECKS,
     *packages.TORCH_CHECKS,
@@ -30,4 +32,5 @@ CHECKS: tuple[Check, ...] = (
     *multi_gpu.CHECKS,
     *torch_compile.CHECKS,
     *rehearsal.CHECKS,
+    *job.COMMAND_CHECKS,
 )

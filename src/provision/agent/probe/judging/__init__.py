@@ -16,6 +16,7 @@ from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
 from .host import JUDGES as _HOST
 from .host_context import JUDGES as _SURROUNDINGS
+from .job import JUDGES as _JOB
 from .judgement import Judge, JudgeInput, unknown
 from .launch import JUDGES as _LAUNCHING
 from .loaders import JUDGES as _LOADERS
@@ -45,12 +46,13 @@ JUDGES: dict[str, Judge] = {
     **_SEVERAL,
     **_COMPILE,
     **_REHEARSAL,
+    **_JOB,
 }
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 """Values that no check can pass with: a judge puts "nothing" into words."""
 
-_STDLIB_STAGES = frozenset({"host", "driver", "packages", "diagnosis"})
+_STDLIB_STAGES = frozenset({"host", "driver", "packages", "code", "diagnosis"})
 
 
 def judge(
@@ -98,6 +100,8 @@ def _why_not(check: SelectedCheck, expected: Expectations) -> str:
         Need.SEVERAL: "at most one GPU is declared",
         Need.COMPILE: "torch_compile is not declared",
         Need.WORKERS: "no DataLoader workers are declared",
+        Need.CODE: "no code is declared",
+        Need.COMMAND: "no command is declared",
     }
     return next(reasons[need] for need in check.check.needs if not expected.meets(need))
 
@@ -111,6 +115,9 @@ def _earlier(check: SelectedCheck, log: ObservationLog) -> str:
 
 def _dead(check: SelectedCheck, how: str) -> Judgement:
     cause, fix = explain_error(how)
+    if check.check.stage == "command" and "did not end" in how:
+        cause = "the command was still running at the time limit of the verification"
+        fix = "let it do less, for example with --max_steps, or raise verify.timeout"
     if cause is None:
         cause = "imported or executed code ended the process without raising an error"
         fix = f"read the end of the stage's output, and run `provision verify --only {check.id}`"

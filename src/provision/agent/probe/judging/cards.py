@@ -89,7 +89,7 @@ def _model(given: JudgeInput) -> Judgement:
             f"the GPU is {observed}, but {required} is declared",
             required,
             observed,
-            "the machine or runtime has another GPU",
+            "the machine or runtime has a different GPU",
             _OTHER_GPU,
         )
     capability = given["gpu.compute_capability"]

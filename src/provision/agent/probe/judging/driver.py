@@ -82,7 +82,7 @@ def _opens(given: JudgeInput) -> Judgement:
             text,
             required,
             names,
-            "the variable lists another number of GPUs than the spec declares",
+            "the variable lists a different number of GPUs than the spec declares",
             "list the declared number of GPUs in it, or unset it",
         )
     if observed != max(given.expected.gpu_count, 1):
@@ -91,7 +91,7 @@ def _opens(given: JudgeInput) -> Judgement:
             f"but the spec declares {required}",
             required,
             names,
-            "the machine has another number of GPUs than the spec declares",
+            "the machine has a different number of GPUs than the spec declares",
             "change the machine type or gpu.count",
         )
     text = f"for CUDA up to {cuda}" if cuda else "reported by nvidia-smi"
@@ -120,7 +120,7 @@ def _version(given: JudgeInput) -> Judgement:
             f"driver {observed} does not satisfy {unfit}",
             unfit,
             observed,
-            "the image has another driver",
+            "the image has a different driver",
             fix,
         )
     flavour = given.expected.flavour

@@ -289,6 +289,9 @@ def _open_files(given: JudgeInput) -> Judgement:
     )
 
 
+_NO_LIMIT = "no low limit"
+
+
 def _limits(given: JudgeInput) -> Judgement:
     seen, message = given.seen, []
     started = [seen[key] for key in ("host.pids", "host.nproc") if seen[key] is not None]
@@ -312,12 +315,12 @@ def _limits(given: JudgeInput) -> Judgement:
     if not message:
         return passes(
             "no limit on address space, file size or CPU time, and enough processes and threads",
-            "none",
+            _NO_LIMIT,
             f"{min(started)} processes and threads" if started else "none",
         )
     return warns(
         f"programs are limited to {format_list(message)}",
-        "none",
+        _NO_LIMIT,
         message,
         "the limits are set by the shell (ulimit), by the service that starts the program, or by "
         "the container (--pids-limit)",

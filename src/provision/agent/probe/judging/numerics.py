@@ -132,7 +132,7 @@ def _short_products(given: JudgeInput) -> Judgement:
             f"no fp8 matrix product can be computed: {refused}",
             None,
             None,
-            "this torch has another function for fp8 matrix products, or none for this card",
+            "this torch has a different function for fp8 matrix products, or none for this card",
             "lock another torch if you need fp8",
         )
     if errors is None:

@@ -42,7 +42,7 @@ def _interpreter(given: JudgeInput) -> Judgement:
             f"Python {given['python.version']} is running, but the lock is for {required}",
             expected,
             observed,
-            "the environment was created with another interpreter",
+            "the environment was created with a different interpreter",
             f"recreate the environment with Python {required}",
         )
     if not given["python.prefix_matches"] and given["_python.executable"].startswith(
@@ -249,7 +249,7 @@ def _requirements(given: JudgeInput) -> Judgement:
             "lock again so that all packages are resolved together, then recreate the environment",
         )
     if unread:
-        return unknown(f"requirements that could not be read: {format_list(unread)}", [])
+        return unknown(f"some requirements could not be read: {format_list(unread)}", [])
     if given.expected.shared:
         others = given["packages.unmet_unlocked"]
         return passes(

@@ -50,7 +50,7 @@ def _build(given: JudgeInput) -> Judgement:
             f"torch {version} is imported, but {locked} is locked",
             expected,
             observed,
-            "another torch than the locked one is imported",
+            "a different torch than the locked one is imported",
             "recreate the environment from the lock",
         )
     built_for = f"cu{cuda.replace('.', '')}" if cuda else "cpu"
@@ -80,7 +80,8 @@ def _device(given: JudgeInput) -> Judgement:
             f"torch sees {_devices(count)}, but the spec declares {required}",
             expected,
             count,
-            "the machine has another number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds some",
+            "the machine has a different number of GPUs, or CUDA_VISIBLE_DEVICES hides or adds "
+            "some",
             "change the machine type or gpu.count, or unset CUDA_VISIBLE_DEVICES",
         )
     if given.get("torch.cuda") is None and given.expected.gpu_type != "mps":

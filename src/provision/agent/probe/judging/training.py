@@ -156,7 +156,7 @@ def _precision(given: JudgeInput) -> Judgement:
             f"{error:.2g}, as {_arithmetic(error)}",
             f"{declared}, {_BANDS[declared][0]:g} to {_BANDS[declared][1]:g}",
             error,
-            "a flag or an environment variable selects another arithmetic, such as "
+            "a flag or an environment variable selects a different arithmetic, such as "
             "NVIDIA_TF32_OVERRIDE",
             "unset the variables listed by E01, or declare the precision that you want",
         )
@@ -375,7 +375,7 @@ def _resume(given: JudgeInput) -> Judgement:
         else "model.pt, optimizer.pt or rng_state.pt"
     )
     return fails(
-        f"the resumed run ends with other weights than the uninterrupted one (step {steps})",
+        f"the resumed run ends with different weights than the uninterrupted one (step {steps})",
         straight,
         resumed,
         f"a part of the state was not saved or not restored ({files}); a training would "

@@ -18,16 +18,16 @@ from typing import Any
 from ...core.files import write_atomically
 from ..checks.driver import slowdown_faults
 from ..model import JsonObject
-from ..redactor import Redactor
-from ..report_json import canonical_digest, to_canonical_json
-from .peaks import CardPeak, PeakUsage, max_known
-from .resource_usage import (
+from ..observing.resource_usage import (
     CardSampler,
     container_memory,
     machine_ram_bytes,
     process_tree_memory,
     shared_memory_usage,
 )
+from ..redactor import Redactor
+from ..report_json import canonical_digest, to_canonical_json
+from .peaks import CardPeak, PeakUsage, max_known
 from .series import Series
 
 SCHEMA = "provision.run/1"

@@ -18,6 +18,7 @@ _MODULES = {
     "host": "host",
     "driver": "driver",
     "packages": "packages",
+    "code": "code",
     "diagnosis": "diagnosis",
     "imports": "imports",
     "torch": "torch_build",
@@ -29,4 +30,5 @@ _MODULES = {
     "collectives": "multi_gpu",
     "compile": "torch_compile",
     "rehearsal": "rehearsal",
+    "command": "command",
 }

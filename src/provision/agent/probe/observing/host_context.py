@@ -9,11 +9,12 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..checks.host import CLOCK_SKEW
 from ..context import ObserverContext
-from ..model import Readings
+from ..model import Environ, Readings
 from ..own_code import own_program
 from ..text_files import read_text
 from .variables import HARMFUL_VARIABLES, OFFLINE_VARIABLES, harmful_part
@@ -25,14 +26,20 @@ _GVISOR = ("4.4.0", "#1 SMP Sun Jan 10 15:06:54 PST 2016")
 pkg/sentry/kernel/version.go).
 """
 _CONTAINERS = (
+    ("kubernetes", "var/run/secrets/kubernetes.io"),
     ("docker", ".dockerenv"),
     ("podman", "run/.containerenv"),
-    ("kubernetes", "var/run/secrets/kubernetes.io"),
 )
-_PLACES = (
+_VERTEX_PRODUCTS = {"COLAB_ENTERPRISE": "colab-enterprise", "WORKBENCH_INSTANCE": "workbench"}
+_PLACE_VARIABLES = (
     ("colab", "COLAB_RELEASE_TAG"),
     ("kaggle", "KAGGLE_KERNEL_RUN_TYPE"),
     ("sagemaker", "SAGEMAKER_INTERNAL_IMAGE_URI"),
+)
+_PLACE_FILES = (
+    ("colab", "var/colab/hostname"),
+    ("workbench", "opt/deeplearning/metadata"),
+    ("workbench", "opt/c2d"),
 )
 _VENDORS = (
     ("Google Compute Engine", "google compute engine"),
@@ -73,19 +80,34 @@ def _clock(context: ObserverContext) -> Readings:
 def _place(context: ObserverContext) -> Readings:
     folder = context.root / "sys/class/dmi/id"
     vendor = f"{read_text(folder / 'sys_vendor')} {read_text(folder / 'product_name')}".lower()
-    # os.path.exists: a mark that this user may not see does not count; Path.exists raises then.
-    workbench = any(
-        os.path.exists(context.root / mark) for mark in ("opt/deeplearning/metadata", "opt/c2d")
-    )
-    named = next((place for place, variable in _PLACES if context.environ.get(variable)), None)
     return {
-        "host.place": named or ("workbench" if workbench else None),
-        "host.container": next(
-            (kind for kind, marker in _CONTAINERS if os.path.exists(context.root / marker)), None
-        ),
+        "host.place": find_place(context.environ, context.root),
+        "host.container": find_container(context.environ, context.root),
         "host.machine": next((name for name, text in _VENDORS if text in vendor), None)
         or _hypervisor(context.root),
     }
+
+
+def find_place(environ: Environ, root: Path) -> str | None:
+    """Return the product that the machine is part of, such as "colab"; None if there is no mark.
+
+    Colab Enterprise has Colab's marks too, so the variable of Vertex AI comes first.
+    """
+    vertex = _VERTEX_PRODUCTS.get(environ.get("VERTEX_PRODUCT", ""))
+    named = (place for place, variable in _PLACE_VARIABLES if environ.get(variable))
+    return vertex or next(named, None) or _first_marked(_PLACE_FILES, root)
+
+
+def find_container(environ: Environ, root: Path) -> str | None:
+    """Return the kind of container that this process runs in; None if there is no mark."""
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return "kubernetes"
+    return _first_marked(_CONTAINERS, root) or environ.get("container") or None
+
+
+def _first_marked(marks: Iterable[tuple[str, str]], root: Path) -> str | None:
+    # os.path.exists: a mark that this user may not see does not count; Path.exists raises then.
+    return next((name for name, mark in marks if os.path.exists(root / mark)), None)
 
 
 def _hypervisor(root: Path) -> str | None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..model import JsonObject
-from ..observing.cgroups import memory_folders, memory_limit
-from ..observing.nvml import Nvml, NvmlError
 from ..text_files import find_number, read_text
+from .cgroups import memory_folders, memory_limit
+from .nvml import Nvml, NvmlError
 
 _PARENT, _RSS = 1, 21
 """Places in /proc/PID/stat behind the name in brackets (proc_pid_stat(5), fields 4 and 24)."""

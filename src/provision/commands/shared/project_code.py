@@ -1,0 +1,69 @@
+"""The code that a spec declares: read from its folder, with refusals and notes for plans."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from glob import escape
+
+from provision.commands.shared.load import LoadedSpec
+from provision.effects.code import CodeTree
+from provision.effects.system import Reader
+from provision.kinds.base import Refusal
+from provision.plan import Action
+from provision.sanitize import escape_line
+from provision.spec import Spec
+from provision.spelling import pluralize
+from provision.targets import TargetContext
+
+_MAX_NAMED = 3
+
+
+def read_spec_code(loaded: LoadedSpec, spec: Spec, reader: Reader) -> CodeTree | None:
+    """Return the code of a spec; None if it declares none. May block for a second.
+
+    The spec, its lock and the files that its command writes are no part of it.
+    """
+    if spec.code is None:
+        return None
+    home = loaded.path.resolve().parent
+    folder = home / spec.code.path
+    own = [os.path.relpath(home / path.name, folder) for path in (loaded.path, loaded.lock_path)]
+    own += (path for path in spec.verify.expect.files if not path.startswith(("/", "$")))
+    exclude = (*spec.code.exclude, *(f"/{escape(path)}" for path in own))
+    return reader.read_code(folder, loaded.source.root, exclude)
+
+
+def find_code_refusals(context: TargetContext) -> Iterator[Refusal]:
+    """Yield why the code cannot be used."""
+    for problem in context.code.problems if context.code is not None else ():
+        yield Refusal(("code",), problem.why, problem.hint)
+
+
+def add_code_notes(context: TargetContext, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """Return a target's actions; the first has notes on the code."""
+    if context.code is None or not actions:
+        return actions
+    first, *others = actions
+    return (replace(first, notes=(*first.notes, *_notes(context.code))), *others)
+
+
+def _notes(code: CodeTree) -> Iterator[str]:
+    manifest = code.manifest
+    commit = f", commit {manifest.commit[:12]}" if manifest.commit else ""
+    files = pluralize(len(manifest.files), "file")
+    yield f"code: {files} of {code.folder}, {code.digest[:19]}{commit}"
+    if code.changed:
+        yield f"warning: files differ from the commit: {_name_first(code.changed)}"
+    if code.untracked:
+        yield f"code: left out, as git does not track them: {_name_first(code.untracked)}"
+    if code.secret_files:
+        named = _name_first(code.secret_files)
+        yield f"warning: left out of the code, as they may contain secrets: {named}"
+
+
+def _name_first(paths: tuple[str, ...]) -> str:
+    more = len(paths) - _MAX_NAMED
+    shown = ", ".join(escape_line(path) for path in paths[:_MAX_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown

@@ -1,0 +1,233 @@
+"""Requirements, secrets and training, which a target may set for itself, and how they merge."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, Strict, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from provision.field_types import (
+    COUNT_PATTERN,
+    EnvironmentName,
+    EnvironmentValue,
+    Size,
+    Specifiers,
+    StrictModel,
+)
+
+SecretSource = Literal["secret", "env", "colab"]
+
+_RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
+_Values = TypeVar("_Values", bound=dict[str, Any])
+
+
+class SecretReference(StrictModel):
+    """Sources of a secret, which is fetched when it is used: at least one of secret, env, colab.
+
+    Each target takes the source that its kind can read.
+    """
+
+    secret: str | None = Field(
+        default=None, pattern=r"^projects/[^/]+/secrets/[^/]+/versions/([0-9]+|latest)$"
+    )
+    """Secret Manager version, as in projects/p/secrets/hf/versions/3 (Workbench targets)."""
+    env: EnvironmentName | None = None
+    """Name of a variable in the caller's environment (local targets)."""
+    colab: EnvironmentName | None = None
+    """Name in Colab's own secret store (Colab targets)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _never_literal(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            raise PydanticCustomError(
+                "secret_literal",
+                "a spec names secrets and never contains them: use {env: NAME}, {secret: "
+                "projects/...} or {colab: NAME}",
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> "SecretReference":
+        if not self.sources:
+            raise PydanticCustomError("secret_kinds", "name at least one of secret, env, colab")
+        return self
+
+    @property
+    def sources(self) -> frozenset[SecretSource]:
+        """The services that the secret can be fetched from."""
+        named: dict[SecretSource, str | None] = {
+            "secret": self.secret,
+            "env": self.env,
+            "colab": self.colab,
+        }
+        return frozenset(source for source, name in named.items() if name is not None)
+
+
+class MachineRequirements(StrictModel):
+    """Requirements for the machine; each is checked on the device."""
+
+    ram: Size | None = None
+    """Memory that the process may use (the smaller of the machine's and the container's)."""
+    disk: Size | None = None
+    """Free disk space for the environment and the declared paths."""
+    shm: Size | None = None
+    """Size of /dev/shm, through which DataLoader workers share batches."""
+    vram: Size | None = None
+    """Memory of one GPU."""
+    driver: Specifiers | None = None
+    """NVIDIA driver version, as in `>=580`."""
+    compute_capability: Specifiers | None = None
+    """CUDA compute capability, as in `>=8.0`."""
+
+
+class Precision(StrEnum):
+    """The number format that training computes in."""
+
+    FP32 = "fp32"
+    TF32 = "tf32"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP8 = "fp8"
+
+
+class TrainingModel(StrictModel):
+    """Shape of the model to train, for the memory estimate."""
+
+    parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
+    """Number of parameters, as in 1.1B or 350M."""
+    hidden_size: int | None = Field(default=None, ge=1)
+    """Width of the residual stream."""
+    layers: int | None = Field(default=None, ge=1)
+    """Number of transformer layers."""
+
+
+class TrainingData(StrictModel):
+    """The data of a training, as far as it takes memory."""
+
+    in_memory: Size | None = None
+    """RAM that the data takes in each process, if it is loaded as a whole."""
+
+
+class Training(StrictModel):
+    """The training run, for the rules, the memory estimate and the verification."""
+
+    framework: Literal["hf-trainer", "torch", "none"] | None = None
+    """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
+    none.
+    """
+    precision: Annotated[Precision, Strict(False)] = Precision.FP32
+    """Number format that training computes in."""
+    model: TrainingModel | None = None
+    """Shape of the model."""
+    method: Literal["full", "lora", "qlora", "inference"] = "full"
+    """Which parameters are trained."""
+    batch_size: int | None = Field(default=None, ge=1)
+    """Samples per device and step."""
+    sequence_length: int | None = Field(default=None, ge=1)
+    """Tokens per sample."""
+    optimizer: str = Field(default="adamw_torch", pattern=r"^[a-z0-9_]+$")
+    """Name as in TrainingArguments(optim=...)."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass."""
+    torch_compile: bool = False
+    """Compile the model with torch.compile."""
+    strategy: Literal["none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3"] = "none"
+    """Distribution of the work over several devices."""
+    launcher: Literal["auto", "python", "torchrun", "accelerate"] = "auto"
+    """Program that starts the training."""
+    dataloader_workers: int = Field(default=0, ge=0, le=256)
+    """Worker processes of the DataLoader."""
+    data: TrainingData | None = None
+    """The data, for the memory estimate."""
+    arguments: dict[str, Any] = {}
+    """Further TrainingArguments, checked against the installed transformers."""
+
+
+class TargetTraining(Training):
+    """Fields that a target changes in the spec's `training`; null restores a default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _restore_defaults(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        fields = Training.model_fields
+        return {
+            name: fields[name].default if item is None and name in fields else item
+            for name, item in value.items()
+        }
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the schema of `training` with null for each field, and without its defaults."""
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema)["properties"]
+        for name, form in properties.items():
+            form.pop("default", None)
+            if {"type": "null"} not in form.get("anyOf", ()):
+                properties[name] = {"anyOf": [form, {"type": "null"}]}
+        return schema
+
+
+def refuse_reserved_variables(values: _Values) -> _Values:
+    """Return variables that a spec may set; raise an error of pydantic for one it may not."""
+    for name in values:
+        if name in _RESERVED_VARIABLES or name.startswith("PROVISION_"):
+            raise PydanticCustomError(
+                "reserved_variable",
+                "{name} is set by the environment itself; remove it",
+                {"name": name},
+            )
+    return values
+
+
+TargetVariables = Annotated[
+    dict[EnvironmentName, EnvironmentValue | None], AfterValidator(refuse_reserved_variables)
+]
+TargetSecrets = Annotated[
+    dict[EnvironmentName, SecretReference | None], AfterValidator(refuse_reserved_variables)
+]
+
+
+def merge_variables(base: Mapping[str, str], own: Mapping[str, str | None]) -> dict[str, str]:
+    """Return variables with those of a target; None removes one."""
+    merged = {**base, **own}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def merge_secrets(
+    base: Mapping[str, SecretReference], own: Mapping[str, SecretReference | None]
+) -> dict[str, SecretReference]:
+    """Return secrets with those of a target, source by source; None removes one."""
+    merged = dict(base)
+    for name, reference in own.items():
+        if reference is None:
+            merged.pop(name, None)
+        elif name in merged:
+            merged[name] = merged[name].model_copy(update=_written_fields(reference))
+        else:
+            merged[name] = reference
+    return merged
+
+
+def merge_training(base: Training, own: Training) -> Training:
+    """Return a training with the fields that a target sets; the maps in it merge too."""
+    fields = _written_fields(own)
+    for name in ("model", "data"):
+        part, below = fields.get(name), getattr(base, name)
+        if part is not None and below is not None:
+            fields[name] = below.model_copy(update=_written_fields(part))
+    if "arguments" in fields:
+        arguments = {**base.arguments, **fields["arguments"]}
+        fields["arguments"] = {
+            name: value for name, value in arguments.items() if value is not None
+        }
+    return base.model_copy(update=fields)
+
+
+def _written_fields(model: StrictModel) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in model.model_fields_set}
