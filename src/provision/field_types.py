@@ -66,6 +66,7 @@ def _check_specifiers(text: str) -> str:
 Size = Annotated[str, Field(pattern=_SIZE_PATTERN, examples=["16GiB"])]
 Duration = Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$", examples=["30m"])]
 Specifiers = Annotated[str, AfterValidator(_check_specifiers)]
+PackageName = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 EnvironmentValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
@@ -175,18 +176,20 @@ def _not_from_index() -> PydanticCustomError:
 class Package(ShorthandModel):
     """A package: `transformers[torch]>=5.13` or {name, version, extras, index, build, source}."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
+    name: PackageName
     """Name of the distribution."""
     version: Specifiers = ""
     """Version specifiers, as in `>=1,<2`; empty for any."""
-    extras: list[Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")]] = []
+    extras: list[PackageName] = []
     """Optional features of the distribution to install as well."""
     marker: str = ""
     """Environment marker, as in `sys_platform == "linux"`; empty for everywhere."""
     index: str | None = None
     """Key in `indexes` of the only index that this package may come from."""
-    build: bool = False
-    """Allow building from source if the newest release has no matching wheel."""
+    build: bool | list[PackageName] = False
+    """Allow building from source if the newest release has no matching wheel: `true` for this
+    package and those that it is known to bring, or the names of packages that it brings.
+    """
     source: Literal["pypi", "conda"] = "pypi"
     """`conda` lets a conda target take this package from its channels."""
 
@@ -227,6 +230,16 @@ class Package(ShorthandModel):
     def key(self) -> str:
         """The canonical (PEP 503) name."""
         return canonical_name(self.name)
+
+    @property
+    def is_built(self) -> bool:
+        """True if the package itself may be built from source."""
+        return self.build is True or (bool(self.build) and self.key in self.built_names)
+
+    @property
+    def built_names(self) -> tuple[str, ...]:
+        """The canonical names in `build`."""
+        return () if isinstance(self.build, bool) else tuple(map(canonical_name, self.build))
 
     @property
     def specifiers(self) -> SpecifierSet:

@@ -100,7 +100,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Actions for some targets, bound to the digests of spec and lock and the state's serial."""
+    """Actions for some targets, bound to the digests of spec, lock and code, and to the state."""
 
     actions: tuple[Action, ...]
     verifications: dict[str, Verification]
@@ -108,6 +108,8 @@ class Plan:
     lock_digest: str
     lineage: str
     serial: int
+    code: str = ""
+    """Digest of the code that the targets get; "" without code."""
 
     @property
     def changes(self) -> tuple[Action, ...]:
@@ -134,4 +136,5 @@ class Plan:
             "lineage": self.lineage,
             "serial": self.serial,
             "steps": steps,
+            **({"code": self.code} if self.code else {}),
         }

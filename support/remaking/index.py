@@ -8,12 +8,19 @@ serves.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import Version
 from pip._internal.commands import create_command
 from pip._internal.exceptions import PipError
@@ -43,11 +50,24 @@ class File:
     uploaded: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source distribution on an index."""
+
+    name: str
+    url: str
+    version: Version
+    yanked: bool = False
+
+
 class Index(Protocol):
     """What the scripts ask of an index."""
 
     def wheels(self, package: str) -> list[File]:
         """Return the wheels of a package, [] when the index has none."""
+
+    def sources(self, package: str) -> list[Source]:
+        """Return the source distributions of a package, [] when the index has none."""
 
     def open(self, file: File) -> RangeFile:
         """Return a wheel as a file of which only the parts that are read are fetched."""
@@ -79,6 +99,13 @@ class PipIndex:
 
     def wheels(self, package: str) -> list[File]:
         """Ask for the list of a package's files (PEP 503 or 691)."""
+        return [file for link in self._links(package) if (file := _file(link)) is not None]
+
+    def sources(self, package: str) -> list[Source]:
+        """Ask for the same list."""
+        return [found for link in self._links(package) if (found := _source(link)) is not None]
+
+    def _links(self, package: str) -> list[Link]:
         if self._options.no_index:
             raise Unreachable("pip's configuration says no-index")
         try:
@@ -92,7 +119,7 @@ class PipIndex:
         if page is None:
             raise Unreachable(f"the package index does not answer for {package}")
         self.received += len(page.content)
-        return [file for link in parse_links(page) if (file := _file(link)) is not None]
+        return list(parse_links(page))
 
     def open(self, file: File) -> RangeFile:
         """Open a wheel; only its end is fetched now."""
@@ -124,6 +151,15 @@ class PipIndex:
                 f"the package index does not give {url.rpartition('/')[2]}: {type(error).__name__}"
             ) from error
         return answer
+
+
+def _source(link: Link) -> Source | None:
+    try:
+        _, version = parse_sdist_filename(re.sub(r"\.tar\.bz2$|\.tgz$", ".tar.gz", link.filename))
+    except InvalidSdistFilename:
+        return None
+    yanked = link.yanked_reason is not None
+    return Source(link.filename, link.url_without_fragment, version, yanked)
 
 
 def _file(link: Link) -> File | None:

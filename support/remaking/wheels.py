@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import email
+import io
 import re
+import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
@@ -16,7 +18,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from remaking.index import File, Index, Unreachable
+from remaking.index import File, Index, Source, Unreachable
 from remaking.ranges import RangeFile
 
 CACHE = Path(__file__).parents[2] / ".cache" / "remake"
@@ -44,6 +46,29 @@ class Shelf:
         if package not in self._releases:
             self._releases[package] = _releases(self._index.wheels(package))
         return self._releases[package]
+
+    def sources(self, package: str) -> dict[Version, Source]:
+        """Return the final releases of a package that have a source distribution, oldest first."""
+        found = {
+            source.version: source
+            for source in self._index.sources(package)
+            if not source.yanked and not source.version.is_prerelease
+        }
+        return dict(sorted(found.items()))
+
+    def members(self, source: Source) -> list[str]:
+        """Return the names of the files in a source distribution, which is fetched whole once."""
+        kept = self._cache / source.name
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            data = io.BytesIO(self._index.text(source.url))
+            if source.name.endswith(".zip"):
+                names = ZipFile(data).namelist()
+            else:
+                with tarfile.open(fileobj=data) as archive:
+                    names = archive.getnames()
+            kept.write_text("\n".join(names), encoding="utf-8")
+        return kept.read_text(encoding="utf-8").splitlines()
 
     def newest(self, package: str) -> str:
         """Return the newest final release of a package."""
@@ -122,11 +147,16 @@ def each(work: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answ
 
 
 def requirements(metadata: Message) -> list[Requirement]:
-    """Return what a wheel asks for; the forms of older metadata, `name (>=1)`, included."""
-    return [
-        Requirement(re.sub(r"\(([^()]*)\)(?=\s*(;|$))", r"\1", text, count=1))
-        for text in metadata.get_all("Requires-Dist", [])
-    ]
+    """Return what a wheel asks for."""
+    return [requirement_of(text) for text in metadata.get_all("Requires-Dist", [])]
+
+
+def requirement_of(text: str) -> Requirement:
+    """Return one line of what a wheel asks for; the forms of older metadata, `name (>=1)` and
+    `>=5.1.*`, included.
+    """
+    plain = re.sub(r"\(([^()]*)\)(?=\s*(;|$))", r"\1", text, count=1)
+    return Requirement(re.sub(r"([<>]=?\s*[\d.]+)\.\*", r"\1", plain))
 
 
 def python_of(metadata: Message) -> str:

@@ -230,7 +230,7 @@ DAMAGES = {
         _file("../alpha-2.0-py3-none-any.whl"), "is not the file name of a wheel"
     ),
     "source that would be built": Damage(
-        _file("alpha-2.0.tar.gz"), "the spec has no `build: true` for it"
+        _file("alpha-2.0.tar.gz"), "the spec does not allow that with `build`"
     ),
     "an environment that the lock lacks": Damage(
         lambda d: package(d, "alpha").update({"in": ["elsewhere"]}),

@@ -59,7 +59,10 @@ def on_path(tmp_path: Path) -> dict[str, str]:
         (["provision", "apply", "--ver"], ["--verify", "--verbose"]),
         (
             ["provision", "lint", "--output-format", ""],
-            ["text", "concise", "json", "sarif", "github"],
+            [
+                *("text", "concise", "json", "sarif", "github"),
+                *("gitlab", "junit", "markdown", "rdjson"),
+            ],
         ),
         (["provision", "completion", "f"], ["fish"]),
         (["provision", "apply", "spec.yaml", "--target", ""], ["laptop", "far-away"]),

@@ -188,3 +188,9 @@ def test_statistics_count_findings_by_rule(tmp_path: Path) -> None:
     assert last.startswith("Found 2 errors")
     refused = lint(tmp_path, "a.yaml", "--statistics", "--output-format", "json")
     assert refused.returncode == 2
+
+
+def test_a_changed_configuration_counts_at_once(tmp_path: Path) -> None:
+    for rules in (("PKG001",), ("GPU", "CUD"), ()):
+        (tmp_path / "provision.toml").write_text(f"[lint]\nignore = {list(rules)}\n")
+        assert find_configuration(tmp_path / "spec.yaml", RealSystem({})).ignore == rules

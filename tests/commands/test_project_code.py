@@ -53,18 +53,28 @@ def check(bench: Bench, name: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_command_is_a_check_and_an_edit_is_named(bench: Bench) -> None:
+def test_the_command_is_a_check_and_programs_start_in_the_folder(bench: Bench) -> None:
     write(bench, expect="{files: [out/model], stdout: 'loss \\d'}")
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "code: 2 files of " in done.stderr
     assert (check(bench, "V01")["status"], check(bench, "V02")["status"]) == ("pass", "pass")
+    ran = bench.run("run", "spec.yaml", "--", "python", "train.py")
+    assert ran.stdout.split() == ["loss", "1", str(bench.folder / "src")]
+
+
+@pytest.mark.long
+def test_an_edit_is_planned_and_named(bench: Bench) -> None:
+    write(bench, expect="{files: [out/model]}")
+    assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
     first = bench.folder / "first.json"
     first.write_bytes((bench.folder / ".provision/reports/spec.local/report.json").read_bytes())
-    again = bench.run("plan", "spec.yaml")
+    again = bench.run("plan", "spec.yaml", "--out", "plan.json")
     assert "then quick verification" not in again.stdout, "what the command wrote is not code"
 
     (bench.folder / "src/helper.py").write_text("VALUE = 2\n")
+    stale = bench.run("apply", "spec.yaml", "--yes", "--plan", "plan.json")
+    assert (stale.returncode, "changed since it was saved: code" in stale.stderr) == (2, True)
     planned = bench.run("plan", "spec.yaml")
     assert "the spec, the lock or the code has changed" in planned.stdout
     assert bench.run("apply", "spec.yaml", "--yes").returncode == 0
@@ -74,8 +84,6 @@ def test_the_command_is_a_check_and_an_edit_is_named(bench: Bench) -> None:
     assert "the code differs in helper.py" in compared.stdout
     fits = bench.run("fit", "spec.yaml")
     assert "Measured: the declared command, target local" in fits.stdout
-    ran = bench.run("run", "spec.yaml", "--", "python", "train.py")
-    assert ran.stdout.split() == ["loss", "2", str(bench.folder / "src")]
 
 
 @pytest.mark.parametrize(

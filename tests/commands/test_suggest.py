@@ -14,6 +14,10 @@ from typing import Any
 import pytest
 
 from provision.agent.probe.report_json import expand
+from provision.commands.suggest import EvidenceSources, suggest_for_options
+from provision.facts import load_facts
+from provision.suggest.search import SuggestionStatus
+from provision.views.suggestions import render_text
 from tests import fork_server
 from tests.pytorch_rig import PyTorch
 from tests.rig import MINOR, TAG, Bench, make_index, make_wheel
@@ -28,6 +32,8 @@ CPU = f'gpu: none\npython: "{MINOR}"\npackages: [torch==2.13.*]\n'
 def combinations(
     bench: Bench, *words: str, code: int = 0, **variables: str
 ) -> list[dict[str, Any]]:
+    if "--resolve" not in words:
+        words = (*words, "--no-resolve")
     done = bench.run("suggest", *words, "--output-format", "json", **variables)
     assert done.returncode == code, done.stdout + done.stderr
     return list(json.loads(done.stdout)["combinations"])
@@ -47,7 +53,7 @@ def cpu_index(tmp_path: Path) -> str:
 
 def test_what_a_person_sees(bench: Bench) -> None:
     bench.spec(V100)
-    done = bench.run("suggest", "spec.yaml", "--most", "1")
+    done = bench.run("suggest", "spec.yaml", "--most", "1", "--no-resolve")
     assert done.returncode == 0
     assert done.stdout.splitlines()[:6] == [
         "1 combination without errors, for spec.yaml",
@@ -57,7 +63,34 @@ def test_what_a_person_sees(bench: Bench) -> None:
         "     exactly: torch==2.11.0",
         "     gives up cuda 13.0",
     ]
-    assert "--resolve" in done.stdout
+    assert "--no-resolve" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("evidence", "headline"),
+    [
+        ((SuggestionStatus.RULES, SuggestionStatus.RESOLVED), "2 combinations without errors, "),
+        (
+            (SuggestionStatus.RESOLVED, SuggestionStatus.REFUSED),
+            "1 combination without errors; 1 combination refused once resolved, ",
+        ),
+        (
+            (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED),
+            "No combination without errors; 2 combinations refused once resolved, ",
+        ),
+    ],
+)
+def test_a_refused_combination_is_not_one_without_errors(
+    evidence: tuple[SuggestionStatus, ...], headline: str
+) -> None:
+    sources = EvidenceSources(load_facts(), None, print, offline=True)
+    found = suggest_for_options({"gpu": "L4"}, sources, most=2)
+    changed = [
+        assessed._replace(evidence=status)
+        for assessed, status in zip(found.combinations, evidence, strict=True)
+    ]
+    shown = render_text(found._replace(combinations=tuple(changed)), False, 100)
+    assert shown.startswith(f"{headline}for gpu L4\n")
 
 
 def test_without_a_spec(bench: Bench) -> None:
@@ -82,7 +115,7 @@ def test_what_is_suggested_lints_clean(bench: Bench) -> None:
 
 def test_errors_that_stay_end_with_1(bench: Bench) -> None:
     bench.spec(V100 + "paths: {data: data}\n")
-    done = bench.run("suggest", "spec.yaml")
+    done = bench.run("suggest", "spec.yaml", "--no-resolve")
     assert done.returncode == 1
     assert "Errors that changing versions cannot fix:\n  REF101 " in done.stdout
 
@@ -130,6 +163,27 @@ def test_an_index_out_of_reach_leaves_the_rules_and_ends_with_2(bench: Bench) ->
     assert "help: " in done.stderr
 
 
+def test_without_a_network_the_rules_decide_and_it_is_said(bench: Bench) -> None:
+    bench.spec(CPU)
+    index = {"PROVISION_INDEX_PYTORCH_CPU": "http://127.0.0.1:9/simple"}
+    for words, note in (
+        ((), "not resolved: a package index cannot be reached"),
+        (("--offline",), "not resolved: offline"),
+    ):
+        done = bench.run("suggest", "spec.yaml", "--most", "2", *words, **index)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(note) == done.stdout.count("[rules only]") == 2
+        assert "error" not in done.stderr
+
+
+def test_what_uv_refuses_is_no_headline(bench: Bench, cpu_index: str) -> None:
+    bench.spec(CPU.replace("2.13.*]", "2.13.*, nowhere-to-be-found]"))
+    done = bench.run("suggest", "spec.yaml", PROVISION_INDEX_PYTORCH_CPU=cpu_index)
+    assert done.returncode == 1
+    assert done.stdout.startswith("No combination without errors; ")
+    assert "[uv finds no set of versions]" in done.stdout
+
+
 def test_a_cache_that_lacks_something_refutes_nothing(bench: Bench, cpu_index: str) -> None:
     bench.spec(CPU)
     done = bench.run(
@@ -146,9 +200,14 @@ def test_a_cache_that_lacks_something_refutes_nothing(bench: Bench, cpu_index: s
 
 
 def test_warnings_of_what_nobody_linted_are_shown(bench: Bench) -> None:
-    said = bench.run("suggest", "--gpu", "V100", "--precision", "bf16", "--most", "1")
+    said = bench.run(
+        "suggest", "--gpu", "V100", "--precision", "bf16", "--most", "1", "--no-resolve"
+    )
     assert (said.returncode, "warning GPU004" in said.stdout) == (0, True)
-    assert "unknown GPU001" in bench.run("suggest", "--gpu", "L44", "--most", "1").stdout
+    assert (
+        "unknown GPU001"
+        in bench.run("suggest", "--gpu", "L44", "--most", "1", "--no-resolve").stdout
+    )
 
 
 def test_apple_silicon(bench: Bench) -> None:

@@ -236,6 +236,59 @@ def test_where_another_package_asks_for_it_the_line_in_the_spec_counts(bench: Be
     assert "{name: kern, build: true}" in caught.value.hint
 
 
+def test_a_source_that_a_package_brings_is_built_if_its_line_names_it(
+    bench: Bench, marker: Path
+) -> None:
+    put(
+        bench,
+        sdist(bench, marker=marker),
+        make_wheel(bench.folder / "made", "user", "1.0", requires=("kern",)),
+    )
+    user = {"name": "user", "build": ["Kern"]}
+    lock = locked(bench, spec(user))
+    assert {package.name: package.built for package in lock.packages} == {
+        "kern": True,
+        "rigbackend": False,
+        "user": False,
+    }
+    assert not marker.exists()
+    assert list_changed_inputs(spec("user"), lock) == (
+        "packages: + user",
+        "packages: - user or the source of kern",
+    )
+
+
+def test_a_source_is_not_built_for_a_line_that_names_another(bench: Bench) -> None:
+    put(bench, sdist(bench), make_wheel(bench.folder / "made", "user", "1.0", requires=("kern",)))
+    lock = locked(bench, spec({"name": "user", "build": ["kern"]}))
+    (disagreement,) = find_disagreements(lock, spec("user"), load_facts())
+    assert "the spec does not allow that with `build`" in str(disagreement)
+
+
+def test_a_name_in_build_that_nothing_requires_is_refused(bench: Bench) -> None:
+    put(bench, sdist(bench), make_wheel(bench.folder / "made", "user", "1.0"))
+    with pytest.raises(LockError) as caught:
+        locked(bench, spec({"name": "user", "build": ["kern"]}))
+    assert caught.value.what == ("`build` of user names kern, but no locked package requires it")
+
+
+def test_a_source_that_is_known_to_be_brought_is_built_with_build_true(bench: Bench) -> None:
+    put(
+        bench,
+        make_source(bench.folder / "made", "antlr4-python3-runtime", "4.9.3"),
+        make_wheel(bench.folder / "made", "antlr4-python3-runtime", "4.13.2"),
+        make_wheel(
+            bench.folder / "made",
+            "hydra-core",
+            "1.3.2",
+            requires=("antlr4-python3-runtime==4.9.*",),
+        ),
+    )
+    lock = locked(bench, spec({"name": "hydra-core", "version": "==1.3.2", "build": True}))
+    (runtime,) = (package for package in lock.packages if package.name.startswith("antlr4"))
+    assert (runtime.version, runtime.built) == ("4.9.3", True)
+
+
 def test_a_source_without_leave_to_build_is_refused_with_the_way_out(
     bench: Bench, marker: Path
 ) -> None:

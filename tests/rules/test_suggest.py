@@ -127,14 +127,88 @@ def test_a_pair_of_pins_that_cannot_be_is_solved_by_moving_one(look: Look, facts
 def test_accelerate_is_added_or_raised_to_the_floor(look: Look) -> None:
     head = 'gpu: none\npython: "3.11"\n'
     assert written(look(head + "packages: [torch, transformers==5.13.1]\n", most=1)) == [
-        [("", "accelerate>=1.3.0")]
+        [("", "accelerate>=1.3.0,<2")]
     ]
     assert written(
         look(head + 'packages: [torch, transformers==5.13.1, "accelerate<1"]\n', most=1)
-    ) == [[("accelerate<1", "accelerate>=1.3.0")]]
+    ) == [[("accelerate<1", "accelerate>=1.3.0,<2")]]
     assert written(
         look(head + "packages: [torch, transformers==4.29.2, accelerate==0.21.0]\n", most=1)
     ) == [[]]
+
+
+HARD = {
+    "vllm beside a newer torch": (
+        'gpu: L4, python: "3.12", packages: [torch==2.13.0, vllm==0.6.3]',
+        {"torch": "==2.4.0", "vllm": "==0.6.3"},
+    ),
+    "xformers beside a newer torch": (
+        'gpu: A100, cuda: "12.6", python: "3.11", packages: [torch==2.7.0, xformers==0.0.28.post3]',
+        {"torch": "==2.7.0", "xformers": "==0.0.30"},
+    ),
+    "a new card and three companions": (
+        """gpu: RTX-5090, cuda: "12.4", python: "3.11", packages: [torch==2.5.1,
+        torchvision==0.20.1, xformers==0.0.28.post3, bitsandbytes==0.44.1]""",
+        {
+            "torch": "==2.7.0",
+            "torchvision": "==0.22.0",
+            "xformers": "==0.0.30",
+            "bitsandbytes": "==0.45.5",
+        },
+    ),
+    "a bound that another package declares": (
+        """gpu: none, python: "3.12", packages: [transformers==4.56.1, accelerate==1.10.0,
+        huggingface-hub==1.0.0]""",
+        {"transformers": "==4.56.1", "huggingface-hub": "<1.0,>=0.34.0"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_companions_move_to_releases_that_are_known_to_fit(
+    look: Look, facts: Facts, name: str
+) -> None:
+    text, expected = HARD[name]
+    found = look(f"{{{text}}}\n", most=3)
+    lines = [
+        {package.key: package.version for package in one.spec.packages} for one in found.suggestions
+    ]
+    assert any(expected.items() <= one.items() for one in lines), lines
+    for one in found.suggestions:
+        assert errors(one.spec, facts) == []
+
+
+def test_no_package_gets_a_lower_bound_alone(look: Look) -> None:
+    for text, _ in HARD.values():
+        for one in look(f"{{{text}}}\n", most=3).suggestions:
+            for change in one.changes:
+                assert ">=" not in change.now or "<" in change.now, change
+
+
+def test_a_compiler_moves_with_cuda(look: Look) -> None:
+    (one,) = look(
+        'gpu: B200\ncuda: "12.4"\ncuda_toolkit: "12.4"\npython: "3.12"\npackages: '
+        "[torch==2.5.1]\ntargets: {box: {kind: local, manager: conda}}\n",
+        most=1,
+    ).suggestions
+    assert one.spec.cuda_toolkit == one.spec.cuda
+    assert ("cuda_toolkit",) in [change.route for change in one.changes]
+
+
+def test_a_precision_that_the_card_lacks_is_replaced_by_one_that_it_has(look: Look) -> None:
+    text = (
+        'gpu: T4\ncuda: "12.6"\npython: "3.12"\npackages: [torch==2.9.1]\n'
+        "training: {precision: bf16}\n"
+    )
+    (one,) = look(text, most=1).suggestions
+    assert (one.spec.training.precision.value, one.gives_up) == ("fp16", ("training in bf16",))
+    (wanted,) = look(text, most=1, written=False).suggestions
+    assert wanted.spec.training.precision.value == "bf16"
+
+
+def test_the_nearest_python_comes_first(look: Look) -> None:
+    (one,) = look('gpu: none\npython: "3.8"\npackages: [torch==2.13.0]\n', most=1).suggestions
+    assert one.spec.python == "3.10"
 
 
 def test_companions_follow_torch(ask: Ask, facts: Facts) -> None:

@@ -17,6 +17,9 @@ from provision.cli.app import (
 )
 from provision.cli.help import NumberWithin
 
+_IMPATIENT = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_CONNECT_TIMEOUT": "3", "UV_HTTP_RETRIES": "0"}
+"""Variables of uv for a resolution that nobody asked for: without a network it gives up soon."""
+
 
 def _version_option(name: str, subject: str) -> Decorator:
     return click.option(name, metavar="VERSION", help=f"With --gpu: require this {subject}.")
@@ -25,7 +28,7 @@ def _version_option(name: str, subject: str) -> Decorator:
 @click.command(
     epilog=examples(
         "provision suggest",
-        "provision suggest specs/mine.yaml --resolve",
+        "provision suggest specs/mine.yaml --no-resolve",
         "provision suggest --gpu V100 --transformers 5.13",
     )
 )
@@ -54,7 +57,10 @@ def _version_option(name: str, subject: str) -> Decorator:
     help="Show at most this many combinations, up to 20.",
 )
 @click.option(
-    "--resolve", is_flag=True, help="Check that uv can resolve each combination; needs the network."
+    "--resolve/--no-resolve",
+    default=None,
+    help="Require that uv resolves each combination, or do not try; default: try for half a "
+    "minute if the network is there.",
 )
 @OFFLINE
 @OUTPUT_FORMAT
@@ -62,12 +68,14 @@ def suggest(
     spec: Path | None,
     *,
     most: int,
-    resolve: bool,
+    resolve: bool | None,
     offline: bool,
     output_format: str,
     **constraints: str | None,
 ) -> int:
     """Find versions that pass every rule, starting from a spec or a GPU."""
+    import os
+
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.cli.progress import show_progress
@@ -81,9 +89,17 @@ def suggest(
 
     named = {name: value for name, value in constraints.items() if value is not None}
     _check_constraints(named, spec)
-    system = RealSystem(offline=offline)
+    tries_to_resolve = resolve is not False and not (resolve is None and offline)
+    environment = {**(_IMPATIENT if resolve is None else {}), **os.environ}
+    system = RealSystem(environment, offline=offline)
     with show_progress() as progress:
-        sources = EvidenceSources(load_facts(), system if resolve else None, progress, offline)
+        sources = EvidenceSources(
+            load_facts(),
+            system if tries_to_resolve else None,
+            progress,
+            offline,
+            is_required=bool(resolve),
+        )
         if named:
             result = suggest_for_options(named, sources, most=most)
         else:

@@ -42,9 +42,10 @@ if TYPE_CHECKING:
 _SPEC_NAME = Path("provision.yaml")
 _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
-_ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022")
-"""Rules about what provision does with a spec: it refuses a field, or cannot verify the Python or
-the GPU."""
+_ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022", "PKG026")
+"""Rules about what provision does with a spec: it refuses a field, builds a package without
+isolation, or cannot verify the Python or the GPU.
+"""
 _NO_BUILD = "CUD002"
 """The rule about builds of torch at places with a GPU; IMP004 reports the same at every place."""
 _PYTHON_OF_COLAB = "IMG020"
@@ -144,7 +145,7 @@ class _PlaceChecker(NamedTuple):
             gpu=place.gpu,
             python=place.python,
             platform=place.platform,
-            built=self.facts.source_only,  # pip builds them too
+            built=self._built_by_pip(),
         )
         (document,) = source.read_spec_file(_SPEC_NAME, read_text_as_file(written.text))
         spec, problems = source.validate_source(document, self.registry)
@@ -171,6 +172,11 @@ class _PlaceChecker(NamedTuple):
         repeated = {(_REPEATED.get(finding.id), finding.where) for finding in in_cells}
         original = [one for one in original if (one.id, one.where) not in repeated] + in_cells
         return CheckedPlace(place, python, tuple(_at_place(one, name) for one in original))
+
+    def _built_by_pip(self) -> frozenset[str]:
+        """Return the packages that pip builds, or builds packages for, without being asked."""
+        facts = self.facts
+        return frozenset((*facts.source_only, *facts.wheel_releases, *facts.brought_sources))
 
     def _with_findings_of_files(
         self, findings: Iterable[Diagnostic], place: Place, python: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,18 +44,28 @@ if TYPE_CHECKING:
 
 _TEXT_FINDINGS = frozenset(kind.id for kind in source.FINDING_KINDS)
 """Ids of findings about text and shape: after such an error, the content of a spec is a guess."""
+RESOLUTION_S = 30.0
+"""Seconds for resolutions that nobody asked for; no new one begins after them. Our choice."""
+_SPARE_SUGGESTIONS = 3
+"""Suggestions to try in place of those that uv or a rule refuses. Our choice."""
 _SHOWN_LINES = 12
 """Last lines of uv's derivation to show: they have its conclusion. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSources:
-    """The facts, and the system that runs uv to prove a suggestion (None: rules alone)."""
+    """The facts, and the system that runs uv to prove a suggestion (None: rules alone).
+
+    Attributes:
+        is_required: an index out of reach is an error; else what is not resolved in time stays
+            with the rules.
+    """
 
     facts: Facts
     system: System | None
     progress: ProgressCallback
     offline: bool
+    is_required: bool = False
 
 
 def suggest_for_spec(
@@ -73,8 +84,9 @@ def suggest_for_spec(
     ):
         raise SpecHasErrors(document.source, document.diagnostics, "the spec has errors")
     reports = dict(_read_reports(path.resolve().parent, reader))
-    result = find_suggestions(document.spec, sources.facts, most=most)
-    return _assess(str(path), result, sources, reports, written=True)
+    count = most + (_SPARE_SUGGESTIONS if sources.system is not None else 0)
+    result = find_suggestions(document.spec, sources.facts, most=count)
+    return _assess(str(path), result, sources, reports, most=most, written=True)
 
 
 def suggest_for_options(
@@ -87,9 +99,10 @@ def suggest_for_options(
     """
     spec, facts = _spec_of_options(values, sources.facts), sources.facts
     free = frozenset({"python", "cuda"} - values.keys())
-    result = find_suggestions(spec, facts, most=most, free=free, written=False)
+    count = most + (_SPARE_SUGGESTIONS if sources.system is not None else 0)
+    result = find_suggestions(spec, facts, most=count, free=free, written=False)
     name = ", ".join(f"{option} {value}" for option, value in values.items())
-    return _assess(name, result, sources, {}, written=False)
+    return _assess(name, result, sources, {}, most=most, written=False)
 
 
 def _spec_of_options(values: Mapping[str, str], facts: Facts) -> Spec:
@@ -141,19 +154,41 @@ def _assess(
     sources: EvidenceSources,
     reports: Mapping[str, Report],
     *,
+    most: int,
     written: bool,
 ) -> SuggestionResult:
-    assessed, uv_error = [], None
+    """Return the suggestions with their evidence: usable ones first, at most `most` of them."""
+    usable: list[AssessedSuggestion] = []
+    refused: list[AssessedSuggestion] = []
+    uv_error: ExternalError | None = None
     report_once = cache(sources.progress)  # the suggestions repeat steps
+    end = time.monotonic() + RESOLUTION_S
     for suggestion in result.suggestions:
-        try:
-            status, note = _find_evidence(suggestion, sources, reports, report_once)
-        except ExternalError as error:
-            uv_error = error
-            status, note = SuggestionStatus.RULES, "uv could not resolve it"
-        assessed.append(AssessedSuggestion(suggestion, status, note))
+        if len(usable) == most:
+            break
+        reason = ""
+        if not sources.is_required and uv_error is not None:
+            reason = "a package index cannot be reached"
+        elif not sources.is_required and time.monotonic() > end:
+            reason = f"{RESOLUTION_S:.0f} s are over; --resolve waits"
+        status, note = SuggestionStatus.RULES, f"not resolved: {reason}"
+        if not reason:
+            try:
+                status, note = _find_evidence(suggestion, sources, reports, report_once)
+            except ExternalError as error:
+                uv_error = error
+                note = "not resolved: a package index cannot be reached"
+                if sources.is_required:
+                    note = "uv could not resolve it"
+        assessed = AssessedSuggestion(suggestion, status, note)
+        (refused if assessed.is_refused else usable).append(assessed)
     return SuggestionResult(
-        name, written, tuple(assessed), result.in_the_way, result.tried, uv_error
+        name,
+        written,
+        (*usable, *refused),
+        result.in_the_way,
+        result.tried,
+        uv_error if sources.is_required else None,
     )
 
 
@@ -167,7 +202,7 @@ def _find_evidence(
         if _is_verified_by(report, suggestion, sources.facts):
             return SuggestionStatus.VERIFIED, f"by {name}"
     if sources.system is None:
-        return SuggestionStatus.RULES, ""
+        return SuggestionStatus.RULES, "not resolved: offline" if sources.offline else ""
     reasons = [refusal.why for refusal in find_unlockable(suggestion.spec)]
     if reasons:
         return SuggestionStatus.RULES, f"not resolved with uv: {reasons[0]}"

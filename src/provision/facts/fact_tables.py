@@ -31,7 +31,6 @@ from provision.facts.schema_packages import (
     PrecisionCheck,
     ReleaseRange,
     ReplacedPackage,
-    SourceOnlyPackage,
     StrategyFloor,
     SubclassArgument,
     Tracker,
@@ -58,6 +57,7 @@ from provision.facts.schema_platforms import (
     ReservedLabel,
     WorkbenchLimit,
 )
+from provision.facts.schema_sources import BroughtSource, SourceOnlyPackage, WheelReleases
 from provision.facts.schema_torch import (
     Card,
     ComputeCapability,
@@ -307,6 +307,10 @@ class FactTables:
     capability_floors = rows("extensions.capability_floors", CapabilityFloor)
     cuda_only = rows("extensions.cuda_only", CudaOnlyUse)
     source_only = keyed("extensions.sdist_only", SourceOnlyPackage)
+    wheel_releases = keyed("source_only", WheelReleases.from_columns)
+    """Packages of which some releases have only a source distribution."""
+    brought_sources = grouped("source_only.brings", BroughtSource.from_columns)
+    """By the package that requires one of `wheel_releases`."""
     numpy_floors = keyed("extensions.numpy2", NumpyFloor)
     undeclared = rows("undeclared", UndeclaredRequirement)
     platforms = keyed("extensions.platforms", PlatformWheels)

@@ -113,24 +113,6 @@ class CudaOnlyUse(NamedTuple):
     read: str = ""
 
 
-class SourceOnlyPackage(NamedTuple):
-    """A package without wheels up to release `last`, and its build requirements.
-
-    `needs` lists packages and nvcc.
-    """
-
-    package: str
-    last: str
-    needs: Strings
-    evidence: Evidence
-    note: str = ""
-
-    @property
-    def packages(self) -> Strings:
-        """The Python packages that its build requires."""
-        return tuple(name for name in self.needs if name != "nvcc")
-
-
 class NumpyFloor(NamedTuple):
     """The first release of a package that was built for NumPy 2; older ones require numpy<2.
 

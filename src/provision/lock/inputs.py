@@ -125,7 +125,10 @@ def list_changed_inputs(spec: Spec, lock: Lock) -> tuple[str, ...]:
 def _package_line(package: Package) -> str:
     index = f" from {package.index}" if package.index else ""
     conda = " from conda where a target has it" if package.source == "conda" else ""
-    return package.requirement + index + (" or its source" if package.build else "") + conda
+    build = " or its source" if package.build is True else ""
+    if package.built_names:
+        build = f" or the source of {', '.join(sorted(package.built_names))}"
+    return package.requirement + index + build + conda
 
 
 def _conda_line(package: CondaPackage, spec: Spec) -> str:

@@ -18,7 +18,12 @@ from provision.lock.assembly import ExtraConstraints, build_lock, limit_to_glibc
 from provision.lock.flavours import admitted_torch_releases, propose_flavours
 from provision.lock.inputs import collect_lock_inputs
 from provision.lock.model import Lock, with_digest
-from provision.lock.source_builds import SourceBuild, find_source_builds, with_source_hints
+from provision.lock.source_builds import (
+    SourceBuild,
+    find_source_builds,
+    refuse_unused_builds,
+    with_source_hints,
+)
 from provision.lock.uv_project import (
     ResolvedPackages,
     ResolveRequest,
@@ -69,6 +74,7 @@ def resolve_spec(
     sources: Mapping[str, SourceBuild] = {}
     if any(package.build for package in spec.packages):
         sources = find_source_builds(spec, facts, preferences, system, progress)
+        direct |= sources.keys()  # uv binds only direct requirements to an index
     requests = [
         ResolveRequest(
             spec,
@@ -82,6 +88,7 @@ def resolve_spec(
         for proposal in proposals
     ]
     lock = _resolve_best(requests, system, progress)
+    refuse_unused_builds(lock, spec)
     if not uses_conda:
         return lock
     lock = conda.with_conda_packages(lock, spec, facts, system, progress, keep)

@@ -15,7 +15,8 @@ from provision.effects.packages import (
 from provision.effects.system import Notice, ProgressCallback, System
 from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
-from provision.lock.model import LockedFile
+from provision.facts.wheel_releases import brought_without_wheel
+from provision.lock.model import Lock, LockedFile
 from provision.lock.wheels import marker_applies, marker_of, wheel_runs_on
 from provision.spec import Package, Spec
 from provision.target_facts import collect_target_facts
@@ -58,8 +59,8 @@ def find_source_builds(
     """
     requested = {
         package.key: package
-        for package in spec.packages
-        if package.build and package.source != "conda" and package.key not in facts.flavoured
+        for package in buildable_packages(spec, facts)
+        if package.source != "conda" and package.key not in facts.flavoured
     }
     platforms: set[str] = set()
     if requested:
@@ -77,6 +78,38 @@ def find_source_builds(
             if build is not None:
                 builds[package.key] = build
     return builds
+
+
+def buildable_packages(spec: Spec, facts: Facts) -> list[Package]:
+    """Return the packages that may be built: listed ones, and those that a listed one brings.
+
+    The latter have the specifiers with which it requires them, as far as the facts have them.
+    """
+    listed = {package.key for package in spec.packages}
+    packages = [package for package in spec.packages if package.is_built]
+    for line in spec.packages:
+        brought = {
+            row.name: row.requires for row in brought_without_wheel(facts, line.key, line.version)
+        }
+        names = brought if line.build is True else line.built_names
+        packages += [
+            Package(name=name, version=brought.get(name, ""), marker=line.marker)
+            for name in names
+            if name not in listed
+        ]
+    return packages
+
+
+def refuse_unused_builds(lock: Lock, spec: Spec) -> None:
+    """Raise LockError if a name in `build` is a package that no other package requires."""
+    required = {name for package in lock.packages for name in package.requires}
+    for line in spec.packages:
+        for name in line.built_names:
+            if name not in required and name != line.key:
+                raise LockError(
+                    f"`build` of {line.key} names {name}, but no locked package requires it",
+                    hint=f"remove {name} from `build`, or add it to `packages`",
+                )
 
 
 def with_source_hints(error: Unsatisfiable, sources: Mapping[str, SourceBuild]) -> Unsatisfiable:

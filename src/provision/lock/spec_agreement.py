@@ -32,6 +32,7 @@ from provision.lock.model import (
     TargetChoice,
     reachable_names,
 )
+from provision.lock.source_builds import buildable_packages
 from provision.lock.uv_project import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
 from provision.spec import Package as Requested
@@ -225,9 +226,9 @@ def _source_flaws(
     ):
         yield f"it is a build for {local}, but is in {environment.key}"
     if package.built and not any(
-        line.build and line.key == package.name for line in context.spec.packages
+        package.name == allowed.key for allowed in buildable_packages(context.spec, context.facts)
     ):
-        yield "it is source that would be built, and the spec has no `build: true` for it"
+        yield "it is source that would be built, and the spec does not allow that with `build`"
 
 
 def _index_of(name: str, environment: LockedEnvironment, context: _Context) -> str:

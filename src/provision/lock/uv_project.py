@@ -116,12 +116,8 @@ def _bind_packages(
     several: bool,
 ) -> list[IndexBinding]:
     """Return the index of every bound package; torch's family is bound by flavour."""
-    declared = {}
-    for package in spec.packages:
-        own = metadata_indexes.get(package.key)
-        index = package.index if own is None else own.name
-        if index:
-            declared[package.key] = index
+    declared = {package.key: package.index for package in spec.packages if package.index}
+    declared |= {name: index.name for name, index in metadata_indexes.items()}
     bindings = [IndexBinding(name, index) for name, index in declared.items()]
     for flavour, torch_index in torch_indexes.items():
         marker = marker_of_any(torch_index.platforms)

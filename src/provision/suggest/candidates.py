@@ -10,16 +10,16 @@ from packaging.specifiers import SpecifierSet
 
 from provision.diagnostics import Route
 from provision.facts import Facts, TorchRelease
-from provision.facts.versions import has_version_in_range, require_version
+from provision.facts.versions import has_version_in_range, parse_version, require_version
 from provision.rules.package_lines import without_local
 from provision.spec import Package, Precision, Spec
 from provision.suggest.version_options import VersionOption, VersionOptions
 
-PRECISION_CHANGE_COST, LOOSENED_COST, DROPPED_COST = 3.0, 1.1, 2.5
-"""Costs of another precision, which changes the training, and of a package with other versions or
-without a line. Our choice.
+PRECISION_CHANGE_COST, DROPPED_COST = 3.0, 2.5
+"""Costs of another precision, which changes the training, and of a package without a line. Our
+choice.
 """
-_CORE = ("torch", "torchvision", "torchaudio", "transformers", "accelerate")
+_CORE = ("torch", "torchvision", "torchaudio", "transformers")
 _LOWER = {
     Precision.FP8: (Precision.BF16, Precision.FP16),
     Precision.BF16: (Precision.FP16, Precision.FP32),
@@ -39,8 +39,8 @@ class SpecChange(NamedTuple):
 class Candidate(NamedTuple):
     """A point of the search.
 
-    "" for torch or transformers that stay as they are written, or are not listed; `loosened` and
-    `dropped` are packages by canonical name.
+    "" for torch or transformers that stay as they are written, or are not listed. `moved` are
+    packages by canonical name with the specifiers to use instead, `dropped` are canonical names.
     """
 
     cuda: str
@@ -48,7 +48,7 @@ class Candidate(NamedTuple):
     transformers: str
     python: str
     precision: Precision
-    loosened: frozenset[str] = frozenset()
+    moved: frozenset[tuple[str, str]] = frozenset()
     dropped: frozenset[str] = frozenset()
 
 
@@ -63,7 +63,11 @@ class CandidateSpace:
         self._options = VersionOptions(spec, facts, free)
 
     def initial_candidates(self) -> Iterator[tuple[float, Candidate]]:
-        """Yield each build of torch with the cheapest other versions, and the cost, unordered."""
+        """Yield each build of torch with the cheapest other versions, and the cost, unordered.
+
+        Packages that declare another torch or transformers move with them to the nearest release
+        that accepts both.
+        """
         precision = self.spec.training.precision
         for torch in self._options.torch():
             transformers = self._options.transformers(torch.value)[:1]
@@ -74,7 +78,23 @@ class CandidateSpace:
             ):
                 cost = torch.cost + companions + cuda.cost + other.cost + python.cost
                 values = cuda.value, torch.value, other.value, python.value
-                yield cost, Candidate(*values, precision)
+                moves = self._moves(torch.value, other.value)
+                moved = frozenset((name, option.value) for name, option in moves.items())
+                cost += sum(option.cost for option in moves.values())
+                yield cost, Candidate(*values, precision, moved)
+
+    def _moves(self, torch: str, transformers: str) -> dict[str, VersionOption]:
+        """Return the nearest release of each pinned package that does not fit torch."""
+        chosen = {"torch": torch, "transformers": transformers}
+        chosen = {name: version for name, version in chosen.items() if version}
+        moves = {}
+        for package in self.spec.packages:
+            pinned = package.key not in _CORE and package.version
+            if pinned and not self._options.keeps_companion(package, chosen):
+                options = self._options.companions(package, chosen)
+                if options:
+                    moves[package.key] = options[0]
+        return moves
 
     def alternatives(
         self, candidate: Candidate, routes: Collection[Route]
@@ -104,12 +124,27 @@ class CandidateSpace:
                 for lower in _LOWER.get(candidate.precision, ())
             )
         for package in meant.values():
-            if package.key in _CORE:
-                continue
-            if package.version and package.key not in candidate.loosened:
-                yield LOOSENED_COST, candidate._replace(loosened=candidate.loosened | {package.key})
-            elif package.key not in candidate.dropped:
-                yield DROPPED_COST, candidate._replace(dropped=candidate.dropped | {package.key})
+            if package.key not in _CORE:
+                yield from self._other_releases(candidate, package)
+
+    def _other_releases(
+        self, candidate: Candidate, package: Package
+    ) -> Iterator[tuple[float, Candidate]]:
+        """Yield a candidate with other releases of a package, and without the package."""
+        written = self.spec.package(package.key)
+        if written is not None and written.version:
+            chosen = {
+                other.key: pin
+                for other in self._lines(candidate)
+                if other.key != package.key and (pin := _pinned_version(other))
+            }
+            moved = {name: release for name, release in candidate.moved if name != package.key}
+            for cost, release in self._options.companions(written, chosen):
+                pins = frozenset({**moved, package.key: release}.items())
+                if pins != candidate.moved:
+                    yield cost, candidate._replace(moved=pins)
+        if package.key not in candidate.dropped:
+            yield DROPPED_COST, candidate._replace(dropped=candidate.dropped | {package.key})
 
     def to_spec(self, candidate: Candidate) -> Spec:
         """Return the spec that a candidate makes."""
@@ -124,6 +159,9 @@ class CandidateSpace:
             "training": training,
             "targets": targets,
         }
+        is_other = candidate.cuda[:1].isdigit() and candidate.cuda != self.spec.cuda
+        if self.spec.cuda_toolkit and is_other:
+            own["cuda_toolkit"] = candidate.cuda
         return self.spec.model_copy(update={**own, "packages": list(self._lines(candidate))})
 
     def changes(self, candidate: Candidate) -> tuple[SpecChange, ...]:
@@ -131,7 +169,7 @@ class CandidateSpace:
         return tuple(self._changes(candidate, self.to_spec(candidate)))
 
     def _changes(self, candidate: Candidate, spec: Spec) -> Iterator[SpecChange]:
-        for field in ("cuda", "python"):
+        for field in ("cuda", "cuda_toolkit", "python"):
             was, now = str(getattr(self.spec, field)), str(getattr(spec, field))
             given = field in self.spec.model_fields_set and field not in self.free
             if was != now or (field in self.free and now not in ("auto", "none")):
@@ -174,7 +212,7 @@ class CandidateSpace:
             yield SpecChange(("packages",), "", new[key].requirement)
 
     def _lines(self, candidate: Candidate) -> Iterator[Package]:
-        """Yield the packages of a candidate: pinned, loosened, dropped or as written."""
+        """Yield the packages of a candidate: pinned, moved, dropped or as written."""
         release = self.facts.torch_release(candidate.torch)
         for package in self.spec.packages:
             if package.key in candidate.dropped:
@@ -186,7 +224,7 @@ class CandidateSpace:
             and self.spec.framework() == "hf-trainer"
             and not self._has_accelerate()
         ):
-            yield Package(name="accelerate", version=f">={floor.version}")
+            yield Package(name="accelerate", version=self._from(floor.version, "accelerate"))
 
     def _has_accelerate(self) -> bool:
         names = {package.key for package in self.spec.packages}
@@ -219,19 +257,28 @@ class CandidateSpace:
         if floor is not None and not has_version_in_range(
             SpecifierSet(without_local(package.version)), floor.version
         ):
-            return package.model_copy(update={"version": f">={floor.version}"})
-        if package.key in candidate.loosened:
-            return package.model_copy(update={"version": self._newest(package.key)})
+            return package.model_copy(update={"version": self._from(floor.version, package.key)})
+        moved = dict(candidate.moved)
+        if package.key in moved:
+            return package.model_copy(update={"version": moved[package.key]})
         return package
 
-    def _newest(self, name: str) -> str:
-        """Return specifiers for the newest known releases of a package, or ""."""
+    def _from(self, floor: str, name: str) -> str:
+        """Return specifiers from a floor to the end of the newest known major version."""
         runs = self.facts.runs.get(name, ())
-        return f">={runs[-1].first}" if runs else ""
+        newest = require_version(runs[-1].last if runs else floor)
+        return f">={floor},<{newest.major + 1}"
 
     def _own_cuda(self, own: str | None, candidate: Candidate) -> str | None:
         """Return the `cuda` of a target; one without a version keeps its own."""
         return candidate.cuda if own not in (None, "none", "auto") else own
+
+
+def _pinned_version(package: Package) -> str:
+    """Return the version that a line pins, or ""."""
+    pin = without_local(package.version).removeprefix("==")
+    is_exact = package.version.startswith("==") and parse_version(pin) is not None
+    return pin if is_exact else ""
 
 
 def _older(field: str, was: str, now: str) -> str:

@@ -15,9 +15,8 @@ from provision.rules import LintContext, run_rules
 from provision.spec import Spec
 from provision.suggest.candidates import Candidate, CandidateSpace, SpecChange
 
-MAX_TRIED_SPECS = 400
-"""Specs that the rules are run on in one search: about a second. Our choice."""
-_VERSION_FIELDS = ("packages", "python", "cuda")
+MAX_TRIED_SPECS = 800
+"""Specs that the rules are run on in one search: about two seconds. Our choice."""
 WARNING_COST = 0.5
 """Cost of a warning that the spec did not have before; a changed version costs 1. Our choice."""
 
@@ -64,6 +63,11 @@ class AssessedSuggestion(NamedTuple):
     evidence: SuggestionStatus
     note: str
 
+    @property
+    def is_refused(self) -> bool:
+        """True if uv or a rule refuses it once it is resolved."""
+        return self.evidence in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
+
 
 class SuggestionResult(NamedTuple):
     """The suggestions for a spec with their evidence.
@@ -88,8 +92,7 @@ class SuggestionResult(NamedTuple):
     def has_usable_combination(self) -> bool:
         """True if a suggestion satisfies every rule, and uv if it was run."""
         return not self.in_the_way and any(
-            combination.evidence not in (SuggestionStatus.REFUTED, SuggestionStatus.REFUSED)
-            for combination in self.combinations
+            not combination.is_refused for combination in self.combinations
         )
 
 
@@ -148,6 +151,7 @@ class _Search:
         refuted: tuple[Route, ...],
     ) -> None:
         self.facts, self.most, self.refuted = facts, most, refuted
+        self.written = written
         self.space = CandidateSpace(spec, facts, free)
         # `provision lint` reports these about a spec that somebody has written.
         findings = _lint(spec, facts) if written else ()
@@ -166,7 +170,7 @@ class _Search:
                 continue
             spec = self.space.to_spec(candidate)
             findings = _lint(spec, self.facts)
-            errors = _errors(findings, ignored)
+            errors = _errors(findings, ignored, written=self.written)
             if shared is None:
                 shared = errors
             shared = {key: error for key, error in shared.items() if key in errors}
@@ -188,16 +192,27 @@ class _Search:
 
 
 def _remains(finding: Diagnostic) -> bool:
-    """Return whether a finding warns about versions: the suggestion does not remove it."""
-    return finding.severity is Severity.WARNING and any(
-        route[0] in _VERSION_FIELDS for route in _routes([finding]) if route
-    )
+    """Return whether a finding warns: the suggestion does not remove it."""
+    return finding.severity is Severity.WARNING
+
+
+def _is_trouble(finding: Diagnostic, written: bool) -> bool:
+    """Return whether the search has to remove a finding.
+
+    A precision that the card lacks is a warning to lint, because it may be emulated; the author of
+    a spec is offered one that the card has.
+    """
+    if finding.severity is Severity.ERROR:
+        return True
+    where = finding.where
+    is_precision = isinstance(where, RouteLocation) and where.route == ("training", "precision")
+    return written and is_precision and finding.severity is Severity.WARNING
 
 
 def _errors(
-    findings: Iterable[Diagnostic], ignored: frozenset[tuple[str, Location]]
+    findings: Iterable[Diagnostic], ignored: frozenset[tuple[str, Location]], *, written: bool
 ) -> dict[tuple[str, Location], Diagnostic]:
-    errors = (finding for finding in findings if finding.severity is Severity.ERROR)
+    errors = (finding for finding in findings if _is_trouble(finding, written))
     by_key = {(error.id, error.where): error for error in errors}
     return {key: error for key, error in by_key.items() if key not in ignored}
 

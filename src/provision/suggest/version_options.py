@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,13 +14,15 @@ from provision.facts import Facts, cuda_of
 from provision.facts.versions import (
     admitted_versions,
     has_version_in_range,
+    is_satisfiable,
     named_versions,
     require_version,
 )
 from provision.kinds.base import TargetFacts
 from provision.rules.package_lines import version_specifiers, without_local
+from provision.rules.package_requirements import possible_releases, release_rows
 from provision.rules.torch_builds import LINUX_PLATFORMS
-from provision.spec import Spec
+from provision.spec import Package, Spec
 from provision.target_facts import collect_target_facts
 
 VERSION_CHANGE_COST = 1.0
@@ -31,8 +33,10 @@ DISTANCE_COST = 0.9
 """Cost of the distance through a whole table: less than that of a further change."""
 UNCERTAIN_BUILD_COST = 0.3
 """Cost of a build that is not certain to be installable."""
-MAX_PYTHONS, MAX_TRANSFORMERS = 4, 24
-"""Pythons, and releases of transformers, to try with a build of torch, one after the other."""
+MAX_PYTHONS, MAX_TRANSFORMERS, MAX_COMPANIONS = 4, 24, 6
+"""Pythons, and releases of transformers and of each other package, to try with a build of torch,
+one after the other.
+"""
 
 
 class VersionOption(NamedTuple):
@@ -79,6 +83,64 @@ class VersionOptions:
                 cost += VERSION_CHANGE_COST
         return cost
 
+    def companions(self, package: Package, chosen: Mapping[str, str]) -> list[VersionOption]:
+        """Return specifiers of a package that fit other chosen versions, the nearest first.
+
+        They pin a known release. If no release is known, they are the bounds that the chosen
+        releases of other packages declare.
+        """
+        specifiers = version_specifiers(package)
+        bounds = self._bounds_on(package.key, chosen)
+        if specifiers is None:
+            return []
+        rows = release_rows(self.facts, package.key)
+        if not rows:
+            known = [VersionOption(VERSION_CHANGE_COST, str(bounds))]
+            return known if bounds and not is_satisfiable(str(bounds), str(specifiers)) else []
+        declared = {end: row.declared for row in rows for end in (row.first, row.last)}
+        releases = sorted(declared, key=require_version)
+        named = max(named_versions(specifiers), default=require_version(releases[-1]))
+        index = bisect_left(releases, named, key=require_version)
+        options = []
+        for number, release in reversed(tuple(enumerate(releases))):
+            fits = _accepts(declared[release], chosen) and has_version_in_range(bounds, release)
+            if fits and not specifiers.contains(release, prereleases=True):
+                cost = VERSION_CHANGE_COST + DISTANCE_COST * abs(number - index) / len(releases)
+                options.append(VersionOption(cost, f"=={release}"))
+        return sorted(options, key=lambda option: option.cost)[:MAX_COMPANIONS]
+
+    def keeps_companion(self, package: Package, chosen: Mapping[str, str]) -> bool:
+        """Return whether the line of a package admits a release that fits other chosen versions.
+
+        True if nothing is known about it.
+        """
+        specifiers = version_specifiers(package)
+        if specifiers is None:
+            return True
+        admitted = [
+            row
+            for row in release_rows(self.facts, package.key)
+            if specifiers.contains(row.first, prereleases=True)
+            or specifiers.contains(row.last, prereleases=True)
+        ]
+        return not admitted or any(_accepts(row.declared, chosen) for row in admitted)
+
+    def _bounds_on(self, name: str, chosen: Mapping[str, str]) -> SpecifierSet:
+        """Return what the chosen releases of other packages declare about a package.
+
+        Of several lower bounds the highest counts.
+        """
+        bounds = SpecifierSet()
+        for other, version in chosen.items():
+            possible = possible_releases(self.facts, other, f"=={version}")
+            for row in possible.rows if possible else ():
+                bounds &= SpecifierSet(row.declared.get(name, ""))
+        floors = [one for one in bounds if one.operator == ">="]
+        highest = max(floors, key=lambda one: require_version(one.version), default=None)
+        return SpecifierSet(
+            ",".join(str(one) for one in bounds if one.operator != ">=" or one == highest)
+        )
+
     def cudas(self, torch: str) -> list[VersionOption]:
         """Return the CUDA versions of a release that run on every card with the known drivers."""
         requested = self._requested_cuda()
@@ -101,7 +163,7 @@ class VersionOptions:
         release = self.facts.torch_release(torch)
         is_free = "python" in self.free
         requested = self._usual_python if is_free else self.spec.python
-        index = versions.index(requested) if requested in versions else len(versions)
+        index = bisect_left(versions, require_version(requested), key=require_version)
         options = []
         for number, version in reversed(tuple(enumerate(versions))):
             if release is not None and version not in release.pythons:
@@ -170,3 +232,11 @@ class VersionOptions:
         if target.driver is None:
             return True
         return self.facts.can_run(target.driver.value, build, target.card) is not False
+
+
+def _accepts(declared: Mapping[str, str], chosen: Mapping[str, str]) -> bool:
+    """Return whether what a release declares admits the chosen versions."""
+    return all(
+        SpecifierSet(declared.get(name, "")).contains(version, prereleases=True)
+        for name, version in chosen.items()
+    )

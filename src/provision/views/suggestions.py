@@ -19,8 +19,8 @@ from provision.views.formatting import Style, Styler, indent_rest, wrap
 
 VERSION = 1
 _EVIDENCE_NOTE = (
-    "rules only: nothing was resolved or run. --resolve resolves the packages with uv (this needs "
-    "the network); `provision apply` verifies them."
+    "rules only: nothing was resolved or run. Without --no-resolve, uv resolves the packages if "
+    "the network is there; `provision apply` verifies them."
 )
 
 
@@ -95,12 +95,15 @@ def _lines(result: SuggestionResult, styler: Styler, width: int) -> Iterator[str
 
 
 def _headline(result: SuggestionResult) -> str:
-    count = len(result.combinations)
-    name = f"for {redact_line(result.name)}"
-    if not count:
+    refused = sum(assessed.is_refused for assessed in result.combinations)
+    count, name = len(result.combinations) - refused, f"for {redact_line(result.name)}"
+    if not result.combinations:
         return f"No combination without errors among the {result.tried} that were tried, {name}"
     errors = "without other errors" if result.in_the_way else "without errors"
-    return f"{pluralize(count, 'combination')} {errors}, {name}"
+    good = f"{pluralize(count, 'combination')} {errors}" if count else f"No combination {errors}"
+    if refused:
+        good += f"; {pluralize(refused, 'combination')} refused once resolved"
+    return f"{good}, {name}"
 
 
 def _shown(

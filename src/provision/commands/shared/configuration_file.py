@@ -6,10 +6,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from provision.commands.shared.configuration import (
+    NO_CONFIGURATION,
     NO_POLICY,
     RULE,
     RULE_OR_AREA,
@@ -46,12 +48,12 @@ def find_configuration(path: Path, reader: Reader) -> Configuration:
     """
     folder = path.parent.absolute()
     for candidate in (folder, *folder.parents):
-        document = _read(candidate, reader)
-        if document is not None:
-            return _Parser(*document).parse(candidate)
+        found = _read(candidate, reader)
+        if found is not None:
+            return _parse(*found, candidate)
         if reader.exists(candidate / ".git"):
             break
-    return Configuration()
+    return NO_CONFIGURATION
 
 
 def read_policy(path: Path, reader: Reader, name: str) -> Policy:
@@ -65,40 +67,51 @@ def read_policy(path: Path, reader: Reader, name: str) -> Policy:
     Raises:
         UsageError: there is no such file, or it is not valid.
     """
-    is_file = path.suffix == ".toml"
-    document = _read_file(path, reader) if is_file else _read(path, reader)
-    policy = _Parser(*document).parse(path).policy if document else NO_POLICY
+    is_file = not path.is_dir()
+    found = _read_file(path, reader) if is_file else _read(path, reader)
+    policy = _parse(*found, path).policy if found else NO_POLICY
     if policy == NO_POLICY:
         return policy
     return replace(policy, name=name if is_file else f"{name}:{Path(policy.name).name}")
 
 
-def _read(folder: Path, reader: Reader) -> tuple[TomlText, tuple[str, ...]] | None:
-    """Return the configuration file of a folder and the path of its table, if there is one."""
+def _read(folder: Path, reader: Reader) -> tuple[Path, str] | None:
+    """Return the path and the text of the configuration file of a folder, if there is one."""
     for name in (FILE_NAME, PROJECT_FILE_NAME):
-        if reader.exists(folder / name) and (document := _read_file(folder / name, reader)):
-            return document
+        if reader.exists(folder / name) and (found := _read_file(folder / name, reader)):
+            return found
     return None
 
 
-def _read_file(path: Path, reader: Reader) -> tuple[TomlText, tuple[str, ...]] | None:
-    """Return a file and the path of its table; None for a pyproject.toml without one."""
+def _read_file(path: Path, reader: Reader) -> tuple[Path, str] | None:
+    """Return the path and the text of a file; None for a pyproject.toml without our table."""
     try:
         text = reader.read(path, MAX_BYTES).decode()
     except (ExternalError, UnicodeDecodeError) as error:
         why = error.why if isinstance(error, ExternalError) else "it is not UTF-8"
         raise UsageError(f"{path} cannot be read", why=why) from error
-    in_project = path.name == PROJECT_FILE_NAME
-    if in_project and _TABLE not in text:
+    if path.name == PROJECT_FILE_NAME and (
+        _TABLE not in text or not _load(path, text).table(*_TABLE.split("."))
+    ):
         return None
+    return path, text
+
+
+# All specs of a project have the same file.
+@lru_cache(maxsize=16)
+def _load(path: Path, text: str) -> TomlText:
     from provision.imports.toml_text import TomlText  # most projects have no configuration
 
     try:
-        document = TomlText(path, text)
-    except SourceError as error:  # the same for every spec of the project
+        return TomlText(path, text)
+    except SourceError as error:
         raise UsageError(error.what, why=error.why, hint=error.hint) from error
-    names = tuple(_TABLE.split(".")) if in_project else ()
-    return (document, names) if not in_project or document.table(*names) else None
+
+
+@lru_cache(maxsize=16)
+def _parse(path: Path, text: str, folder: Path) -> Configuration:
+    names = tuple(_TABLE.split(".")) if path.name == PROJECT_FILE_NAME else ()
+    return _Parser(_load(path, text), names).parse(folder)
 
 
 class _Parser:

@@ -197,6 +197,7 @@ def plan_targets(
         contexts[name] = context
     state = ledger.state
     inputs = {"asked": dict(lock.inputs), "spec": json.loads(loaded.spec.model_dump_json())}
+    codes = (context.code.digest for context in contexts.values() if context.code is not None)
     plan = Plan(
         tuple(actions),
         verifications,
@@ -204,6 +205,7 @@ def plan_targets(
         lock.digest,
         state.lineage if state.serial else "",
         state.serial,
+        next(codes, ""),
     )
     return TargetPlans(plan, contexts)
 

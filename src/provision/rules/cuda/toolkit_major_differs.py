@@ -88,12 +88,14 @@ RULE = Rule(
     bad=examples(
         example(
             'gpu: A100\ncuda: "13.0"\ncuda_toolkit: «"12.8"»\npython: "3.12"\n'
-            "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            "torch==2.11.0, {name: mamba-ssm, build: true}]\n",
             other_ids=("SPC009",),
         ),
         example(
             'gpu: A100\ncuda: "13.0"\npython: "3.12"\n'
-            "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n"
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            "torch==2.11.0, {name: mamba-ssm, build: true}]\n"
             'targets: {c: {kind: «colab», runtime: "2026.07"}}\n',
             other_ids=(
                 "IMG027",
@@ -102,13 +104,15 @@ RULE = Rule(
         ),
         example(
             'gpu: A100\ncuda_toolkit: «"12.8"»\npython: "3.12"\n'
-            "packages: [torch, {name: mamba-ssm, build: true}]\n",
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            "torch, {name: mamba-ssm, build: true}]\n",
             ResolvedSet({"torch": "2.11.0"}, "3.12", "cu130"),
         ),
     ),
     good=examples(
         'gpu: A100\ncuda: "12.6"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
-        "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        "packages: [ninja, packaging, psutil, setuptools, wheel, "
+        "torch==2.11.0, {name: mamba-ssm, build: true}]\n",
         'gpu: A100\ncuda: "13.0"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
         "packages: [torch==2.11.0]\n",
     ),

@@ -38,7 +38,7 @@ def _check(context: LintContext) -> Findings:
     names = ", ".join(target.name for target in targets)
     for route, package in package_lines(context):
         row = context.facts.source_only.get(package.key)
-        if not package.build or row is None or "nvcc" not in row.needs:
+        if not package.is_built or row is None or "nvcc" not in row.needs:
             continue
         yield RULE.diagnostic(
             f"{package.key} is built with nvcc, but no nvcc is known at target {names}",
@@ -62,15 +62,20 @@ RULE = Rule(
     check=_check,
     bad=examples(
         'gpu: A100\ncuda: "12.8"\npython: "3.12"\n'
-        "packages: [torch==2.11.0, «{name: mamba-ssm, build: true}»]\n",
-        'gpu: L4\npython: "3.12"\npackages: [torch, «{name: causal-conv1d, build: true}»]\n',
+        "packages: [ninja, packaging, psutil, setuptools, wheel, "
+        "torch==2.11.0, «{name: mamba-ssm, build: true}»]\n",
+        'gpu: L4\npython: "3.12"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+        "torch, «{name: causal-conv1d, build: true}»]\n",
     ),
     good=examples(
         'gpu: A100\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\n'
-        "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n",
+        "packages: [ninja, packaging, psutil, setuptools, wheel, "
+        "torch==2.11.0, {name: mamba-ssm, build: true}]\n",
         'gpu: L4\ncuda: "12.8"\npython: "3.12"\n'
-        "packages: [torch==2.11.0, {name: mamba-ssm, build: true}]\n"
+        "packages: [ninja, packaging, psutil, setuptools, wheel, "
+        "torch==2.11.0, {name: mamba-ssm, build: true}]\n"
         'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
-        'gpu: none\npython: "3.12"\npackages: [torch, {name: mamba-ssm, build: true}]\n',
+        'gpu: none\npython: "3.12"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+        "torch, {name: mamba-ssm, build: true}]\n",
     ),
 )

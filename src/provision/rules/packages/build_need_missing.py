@@ -2,9 +2,10 @@
 
 ## What it does
 
-Checks, in the resolved set, the build requirements of flash-attn, causal-conv1d, mamba-ssm,
-deepspeed and gptqmodel (torch, ninja, setuptools, wheel, packaging, psutil) if such a package is
-locked as source. The build requirements that a source distribution declares (`requires` of
+Checks the build requirements of flash-attn, causal-conv1d, mamba-ssm, deepspeed and gptqmodel
+(torch, ninja, setuptools, wheel, packaging, psutil) if such a package is locked as source. Before
+the lock is resolved, it warns about those that neither `packages` nor a package of the facts
+brings. The build requirements that a source distribution declares (`requires` of
 `[build-system]`, otherwise setuptools) are locked with it and need no line in the spec.
 
 ## Why
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 from provision.diagnostics import Insert, Severity
 from provision.rules.edits import unsafe_fix
-from provision.rules.package_lines import package_lines
+from provision.rules.package_lines import find_line, package_lines
+from provision.rules.package_requirements import find_listed_provider, is_known_dependency
 from provision.rules.rule import (
     Example,
     Findings,
@@ -36,6 +38,7 @@ from provision.rules.rule import (
 
 def _check(context: LintContext) -> Findings:
     if context.resolved is None:
+        yield from _unresolved_findings(context)
         return
     versions = context.resolved.versions
     for route, package in package_lines(context):
@@ -58,6 +61,35 @@ def _check(context: LintContext) -> Findings:
             ),
             source=known.evidence.source,
         )
+
+
+def _unresolved_findings(context: LintContext) -> Findings:
+    for route, package in package_lines(context):
+        known = context.facts.source_only.get(package.key)
+        if known is None or not package.is_built or package.index is not None:
+            continue
+        missing = [
+            name
+            for name in known.packages
+            if find_line(context, name) is None
+            and find_listed_provider(context, name) is None
+            and not is_known_dependency(context, name)
+        ]
+        if missing:
+            names = ", ".join(missing)
+            yield RULE.diagnostic(
+                f"the build of {package.key} needs {names}, which `packages` does not list",
+                route,
+                severity=Severity.WARNING,
+                evidence=known.evidence,
+                why="It is built inside its environment, which contains the locked packages only. "
+                "Another package may bring them.",
+                help=f"add {names} to `packages`",
+                fix=unsafe_fix(
+                    f"add {names}", *(Insert(("packages",), None, name) for name in missing)
+                ),
+                source=known.evidence.source,
+            )
 
 
 _SPEC = 'gpu: L4\ncuda: "12.8"\ncuda_toolkit: "12.8"\npython: "3.12"\npackages: [torch==2.8.0, '

@@ -115,25 +115,31 @@ RULE = Rule(
     bad=examples(
         Example(
             'gpu: L4\npython: "3.11"\n'
-            'packages: [torch==2.9.1, {name: flash-attn, version: "==2.8.3", build: true}]\n',
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            'torch==2.9.1, {name: flash-attn, version: "==2.8.3", build: true}]\n',
             '{name: flash-attn, version: "==2.8.3", build: true}',
             other_ids=("CUD011",),
         ),
         example(
             'gpu: L4\npython: "3.14"\n'
-            "packages: [torch==2.10.0, «{name: flash-attn, build: true}»]\n",
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            "torch==2.10.0, «{name: flash-attn, build: true}»]\n",
             other_ids=("CUD011",),
         ),
         example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, «{name: flash-attn, build: true}»]\n',
+            'gpu: L4\npython: "3.11"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+            "torch, «{name: flash-attn, build: true}»]\n",
             ResolvedSet({"torch": "2.13.0+cu130", "flash-attn": "2.8.3.post1"}, "3.11", "cu130"),
             other_ids=("CUD011",),
         ),
     ),
     good=examples(
         'gpu: L4\npython: "3.11"\n'
-        'packages: [torch==2.8.0, {name: flash-attn, version: "==2.8.3", build: true}]\n',
-        'gpu: L4\npython: "3.13"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
-        'gpu: L4\npython: "3.11"\npackages: [torch, {name: flash-attn, build: true}]\n',
+        "packages: [ninja, packaging, psutil, setuptools, wheel, "
+        'torch==2.8.0, {name: flash-attn, version: "==2.8.3", build: true}]\n',
+        'gpu: L4\npython: "3.13"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+        "torch==2.8.0, {name: flash-attn, build: true}]\n",
+        'gpu: L4\npython: "3.11"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+        "torch, {name: flash-attn, build: true}]\n",
     ),
 )

@@ -22,7 +22,7 @@ from provision.facts import ReplacedPackage
 from provision.rules.edits import unsafe_fix
 from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
-from provision.rules.rule import Findings, LintContext, Rule, examples
+from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.spec import Package
 
 
@@ -66,7 +66,10 @@ RULE = Rule(
     check=_check,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: [numpy, «sklearn»]\n',
-        'gpu: none\npython: "3.11"\npackages:\n  - «nvidia_ml_py3>=7.352»\n',
+        example(
+            'gpu: none\npython: "3.11"\npackages:\n  - «nvidia_ml_py3>=7.352»\n',
+            other_ids=("PKG014",),
+        ),
         'gpu: none\npython: "3.11"\npackages: [«{name: pytorch}»]\n',
     ),
     good=examples(

@@ -59,7 +59,7 @@ def _check(context: LintContext) -> Findings:
         windows = [declared_specifier(row, "tokenizers") for row in rows]
         if rows and not any(_admits_python(row, python) for row in rows):
             yield _finding(context, package, rows[0], sure=bool(releases and releases.is_complete))
-        elif not (package.package and package.package.build) and _lacks_wheel(
+        elif not (package.package and package.package.is_built) and _lacks_wheel(
             context, name, package.specifiers
         ):
             yield _no_wheel_finding(context, package, name, package.specifiers)

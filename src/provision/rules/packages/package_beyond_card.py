@@ -123,21 +123,24 @@ RULE = Rule(
     bad=examples(
         example(
             'gpu: T4\npython: "3.11"\n'
-            "packages: [torch==2.8.0, «{name: flash-attn, build: true}»]\n",
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            "torch==2.8.0, «{name: flash-attn, build: true}»]\n",
             other_ids=("CUD011",),
         ),
         'gpu: V100\ncuda: "12.8"\npython: "3.11"\npackages: [«jax», {name: jax-cuda13-plugin}]\n',
         'gpu: P100\npython: "3.11"\npackages: [«vllm==0.19.1»]\n',
         Example(
             'gpu: RTX-5090\npython: "3.11"\n'
-            'packages: [torch, {name: flash-attn, version: "<2.7", build: true}]\n',
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            'torch, {name: flash-attn, version: "<2.7", build: true}]\n',
             '{name: flash-attn, version: "<2.7", build: true}',
             other_ids=("CUD011",),
         ),
     ),
     good=(
         *examples(
-            'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+            'gpu: L4\npython: "3.11"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+            "torch==2.8.0, {name: flash-attn, build: true}]\n",
             'gpu: V100\npython: "3.11"\npackages: [vllm==0.19.1]\n',
             'gpu: T4\npython: "3.11"\npackages: [torch, bitsandbytes]\n',
         ),

@@ -43,7 +43,7 @@ def _check(context: LintContext) -> Findings:
         package = requested_package(context, row.package)
         if use is None or package is None:
             continue
-        is_built = package.package and package.package.build
+        is_built = package.package and package.package.is_built
         if row.package == "flash-attn" and not is_built and context.resolved is None:
             continue
         for gpu, gpu_route in routes.items():
@@ -110,7 +110,8 @@ RULE = Rule(
     bad=examples(
         Example(
             'gpu: none\npython: "3.11"\n'
-            "packages: [torch==2.13.0, {name: flash-attn, build: true}]\n",
+            "packages: [ninja, packaging, psutil, setuptools, wheel, "
+            "torch==2.13.0, {name: flash-attn, build: true}]\n",
             "{name: flash-attn, build: true}",
         ),
         'gpu: none\npython: "3.11"\n'
@@ -143,6 +144,7 @@ RULE = Rule(
         "training: {optimizer: adamw_bnb_8bit}\n",
         'gpu: none\npython: "3.11"\npackages: [torch==2.4.0, "transformers[torch]==4.44.2"]\n'
         "training: {optimizer: adamw_torch_fused}\n",
-        'gpu: L4\npython: "3.11"\npackages: [torch==2.8.0, {name: flash-attn, build: true}]\n',
+        'gpu: L4\npython: "3.11"\npackages: [ninja, packaging, psutil, setuptools, wheel, '
+        "torch==2.8.0, {name: flash-attn, build: true}]\n",
     ),
 )

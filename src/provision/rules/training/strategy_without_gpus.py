@@ -64,7 +64,8 @@ RULE = Rule(
         'gpu: mps\npython: "3.11"\npackages: [torch]\nplatforms: [macos-arm64]\n'
         "training: {strategy: «ddp»}\n",
         example(
-            'gpu: L4\npython: "3.11"\npackages: [torch, {name: deepspeed, build: true}]\n'
+            'gpu: L4\npython: "3.11"\npackages: [setuptools, '
+            "torch, {name: deepspeed, build: true}]\n"
             "training: {strategy: «deepspeed-zero2»}\n",
             other_ids=("TRN019",),
         ),
