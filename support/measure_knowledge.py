@@ -34,8 +34,10 @@ from provision.verification.error_lookup.symptoms import LookupContext, explain_
 CORPORA = Path(__file__).resolve().parents[1] / "tests" / "knowledge"
 SEEN, HELD_OUT = "seen", "held out"
 _VERSION_FIELDS = ("packages", "python", "cuda", "cuda_toolkit", "training", "platforms")
-_ABOUT_PROVISION = frozenset({"GPU010", "PKG022", "PYT002"})
-"""Findings about the limits of this program or about secrets, not about the set of packages."""
+_ABOUT_PROVISION = frozenset({"GPU010", "PKG014", "PKG022", "PKG026", "PYT002"})
+"""Findings about the limits of this program, about secrets, and about builds from source that the
+spec has to allow: not about the set of packages.
+"""
 Case = Mapping[str, Any]
 
 
@@ -176,8 +178,8 @@ def open_companions(suggestion: Suggestion) -> list[str]:
         for change in suggestion.changes
         if change.route[:1] == ("packages",)
         and ">=" in change.now
-        and not set("<~=") & set(change.now.replace(">=", "").replace("==", ""))
         and "<" not in change.now
+        and "==" not in change.now
     ]
 
 

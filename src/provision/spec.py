@@ -167,7 +167,8 @@ class Verify(StrictModel):
             raise PydanticCustomError(
                 "verify_command", "tier: inventory runs no command; use tier: quick"
             )
-        if not self.command and "expect" in self.model_fields_set:
+        expects = bool(self.expect.exit or self.expect.files or self.expect.stdout)
+        if expects and not self.command:
             raise PydanticCustomError("verify_command", "expect is about a command; set it too")
         return self
 

@@ -13,7 +13,8 @@ from provision.adapters import RealSystem
 from provision.agent.probe.report_json import canonical_digest, to_canonical_json
 from provision.commands.fit import FitResult, fit
 from provision.errors import ProvisionError, Refused
-from provision.verification.fit_model import FitResource, NeedOrigin, ResourceFit
+from provision.verification import Report
+from provision.verification.fit_model import FitResource, NeedOrigin, ResourceFit, RunFigures
 from provision.views import fit as view
 from tests.applied_project import apply_once
 from tests.rig import Bench, small_spec
@@ -50,6 +51,23 @@ def write_record(folder: Path, target: str = "local", **changes: Any) -> Path:
     path = runs / "20261127T000000Z.json"
     path.write_text(to_canonical_json(document))
     return path
+
+
+@pytest.mark.parametrize(("status", "peak"), [("pass", 5 * GIB), ("fail", None), (None, None)])
+def test_the_peak_of_the_declared_command_counts_if_it_passed(
+    status: str | None, peak: int | None
+) -> None:
+    path = Path(__file__).parents[1] / "reports/recorded/quickstart.json"
+    document = json.loads(path.read_bytes())
+    document["readings"] += [
+        {"key": "command.peak_bytes", "class": "measurement", "value": 5 * GIB},
+        {"key": "command.card_peak_bytes", "class": "measurement", "value": None},
+    ]
+    if status is not None:
+        row = {**document["checks"][0], "id": "V02", "status": status}
+        document["checks"].append(row)
+    figures = RunFigures.from_report("report.json", Report(document))
+    assert (figures.ram if figures is not None else None) == peak
 
 
 def fit_of(tmp_path: Path, text: str, record: Path | None = None) -> FitResult:

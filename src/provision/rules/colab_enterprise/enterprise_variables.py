@@ -53,6 +53,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("hashicorp/terraform-provider-google resource_colab_runtime_template.go, env",),
     check=_check,
+    reads_settings=True,
     bad=examples(_spec(101, bad=True)),
     good=examples(_spec(100)),
 )
