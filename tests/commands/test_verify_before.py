@@ -228,7 +228,7 @@ def test_a_job_that_the_service_does_not_run(
 
 
 REFUSED: list[tuple[str, str, tuple[str, ...], str]] = [
-    ("", "", ("--only", "P02"), "--before runs all checks together"),
+    ("", "", ("--only", "P02"), "--before and --only cannot be combined"),
     (
         "    service_account: trainer@my-project.iam.gserviceaccount.com\n",
         "",
