@@ -91,7 +91,7 @@ def test_the_image_is_verified_and_the_job_is_deleted(bench: Bench) -> None:
         assert words in done.stderr
     assert done.stdout.startswith("SIMULATED")
     assert "target wb (on the same image) (workbench)" in done.stdout
-    assert "evidence     on the same image, by an execution job that is deleted" in done.stdout
+    assert "evidence     verified on the same image, by an execution job" in done.stdout
     left = stored(bench)
     assert (left["executions"], left["instances"]) == ({}, {})
     assert left["buckets"]["my-bucket"]["objects"] == {}
