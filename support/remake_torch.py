@@ -141,7 +141,7 @@ def _release(version: Version, files: list[File], shelf: Shelf, known: Row) -> d
     flavour = flavour_of(wheel.text("torch/version.py"))
     read = {
         "release": str(version),
-        "released": max(file.uploaded for file in files) or known.get("released", ""),
+        "released": min(file.uploaded for file in files) or known.get("released", ""),
         "default": flavour,
         "default_aarch64": flavour_of(armed.text("torch/version.py")) if armed else "cpu",
         "builds": known.get("builds", {flavour: "high"}),

@@ -2,10 +2,13 @@
 v1 that google-api-python-client ships, a dev dependency.
 
 `--check` only reports; without it, the regions in colab.yaml are written anew.
+
+Not touched: every other row of colab.yaml, and the GPUs. A name that their table lacks is reported.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -66,6 +69,11 @@ def rewrite(text: str, regions: Sequence[str], revision: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Return 0 if the tables agree or were written, 1 if they differ, 2 without the document."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="change nothing, exit 1 if stale")
+    chosen = parser.parse_args(arguments)
     path = find_discovery_document(VERTEX)
     if path is None:
         print("google-api-python-client is not installed", file=sys.stderr)
@@ -74,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     regions = regions_of(document)
     found = list(differences(load_facts(), regions, gpus_of(document)))
     print("\n".join(found) or f"{len(regions)} regions are as in revision {document['revision']}")
-    if "--check" in arguments:
+    if chosen.check:
         return 1 if found else 0
     TABLE.write_text(rewrite(TABLE.read_text(), regions, document["revision"]))
     return 0

@@ -112,6 +112,11 @@ class Wheel:
         half.replace(kept)
         return data
 
+    def members(self) -> dict[str, int]:
+        """Return the size of each member, as it lies in the wheel."""
+        archive, _ = self._open()
+        return {info.filename: info.compress_size for info in archive.infolist()}
+
     def _fetched(self, ending: str) -> bytes | None:
         if ending == ".dist-info/METADATA" and self.file.metadata:
             return self._index.text(self.file.metadata)

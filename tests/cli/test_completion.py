@@ -146,7 +146,7 @@ def complete(
         ("provision suggest --gpu v100-", ["V100-32GB"]),
         ("provision init --gpu v100-", ["V100-32GB"]),
         ("provision init --target co", ["colab", "colab-enterprise"]),
-        ("provision facts list gp", ["gpus"]),
+        ("provision facts list gp", ["gpus", "gpus.unsupported"]),
         ("provision facts list pl", ["places"]),
         ("provision check requirements.txt --on COLAB-T", ["colab-t4"]),
         ("provision check --on th", ["this"]),

@@ -61,7 +61,8 @@ FAILURES: list[tuple[tuple[str, ...], str, int, tuple[str, ...]]] = [
         (),
         "max_duration: 1s",
         3,
-        ("the template was not verified", "did not end within 1 s", "set max_duration longer"),
+        # Its kernel may not even have begun, which leaves no status to read.
+        ("did not end within 1 s",),
     ),
 ]
 
@@ -89,7 +90,7 @@ def test_an_environment_that_cannot_be_made(bench: Bench) -> None:
         wheel.write_bytes(b"damaged")
     done = bench.run(*APPLY)
     assert done.returncode == 1, done.stderr
-    assert "the notebook did not make the environment" in done.stderr
+    assert "the notebook could not create the environment" in done.stderr
     assert "in the stage install" in done.stderr
     assert_nothing_costs(bench)
 

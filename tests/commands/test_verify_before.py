@@ -91,7 +91,7 @@ def test_the_image_is_verified_and_the_job_is_deleted(bench: Bench) -> None:
         assert words in done.stderr
     assert done.stdout.startswith("SIMULATED")
     assert "target wb (on the same image) (workbench)" in done.stdout
-    assert "evidence     on the same image, by an execution job that is deleted" in done.stdout
+    assert "evidence     verified on the same image, by an execution job" in done.stdout
     left = stored(bench)
     assert (left["executions"], left["instances"]) == ({}, {})
     assert left["buckets"]["my-bucket"]["objects"] == {}
@@ -228,7 +228,7 @@ def test_a_job_that_the_service_does_not_run(
 
 
 REFUSED: list[tuple[str, str, tuple[str, ...], str]] = [
-    ("", "", ("--only", "P02"), "--before runs all checks together"),
+    ("", "", ("--only", "P02"), "--before and --only cannot be combined"),
     (
         "    service_account: trainer@my-project.iam.gserviceaccount.com\n",
         "",

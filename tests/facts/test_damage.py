@@ -47,9 +47,9 @@ CASES: list[tuple[Callable[..., None], str, str, str]] = [
     (references.test_shapes_name_cards_that_colab_offers, "colab", "card: T4", "card: T5"),
     (references.test_runs_and_extensions_name_known_packages, "packages", "package: peft", "package: pfet"),
     (references.test_bitsandbytes_binaries_are_for_cuda_versions_that_exist, "cuda", 'cuda: "12.6"', 'cuda: "12.66"'),
-    (references.test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist, "extensions", 'cuda_major: "13"', 'cuda_major: "31"'),
-    (references.test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist, "extensions", 'last: "0.19.1"', 'last: "0.20.1"'),
-    (references.test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist, "extensions", 'last: "0.33.0", cuda', 'last: "0.32.0", cuda'),
+    (references.test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist, "cuda_wheels", 'cuda_major: "13"', 'cuda_major: "31"'),
+    (references.test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist, "cuda_wheels", 'last: "0.19.1"', 'last: "0.20.1"'),
+    (references.test_wheels_for_one_cuda_major_stand_in_order_and_for_majors_that_exist, "cuda_wheels", 'last: "0.33.0", cuda', 'last: "0.32.0", cuda'),
     (references.test_capability_floors_are_capabilities, "extensions", 'cc_min: "8.0"', 'cc_min: "8.1"'),
     (references.test_symptoms_and_constraints_are_whole, "parts/constraints.yaml", "severity: error", "severity: eror"),
     # versions, bounds, days

@@ -344,8 +344,9 @@ def test_a_release_newer_than_the_list_of_those_without_wheels_is_not_known(ask:
 @pytest.mark.parametrize(
     ("head", "packages", "version", "fix"),
     [
-        ("gpu: A100-80GB", "vllm", "0.33.0", 'cuda: "13.0"'),
-        ("gpu: A100-80GB", '"vllm>=0.20"', "0.33.0", 'cuda: "13.0"'),
+        ("gpu: A100-80GB", "vllm", None, ""),  # the lock chooses a build for CUDA 13
+        ("gpu: A100-80GB", '"vllm>=0.20"', None, ""),
+        ('gpu: A100-80GB\nrequires: {driver: "==550.*"}', "vllm", "0.33.0", 'cuda: "13.0"'),
         (
             "gpu: V100",
             "vllm",
@@ -396,7 +397,7 @@ def test_a_locked_vllm_that_is_newer_than_the_table_may_warn(ask: Ask) -> None:
             text, ResolvedSet({"torch": "2.14.0+cu126", "vllm": version}, "3.11", "cu126")
         ).one("PKG027")
         assert found.severity is severity
-        assert "use vllm==0.19.1" in found.help
+        assert found.help.startswith('set cuda: "13.0" (driver 580.65.06 or newer)')
     assert not ask(
         text, ResolvedSet({"torch": "2.14.0+cu130", "vllm": "0.40.0"}, "3.11", "cu130")
     ).of("PKG027")

@@ -301,7 +301,7 @@ class FactTables:
     # packages
     runs = grouped("packages.runs", ReleaseRange)
     wheel_pythons = grouped("wheel_pythons", WheelPythons)
-    cuda_wheels = grouped("extensions.cuda_wheels", CudaWheels)
+    cuda_wheels = grouped("cuda_wheels", CudaWheels)
     flash_attention = rows("extensions.flash_attn", FlashAttentionWheels)
     bitsandbytes = rows("extensions.bitsandbytes", BitsandbytesBinaries)
     capability_floors = rows("extensions.capability_floors", CapabilityFloor)

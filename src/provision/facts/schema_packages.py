@@ -74,12 +74,16 @@ class BitsandbytesBinaries(NamedTuple):
 
 
 class CudaWheels(NamedTuple):
-    """Releases of a package whose wheels on PyPI are built for one CUDA major."""
+    """Releases of a package whose wheels on PyPI are built for one CUDA major.
+
+    `effect` is what fails with another one: "import", or "kernels" if only its compiled code does.
+    """
 
     package: str
     first: str
     last: str
     cuda_major: str
+    effect: str
     evidence: Evidence
 
 

@@ -13,6 +13,7 @@ from provision.facts.compatibility import CodeForm
 from provision.facts.schema_platforms import ColabRuntime
 from provision.facts.versions import require_version
 from provision.kinds.base import TargetFacts
+from provision.lock.cuda_ties import cuda_ties
 from provision.lock.wheels import LINUX_PLATFORMS
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
@@ -146,6 +147,7 @@ class _FlavourSelection:
         self, spec: Spec, facts: Facts, release: TorchRelease, targets: Sequence[TargetFacts]
     ) -> None:
         self.spec, self.facts, self.release, self.targets = spec, facts, release, targets
+        self.ties = cuda_ties(spec, facts, release.release)
 
     def choose(self, declared: Mapping[str, FlavourChoice]) -> dict[str, FlavourChoice] | None:
         """Return the choice of every target, None if a target has no build.
@@ -191,7 +193,9 @@ class _FlavourSelection:
         ]
         driver = _known_driver(self.spec, target)
         if driver is not None:
-            return [build for build in builds if facts.can_run(driver, build, card)]
+            runnable = [build for build in builds if facts.can_run(driver, build, card)]
+            return self._tied(runnable)
+        builds = self._tied(builds)
         floors = {}
         for build in builds:
             floor = facts.driver_floor(cuda_of(build.flavour))
@@ -201,6 +205,13 @@ class _FlavourSelection:
             return []
         lowest = min(floors.values(), key=require_version)
         return [build for build in builds if floors.get(build.flavour) == lowest]
+
+    def _tied(self, builds: list[TorchBuild]) -> list[TorchBuild]:
+        """Return the builds of the CUDA major that listed packages are compiled for, if any."""
+        for tie in self.ties:
+            tied = [build for build in builds if _major(build.flavour) == tie.cuda_major]
+            builds = tied or builds
+        return builds
 
     def _matching_runtime(self, target: TargetFacts) -> ColabRuntime | None:
         """Return the runtime that an environment extends if it brings this release."""
@@ -254,7 +265,14 @@ class _FlavourSelection:
             driver = f"driver {target.driver.value} of {target.driver.provider}"
         gpu = target.gpu_settings.gpu.type
         reason = f"{build.flavour}: {reason} {gpu}{code} and runs with {driver}"
+        for tie in self.ties:
+            if tie.cuda_major == _major(build.flavour):
+                reason += f"; {tie.package} {tie.version} is compiled for CUDA {tie.cuda_major}"
         return FlavourChoice(build.flavour, reason)
+
+
+def _major(flavour: str) -> str:
+    return cuda_of(flavour).partition(".")[0]
 
 
 def _known_driver(spec: Spec, target: TargetFacts) -> str | None:

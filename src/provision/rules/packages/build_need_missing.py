@@ -34,6 +34,12 @@ from provision.rules.rule import (
     example,
     examples,
 )
+from provision.rules.torch_presence import has_torch
+
+_BROUGHT_BY_TORCH = frozenset({"setuptools"})
+"""Requirements of torch itself on Python 3.12 and newer, and of its triton on older ones (METADATA
+of torch 2.8.0 and triton 3.4.0). Once it is resolved, the set decides.
+"""
 
 
 def _check(context: LintContext) -> Findings:
@@ -64,6 +70,7 @@ def _check(context: LintContext) -> Findings:
 
 
 def _unresolved_findings(context: LintContext) -> Findings:
+    brought = _BROUGHT_BY_TORCH if has_torch(context) else frozenset[str]()
     for route, package in package_lines(context):
         known = context.facts.source_only.get(package.key)
         if known is None or not package.is_built or package.index is not None:
@@ -71,7 +78,8 @@ def _unresolved_findings(context: LintContext) -> Findings:
         missing = [
             name
             for name in known.packages
-            if find_line(context, name) is None
+            if name not in brought
+            and find_line(context, name) is None
             and find_listed_provider(context, name) is None
             and not is_known_dependency(context, name)
         ]

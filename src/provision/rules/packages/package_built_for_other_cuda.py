@@ -3,15 +3,18 @@
 ## What it does
 
 Some packages on PyPI have wheels for one CUDA major only: those of vllm are compiled for CUDA 12 up
-to 0.19.1, and for CUDA 13 from 0.20.0 on. The rule combines the newest release of the package that
-the other requirements allow with the torch build that the lock chooses for each GPU, and compares
-their CUDA majors. It does the same with the versions in a lock.
+to 0.19.1, and for CUDA 13 from 0.20.0 on. The facts have the CUDA majors that the compiled modules
+of vllm, xformers, torchao, sgl-kernel, onnxruntime-gpu, autoawq-kernels and auto-gptq name. The
+lock chooses a torch build of that major if the GPU and its driver support it. The rule combines the
+newest release of the package that the other requirements allow with the torch build that the lock
+chooses for each GPU, and compares their CUDA majors. It does the same with the versions in a lock.
 
 ## Why
 
 torch's dependencies include the CUDA libraries of its own build only. The package loads those of
 another major, and its import fails with "ImportError: libcudart.so.13: cannot open shared object
-file". A resolver cannot detect this, because wheels do not declare their CUDA version.
+file"; xformers and torchao are imported without their kernels, which is a warning. A resolver
+cannot detect this, because wheels do not declare their CUDA version.
 
 ## How to fix
 
@@ -30,6 +33,7 @@ from provision.facts import cuda_of
 from provision.facts.schema_packages import CudaWheels
 from provision.facts.versions import is_satisfiable, parse_specifiers, require_version
 from provision.kinds.base import TargetFacts
+from provision.lock.cuda_ties import wheels_of
 from provision.lock.flavours import FlavourProposal, admitted_torch_releases, propose_flavours
 from provision.rules.edits import set_field_edit, unsafe_fix
 from provision.rules.package_requirements import (
@@ -55,6 +59,11 @@ from provision.rules.rule import (
 )
 from provision.rules.torch_builds import LINUX_PLATFORMS
 
+_EFFECTS = {
+    "import": "Its import fails: it loads",
+    "kernels": "Its compiled code cannot be used, as it loads",
+}
+
 
 class PackageWithTorch(NamedTuple):
     """A release of a package with the release (None: unknown) and flavour of torch next to it."""
@@ -76,7 +85,7 @@ def _check(context: LintContext) -> Findings:
             continue
         for target in targets.values():
             pair = _chosen_pair(context, package, target)
-            wheels = _wheels_of(table, pair.version) if pair else None
+            wheels = wheels_of(table, pair.version) if pair else None
             if pair is None or wheels is None or _cuda_major(pair.flavour) == wheels.cuda_major:
                 continue
             settings = target.gpu_settings
@@ -86,9 +95,9 @@ def _check(context: LintContext) -> Findings:
                 f"{name} {pair.version} is compiled for CUDA {wheels.cuda_major}, but the "
                 f"torch build for {settings.gpu.type} is {pair.flavour}",
                 origin_route(context, package, settings.cuda_route),
-                severity=Severity.WARNING if is_newer else None,
+                severity=Severity.WARNING if is_newer or wheels.effect != "import" else None,
                 evidence=wheels.evidence,
-                why=f"Its import fails: it loads libcudart.so.{wheels.cuda_major}, which only a "
+                why=f"{_EFFECTS[wheels.effect]} libcudart.so.{wheels.cuda_major}, which only a "
                 f"torch build for CUDA {wheels.cuda_major} includes.",
                 help=", or ".join(fix.title for fix in fixes)
                 or f"use a GPU or an image that supports CUDA {wheels.cuda_major}, or remove "
@@ -113,7 +122,7 @@ def _chosen_pair(
     resolved = context.resolved
     if resolved is None:
         return next(_possible_pairs(context, package, package.specifiers, target), None)
-    if resolved.flavour in (None, "cpu"):
+    if resolved.flavour in (None, "cpu") or "torch" not in resolved.versions:
         return None
     versions = resolved.versions
     return PackageWithTorch(versions[package.name], versions.get("torch"), resolved.flavour)
@@ -124,6 +133,7 @@ def _possible_pairs(
 ) -> Iterator[PackageWithTorch]:
     table = release_rows(context.facts, package.name)
     if not table:
+        yield from _pairs_of_unread(context, package, specifiers, target)
         return
     known = f"{specifiers},<={table[-1].last}".strip(",")
     releases = possible_releases(context.facts, package.name, known)
@@ -136,6 +146,19 @@ def _possible_pairs(
             admitted = (release for release in torch if admits.contains(release, prereleases=True))
             if newest := next(admitted, None):
                 yield PackageWithTorch(row.last, newest, flavour)
+
+
+def _pairs_of_unread(
+    context: LintContext, package: RequestedPackage, specifiers: str, target: TargetFacts
+) -> Iterator[PackageWithTorch]:
+    """Yield the newest release of a package whose requirements are not in the facts."""
+    newest = context.facts.cuda_wheels[package.name][-1].last
+    listed = requested_package(context, "torch") is not None
+    if not listed or not parse_specifiers(specifiers).contains(newest):
+        return
+    for proposal in context.cached("torch builds", lambda: _proposals(context)):
+        flavour = proposal.choices[target.name].flavour
+        yield PackageWithTorch(newest, proposal.release, flavour)
 
 
 def _torch_releases(context: LintContext, flavour: str) -> list[str]:
@@ -201,14 +224,6 @@ def _proposals(context: LintContext) -> tuple[FlavourProposal, ...]:
         return ()
 
 
-def _wheels_of(table: tuple[CudaWheels, ...], version: str) -> CudaWheels | None:
-    """Return the row for a release; the last row also for newer releases."""
-    return next(
-        (row for row in reversed(table) if require_version(row.first) <= require_version(version)),
-        None,
-    )
-
-
 def _cuda_major(flavour: str) -> str:
     return cuda_of(flavour).partition(".")[0]
 
@@ -219,7 +234,7 @@ def _release_for(context: LintContext, package: RequestedPackage, target: Target
         context = LintContext(context.spec, context.source, context.facts)
     table = context.facts.cuda_wheels[package.name]
     for other in _possible_pairs(context, package, "", target):
-        row = _wheels_of(table, other.version)
+        row = wheels_of(table, other.version)
         if row is not None and row.cuda_major == _cuda_major(other.flavour):
             return other.version
     return ""
@@ -231,15 +246,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=(
         (
-            "libcudart.so.N in the compiled modules of the Linux wheels of vllm on PyPI, 0.1.4 "
-            "to 0.33.0"
+            "libcudart.so.N in the compiled modules of the Linux wheels on PyPI: "
+            "support/remake_cuda_wheels.py"
         ),
         "vllm-project/vllm#44335",
         "vllm-project/vllm#43435",
     ),
     check=_check,
     bad=examples(
-        'gpu: A100-80GB\npython: "3.11"\npackages: [«vllm»]\n',
+        'gpu: A100-80GB\npython: "3.11"\npackages: [«vllm»]\nrequires: {driver: "==550.*"}\n',
+        'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.13.0, «torchao==0.18.0»]\n',
         'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.14.0, «vllm==0.33.0»]\n',
         'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [torch==2.9.1, «vllm»]\n',
         example(
@@ -249,6 +265,7 @@ RULE = Rule(
     ),
     good=(
         *examples(
+            'gpu: A100-80GB\npython: "3.11"\npackages: [vllm]\n',
             'gpu: L4\ncuda: "13.0"\npython: "3.11"\npackages: [vllm]\n',
             'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.9.1, vllm]\n',
             'gpu: A100-80GB\npython: "3.11"\npackages: ["vllm<0.20"]\n',

@@ -89,10 +89,8 @@ def _own_findings(context: LintContext, route: Route, package: Package) -> Findi
 
 
 def _brought_findings(context: LintContext, route: Route, package: Package) -> Findings:
-    listed = {line.key for line in context.spec.packages}
-    allowed = {name for line in context.spec.packages for name in line.built_names}
     for brought in brought_without_wheel(context.facts, package.key, package.version):
-        if package.build is True or brought.name in listed | allowed:
+        if package.build is True or _is_declared(context, brought.name):
             continue
         names = ", ".join(dict.fromkeys((*package.built_names, brought.name)))
         needed = f"requires {brought.name}{brought.requires}, which is published as source only"
@@ -109,6 +107,11 @@ def _brought_findings(context: LintContext, route: Route, package: Package) -> F
                 _allow_build_edit(context, route, package, f"[{names}]"),
             ),
         )
+
+
+def _is_declared(context: LintContext, name: str) -> bool:
+    """Return whether a package is listed, or may be built for another one."""
+    return any(name == line.key or name in line.built_names for line in context.spec.packages)
 
 
 def _describe_build(name: str, *, compiles: bool) -> str:
