@@ -163,7 +163,7 @@ if "peft" in sys.argv[4:]:
 print("\\n" + json.dumps(told))
 """  # noqa: E501
 FAILS = {
-    "a layer that is frozen": "weights do not change: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
+    "a layer that is frozen": "weights are not updated: model.layers.1.self_attn.q_proj.weight; model.layers.1.",  # noqa: E501
     "a batch that is spread over two cards": "over 2 GPUs with DataParallel",
     "workers that never start": "dataloader_workers is 0, declared 2",
     "a checkpoint that is not used": "made 40 steps instead of the 20",

@@ -148,7 +148,8 @@ class Content:
             )
         if urlsplit(url).query:
             self.leave(
-                span, f"the query string of the index {index} is removed: it may contain a secret"
+                span,
+                f"the query string of the index {index}, which may contain a secret, is removed",
             )
         return index
 

@@ -243,7 +243,7 @@ RAN_OUT = {
     "rehearsal.peak_bytes": 2 * GIB,
 }
 REHEARSALS = [
-    Row("S01", "pass", REHEARSED, OF_MODEL, "2 steps of 100 million parameters"),
+    Row("S01", "pass", REHEARSED, OF_MODEL, "2 training steps with 100 million parameters"),
     Row(
         "S01",
         "fail",
@@ -253,7 +253,7 @@ REHEARSALS = [
     ),
     Row("S01", "fail", {**REHEARSED, "rehearsal.steps": 1}, OF_MODEL, "1 of 2 steps"),
     Row("S01", "fail", {**REHEARSED, "rehearsal.finite": False}, OF_MODEL, "not a number"),
-    Row("S01", "fail", RAN_OUT, OF_MODEL, "memory ran out at 2 GiB"),
+    Row("S01", "fail", RAN_OUT, OF_MODEL, "ran out of memory at 2 GiB"),
     Row("S01", "unknown", {"rehearsal.why": "it takes about 109.1 GiB"}, OF_MODEL, "109.1 GiB"),
     Row("S01", "skip", {"rehearsal.why": "no model"}, {**OF_MODEL, "training__model": None}),
     Row("S02", "pass", REHEARSED, OF_MODEL),
@@ -589,7 +589,7 @@ ROWS = [
     Row("R02", "fail", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.loss_last": "nan"}, {"packages": HF}, "does not learn"),
     Row("R02", "fail", {**LEARNED, "train.steps": 20}, {"packages": HF}),
-    Row("R02", "fail", {**LEARNED, "train.still": ["lm_head.weight"]}, {"packages": HF}, "weights do not change: lm_head.weight"),
+    Row("R02", "fail", {**LEARNED, "train.still": ["lm_head.weight"]}, {"packages": HF}, "weights are not updated: lm_head.weight"),
     Row("R02", "unknown", {**LEARNED, "train.loss_last": 4.4}, {"packages": HF, "training__optimizer": "lomo"}),
     Row("R03", "pass", {"train.dtype": "bfloat16"}, {"packages": HF, "training__precision": "bf16"}),
     Row("R03", "fail", {"train.dtype": "float32"}, {"packages": HF, "training__precision": "fp16"}, "fp16 is not in effect"),

@@ -365,7 +365,7 @@ def test_memory_that_runs_out_is_a_result_with_a_way_out(rehearse: Asked) -> Non
         "skip",
         "fail",
     ), told
-    assert "memory ran out at" in told["S01"]["message"]
+    assert "ran out of memory at" in told["S01"]["message"]
     assert told["S03"]["fix"] == "largest saving: training.batch_size: 1 saves about 1 GiB"
 
 

@@ -89,12 +89,12 @@ def _cuda_findings(target: TargetFacts, related: tuple[RelatedLocation, ...]) ->
         )
     if WINDOWS in target.platforms:
         yield RULE.diagnostic(
-            f"gpu: {settings.gpu} requested, but the CUDA builds of torch for {WINDOWS} are not in "
-            "the facts",
+            f"gpu: {settings.gpu} requested, but provision has no data on CUDA builds of torch for "
+            f"{WINDOWS}",
             settings.gpu_route,
             severity=Severity.UNKNOWN,
-            why="The tables have the builds for Linux only. The lock takes torch for Windows from "
-            "the index of its CUDA version.",
+            why="The facts cover builds for Linux only. For Windows, torch comes from PyTorch's "
+            "index for one CUDA version.",
             help='set cuda, for example cuda: "12.8", so that `provision lock` uses that index; or '
             "use WSL2, which is linux-x86_64",
             related=related,

@@ -77,13 +77,13 @@ def _finding(
     fix = replace_fix(f'set driver: ">={floor}"', requirement.route, yaml_scalar(f">={floor}"))
     is_fixable = not last or require_version(floor) < require_version(last)
     return RULE.diagnostic(
-        f"requires.driver: {requirement.text} admits {'' if is_possible else 'only '}drivers older "
+        f"requires.driver: {requirement.text} allows {'' if is_possible else 'only '}drivers older "
         f"than {floor}, the minimum for {needed_by}",
         requirement.route,
         severity=Severity.WARNING if is_possible else None,
         evidence=toolkit.evidence,
-        why="With an older driver torch finds no GPU, or reports that the NVIDIA driver on your "
-        "system is too old.",
+        why="With an older driver, torch finds no GPU or fails with `The NVIDIA driver on your "
+        "system is too old`.",
         help=fix.title + note,
         related=related_at(query.cuda_route, f"CUDA {toolkit.cuda} set here")
         if query.target.gpu_settings.cuda != "auto"

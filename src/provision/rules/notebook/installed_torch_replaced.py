@@ -40,12 +40,12 @@ def _check(context: NotebookContext) -> Findings:
             if request.local:
                 requested += f" (build {request.local})"
             yield RULE.diagnostic(
-                f"{requested} replaces torch {Version(installed)} of {place.name}",
+                f"{requested} replaces torch {Version(installed)}, preinstalled on {place.name}",
                 request.span,
-                why="Packages that were built for the installed torch fail to import with another "
-                "one.",
-                help="remove torch from the command to keep the installed one, or choose torch "
-                "and what is built for it in a spec",
+                why="Packages that were built for the preinstalled torch fail to import with "
+                "another version.",
+                help="remove torch from the command to keep the preinstalled version, or pin "
+                "torch and the packages that are built for it in a spec",
             )
             break
 

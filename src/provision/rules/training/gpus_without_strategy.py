@@ -46,11 +46,12 @@ def _check(context: LintContext) -> Findings:
             continue
         if training.launcher in ("torchrun", "accelerate"):
             yield RULE.diagnostic(
-                f"launcher: {training.launcher} starts a process for each of {gpu.count} GPUs, "
+                f"launcher: {training.launcher} starts one process for each of {gpu.count} GPUs, "
                 "but strategy is none",
                 ("training", "launcher"),
                 severity=Severity.INFO,
-                why="This is ddp in effect; the memory estimate and the rules use `strategy`.",
+                why="This is effectively ddp, but the memory estimate and the rules go by "
+                "`strategy`.",
                 help=fix.title,
                 related=related_at(route, "GPUs requested here"),
                 fix=fix,

@@ -121,7 +121,7 @@ def _ran_out(given: JudgeInput) -> Judgement:
     at = f" at {format_bytes(peak)}" if peak else ""
     observed = given["rehearsal.out_of_memory"]
     return fails(
-        f"memory ran out{at}: {observed}",
+        f"the training ran out of memory{at}: {observed}",
         f"{STEPS} steps",
         observed,
         "the declared training needs more memory than is available",
@@ -161,8 +161,8 @@ def _wrong_steps(given: JudgeInput) -> Judgement | None:
 def _went_through(given: JudgeInput) -> Judgement:
     built, seconds = given["rehearsal.parameters"], given["rehearsal.step_s"]
     return passes(
-        f"{STEPS} steps of {built / 1e6:.4g} million parameters "
-        f"({given['rehearsal.model']}), the last one in {seconds:.3g} s",
+        f"{STEPS} training steps with {built / 1e6:.4g} million parameters "
+        f"({given['rehearsal.model']}); the last step took {seconds:.3g} s",
         f"{STEPS} steps",
         f"{STEPS} steps",
     )

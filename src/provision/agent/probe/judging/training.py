@@ -108,11 +108,11 @@ def _learns(given: JudgeInput) -> Judgement:
     if numbers and steps == _RECIPE.steps and last < LOSS_RATIO.value * first:
         if still:
             return fails(
-                f"the loss falls, but some weights do not change: {format_list(still, 3)}",
+                f"the loss falls, but some weights are not updated: {format_list(still, 3)}",
                 "every weight changes",
                 observed,
-                "they are frozen or not passed to the optimizer, because a version or a patch "
-                "changes the model or the Trainer",
+                "they are frozen or were not passed to the optimizer; another package version or "
+                "a patch may change the model or the Trainer",
                 _UNPATCHED,
             )
         return passes(
