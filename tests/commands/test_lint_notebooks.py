@@ -172,6 +172,11 @@ def test_a_lone_surrogate_and_odd_cells_are_read(tmp_path: Path) -> None:
     (tmp_path / "odd.ipynb").write_text(json.dumps(document))
     done = lint(tmp_path, "--output-format", "concise", "odd.ipynb")
     assert done.stdout.startswith("odd.ipynb:cell 1:2:14: warning NTB001 ")
+    count = len(document["cells"])
+    damaged = [line for line in done.stdout.splitlines() if "NTB013" in line]
+    assert [line.partition(": ")[0] for line in damaged] == [
+        f"odd.ipynb:cell {number}:1:1" for number in range(count - 2, count + 1)
+    ]
     sarif = lint(tmp_path, "--output-format", "sarif", "odd.ipynb")
     assert json.loads(sarif.stdout)["runs"][0]["results"]
 

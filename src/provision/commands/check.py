@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _SPEC_NAME = Path("provision.yaml")
 _REPEATED = {"NTB004": "IMG029", "NTB010": "IMG031"}
 """Rules about the cells of a notebook, and the rules about specs that report the same."""
-_ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022", "PKG026")
+ABOUT_SPECS = ("SPC", "PYT002", "GPU010", "GCP022", "PKG026")
 """Rules about what provision does with a spec: it refuses a field, builds a package without
 isolation, or cannot verify the Python or the GPU.
 """
@@ -152,7 +152,7 @@ class _PlaceChecker(NamedTuple):
         findings = [*document.diagnostics, *problems]
         if spec is not None:
             found = run_rules(LintContext(spec, document, self.facts))
-            findings += (one for one in found if not one.id.startswith(_ABOUT_SPECS))
+            findings += (one for one in found if not one.id.startswith(ABOUT_SPECS))
         origins = OriginLookup(project, written)
         original = [one for one in map(origins.to_original, findings) if one is not None]
         if spec is None and not original:

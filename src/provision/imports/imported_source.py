@@ -24,13 +24,21 @@ if TYPE_CHECKING:  # most files are no notebooks
 
 _LISTS = ("packages", "conda_packages")
 _BUILT = "pip would have to build it from source."
+_OWN_ENVIRONMENT = "install the packages into a virtual environment"
+_UNPINNED = "Each installation takes the newest releases of that day."
 SPEC_WORDS = (
     (re.compile(r"\b(to|from|in) (?:`packages`|packages\b)"), r"\1 {file}"),
     (re.compile(r'\b(?:set )?python: "(3\.\d+)"'), r"use Python \1"),
     (re.compile(r"\bset isolation: venv, or "), ""),
+    (re.compile(r"\bset isolation: venv\b(?: at target \S+?)?(?=$|,)"), _OWN_ENVIRONMENT),
+    (re.compile(r", or set exclude_newer$"), ""),
+    (re.compile(r", and the lock records the hashes of that answer"), ", and pip installs it"),
+    (re.compile(r"^The lock uses the PyTorch index by itself; another"), "Another"),
+    (re.compile(r"^The lock pins them, but `lock --upgrade` moves .*"), _UNPINNED),
     (re.compile(r'\bset runtime: "([\d.]+)"'), r"use runtime \1"),
     (re.compile(r"\b[Tt]he spec (requests|requires)\b"), r"{file} \1"),
     (re.compile(r"\bin the spec\b"), "in {file}"),
+    (re.compile(r", or remove [\w -]+ from `platforms`$"), ""),
     (re.compile(r"\bbut gpu is [a-z]+"), "which this place does not have"),
     (re.compile(r'\bset cuda: "([\d.]+)" or cuda: auto'), r"use CUDA \1"),
     (
@@ -40,6 +48,10 @@ SPEC_WORDS = (
     (re.compile(r"^set cuda: auto, or correct gpu$"), "use a build of torch for CUDA"),
     (re.compile(r"^cuda is not set, and the default"), "the default"),
     (re.compile(r'set cuda: "([\d.]+)" \(with torch ([\d.]+)\)'), r"use torch \2 for CUDA \1"),
+    (re.compile(r'set cuda: "([\d.]+)"'), r"use a build of torch for CUDA \1"),
+    (re.compile(r" at target \S+ to keep the runtime's own$"), " to keep the runtime's own"),
+    (re.compile(r" at target [^ ,]+$"), ""),
+    (re.compile(r"^set cuda: none, or correct gpu$"), "use the CPU build of torch"),
     (re.compile(r"Only wheels are locked; nothing is built from source\."), _BUILT),
 )
 """Words of rules about a spec, and words that are true of files without one."""
@@ -149,15 +161,15 @@ class OriginLookup:
         if where is None:
             where = next(span for span, _ in located if span is not None)
         return finding._replace(
-            message=_without_spec(finding.message, where.file),
+            message=replace_spec_words(finding.message, where.file),
             where=where,
-            why=_without_spec(finding.why, where.file),
-            help=_without_spec(finding.help, where.file),
+            why=replace_spec_words(finding.why, where.file),
+            help=replace_spec_words(finding.help, where.file),
             related=tuple(other for other in related if other.where != where),
         )
 
 
-def _without_spec(text: str, file: str) -> str:
+def replace_spec_words(text: str, file: str) -> str:
     """Return the text of a rule in words that fit a file that is not a spec."""
     for pattern, words in SPEC_WORDS:
         text = pattern.sub(words, text)

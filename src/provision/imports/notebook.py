@@ -184,8 +184,9 @@ def read_notebook(
         code_cells = [cell for cell in document.cells if cell.kind == "code"]
     else:
         code_cells = []
-    for cell in code_cells:
+    for cell in document.cells:
         _report_unreadable(cell, content)
+    for cell in code_cells:
         _read_written_file(cell, content)
         if len(cell.source) > _LARGEST_CELL:
             continue
@@ -232,8 +233,17 @@ def _is_python(metadata: Mapping[str, Any]) -> bool:
 
 
 def _report_unreadable(cell: NotebookCell, content: ToolContent) -> None:
-    """Note what of a cell could not be read."""
-    if len(cell.source) > _LARGEST_CELL:
+    """Note what of a cell could not be read; of text cells only what is not a cell."""
+    if cell.is_malformed:
+        content.leave(
+            cell.file().span(0, 0),
+            "the cell was not read",
+            "it has no cell_type, or its source is not text",
+            "open the notebook in Jupyter and save it again",
+        )
+    elif cell.kind != "code":
+        return
+    elif len(cell.source) > _LARGEST_CELL:
         content.leave(
             cell.file().span(0, 0),
             f"the cell has {len(cell.source)} characters and was not read",

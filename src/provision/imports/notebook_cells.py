@@ -45,6 +45,7 @@ class NotebookCell(NamedTuple):
             no file can contain, are U+FFFD.
         strings: The JSON strings that the source is made of, in their order.
         surrogates: Offsets of the replaced characters in the source.
+        is_malformed: True if its JSON is not that of a cell; its source then counts as empty.
     """
 
     number: int
@@ -52,6 +53,7 @@ class NotebookCell(NamedTuple):
     text: SourceText
     strings: tuple[JsonString, ...] = ()
     surrogates: tuple[int, ...] = ()
+    is_malformed: bool = False
 
     @property
     def name(self) -> str:
@@ -183,12 +185,13 @@ def _read_cell(
     strings: tuple[tuple[int, int], ...],
     starts: tuple[int, ...],
 ) -> NotebookCell:
-    """Return a cell; what is not of the expected type counts as empty."""
+    """Return a cell; a source that is not of the expected type counts as empty."""
     kind = cell.get("cell_type") if isinstance(cell, dict) else None
     source = cell.get("source") if isinstance(cell, dict) else None
     parts = [source] if isinstance(source, str) else source
+    is_malformed = not isinstance(kind, str)
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        parts = []
+        parts, is_malformed = [], True
     content = "".join(parts)
     surrogates = tuple(match.start() for match in _SURROGATE.finditer(content))
     if surrogates:
@@ -206,6 +209,7 @@ def _read_cell(
         SourceText(label, content, name, lines),
         located,
         surrogates,
+        is_malformed,
     )
 
 

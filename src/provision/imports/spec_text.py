@@ -91,10 +91,13 @@ def write_spec(
     if project.conda_packages and "targets" not in document:
         document["targets"] = {"local": {"kind": "local", "manager": "conda"}}
     has_conda = uses_conda(document.get("targets", {}))
-    card = choose_gpu(project, document.get("targets", {}), gpu, facts)
-    chosen_python = _choose_python(
-        project, chosen, document.get("targets", {}), card.value, facts, python
-    )
+    fields: dict[str, dict[str, Any]] = document.get("targets", {})
+    card = choose_gpu(project, fields, gpu, facts)
+    found = fields if targets is None else {}
+    runtimes = _choose_runtimes(found, _allowed_pythons(project, chosen, facts), facts)
+    for name, runtime in runtimes.items():
+        fields[name]["runtime"] = runtime.value
+    chosen_python = _choose_python(project, chosen, fields, card.value, facts, python)
     document["gpu"], document["python"] = card.value, chosen_python.value
     if platform:
         document["platforms"] = [platform]
@@ -108,6 +111,9 @@ def write_spec(
     for field in assumptions:
         spans.pop((field,), None)
     reasons: dict[Route, str] = {(field,): choice.reason for field, choice in assumptions.items()}
+    for name, runtime in runtimes.items():
+        assumptions[f"targets.{name}.runtime"] = runtime
+        reasons["targets", name, "runtime"] = runtime.reason
     lines = _lines(document, {**comments, **reasons}, project)
     leftovers = () if has_conda else _conda_leftovers(project)
     return WrittenSpec("".join(lines), spans, assumptions, leftovers)
@@ -222,10 +228,9 @@ def _choose_python(
     named = settings.get(("python",))
     if named is not None and str(named.value)[:1].isdigit():
         return Assumption(str(named.value))
-    candidates = [row.version for row in facts.pythons]
+    candidates = _candidates(named, facts)
     reason = "no file names a Python version"
     if named is not None:
-        candidates = _admitted(candidates, str(named.value)) or candidates
         reason = f"the files allow {named.value}"
     if preferred and (named is None or preferred in candidates):
         return Assumption(preferred, "the target comes with this one")
@@ -239,6 +244,43 @@ def _choose_python(
         reason += "; torch has wheels for this one"
         reason += f", not for {provided} of the targets" if provided else ""
     return Assumption(chosen, reason)
+
+
+def _candidates(named: Setting | None, facts: Facts) -> list[str]:
+    """Return the known Pythons that the range in the files admits."""
+    known = [row.version for row in facts.pythons]
+    return known if named is None else _admitted(known, str(named.value)) or known
+
+
+def _allowed_pythons(
+    project: ImportedProject, settings: Mapping[Route, Setting], facts: Facts
+) -> list[str]:
+    """Return the Python that the files name, else those in their range that torch has wheels for.
+
+    Without such a Python, the range alone counts.
+    """
+    named = settings.get(("python",))
+    if named is not None and str(named.value)[:1].isdigit():
+        return [str(named.value)]
+    candidates, with_torch = _candidates(named, facts), _pythons_of_torch(project, facts)
+    return [python for python in candidates if python in with_torch] or candidates
+
+
+def _choose_runtimes(
+    targets: Mapping[str, Mapping[str, Any]], pythons: Container[str], facts: Facts
+) -> dict[str, Assumption]:
+    """Return the newest runtime with one of the Pythons, for each target whose own has another."""
+    chosen: dict[str, Assumption] = {}
+    dated = sorted(name for name in facts.runtimes if name != "latest")
+    fitting = [facts.runtimes[name] for name in dated if facts.runtimes[name].minor in pythons]
+    for name, kind, target in _validate_targets(targets):
+        own = kind.provides(target, ("targets", name), facts, gpu=False).runtime
+        is_free = kind.has_runtimes and not {"runtime", "isolation"} & set(targets[name])
+        if is_free and own is not None and own.minor not in pythons and fitting:
+            newest = fitting[-1]
+            reason = f"the newest with Python {newest.minor}; the current one has {own.minor}"
+            chosen[name] = Assumption(newest.runtime, reason)
+    return chosen
 
 
 def _minor(python: str) -> int:

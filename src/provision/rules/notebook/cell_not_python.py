@@ -3,7 +3,8 @@
 ## What it does
 
 Reports code cells with a syntax error that contain something these rules look for, such as a call
-of TrainingArguments. Lines of IPython (`!pip`, `%cd`) are no errors.
+of TrainingArguments. Lines of IPython (`!pip`, `%cd`) are no errors. It also reports cells whose
+JSON is damaged: without a `cell_type`, or with a source that is not text.
 
 ## Why
 
@@ -11,8 +12,8 @@ The cell fails when it runs, and a finding that it would have had is not reporte
 
 ## How to fix
 
-Correct the line. If it runs in your notebook, its Python is newer than the one that `provision`
-runs on.
+Correct the line, or open a damaged notebook in Jupyter and save it again. If a line runs in
+your notebook, its Python is newer than the one that `provision` runs on.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ from provision.rules.rule import Findings, Rule
 
 
 def _check(context: NotebookContext) -> Findings:
+    for part in context.notebook.cells:
+        if part.is_malformed:
+            yield RULE.diagnostic(
+                "the cell has no cell_type, or its source is not text",
+                part.file().span(0, 0),
+                why="The cell was not read, so nothing in it was checked.",
+                help="open the notebook in Jupyter and save it again",
+            )
     minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
     for cell in context.code.unread:
         yield RULE.diagnostic(

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Compares `platforms`, which applies to local targets, with the platforms that triton, vllm and the
-CUDA plugin of jax have wheels for.
+Compares the platforms of the targets (`platforms` applies to local ones, all others are Linux) with
+those that pywin32, triton, vllm and the CUDA plugin of jax have wheels for.
 
 ## Why
 
@@ -12,7 +12,8 @@ exists.
 
 ## How to fix
 
-Give the package a marker, as in `triton; sys_platform == "linux"`, or remove the platform.
+Give the package a marker, as in `triton; sys_platform == "linux"`, or remove the platform. With the
+marker `sys_platform == "win32"`, Linux targets do not install the package.
 """
 
 from __future__ import annotations
@@ -24,41 +25,40 @@ from provision.rules.rule import Findings, LintContext, Rule, examples, related_
 
 
 def _check(context: LintContext) -> Findings:
-    if context.resolved is not None or not any(
-        target.target.kind == "local" for target in context.targets
-    ):
+    if context.resolved is not None:
         return
+    platforms = tuple(
+        dict.fromkeys(platform for target in context.targets for platform in target.platforms)
+    )
+    is_declared = any(target.target.kind == "local" for target in context.targets)
     for route, package in package_lines(context):
         known = context.facts.platforms.get(package.key)
-        lacking = [
-            platform.value
-            for platform in context.spec.platforms
-            if known and platform.value not in known.platforms
-        ]
         if (
             known is None
-            or not lacking
             or package.marker
             or package.source == "conda"
             or package.index is not None
         ):
             continue
-        text = context.source.text(route)
-        marked = None
-        if text is not None:
-            marked = Replace(
-                RouteLocation(route),
-                yaml_scalar(f"{package.requirement} ; sys_platform == 'linux'", plain=False),
-            )
+        lacking = [platform for platform in platforms if platform not in known.platforms]
+        if not lacking:
+            continue
+        on_windows = known.platforms[0].startswith("windows")
+        system = "win32" if on_windows else "linux"
+        marked = f"{package.requirement} ; sys_platform == '{system}'"
+        fix = None
+        if context.source.text(route) is not None:
+            edit = Replace(RouteLocation(route), yaml_scalar(marked, plain=False))
+            fix = unsafe_fix(f"install it on {'Windows' if on_windows else 'Linux'} only", edit)
+        remove = f", or remove {' and '.join(lacking)} from `platforms`" if is_declared else ""
         yield RULE.diagnostic(
             f"{package.key} has no wheel for {' and '.join(lacking)}, only for "
             f"{' and '.join(known.platforms)}",
             route,
-            why="The lock covers all platforms, and only wheels are installed.",
-            help=f"write {package.requirement} ; sys_platform == 'linux', or remove "
-            f"{' and '.join(lacking)} from `platforms`",
-            related=related_at(("platforms",), "platforms of the lock"),
-            fix=unsafe_fix("install it on Linux only", marked) if marked else None,
+            why="Only wheels are installed, and no release has one for this platform.",
+            help=f"write {marked}{remove}",
+            related=related_at(("platforms",), "platforms of the lock") if is_declared else (),
+            fix=fix,
         )
 
 
@@ -66,12 +66,14 @@ RULE = Rule(
     id="PKG019",
     name="platform-without-wheel",
     severity=Severity.ERROR,
-    sources=("wheel tags on PyPI, 2026-11-21", "pytorch/pytorch#136361"),
+    sources=("wheel tags on PyPI, 2026-11-21 and 2026-11-27", "pytorch/pytorch#136361"),
     check=_check,
     bad=examples(
         'gpu: none\npython: "3.11"\npackages: [«triton»]\n'
         "platforms: [linux-x86_64, windows-x86_64]\n",
         'gpu: mps\npython: "3.11"\npackages: [«{name: vllm}»]\nplatforms: [macos-arm64]\n',
+        'gpu: none\npython: "3.12"\npackages: [«pywin32==306»]\n'
+        'targets: {colab: {kind: colab, runtime: "2026.07"}}\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: ["triton; sys_platform == \'linux\'"]\n'
@@ -79,5 +81,6 @@ RULE = Rule(
         'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [linux-x86_64, linux-aarch64]\n',
         'gpu: none\npython: "3.11"\npackages: [triton]\nplatforms: [windows-x86_64]\n'
         "targets: {colab: {kind: colab}}\n",
+        'gpu: none\npython: "3.11"\npackages: [pywin32]\nplatforms: [windows-x86_64]\n',
     ),
 )
