@@ -53,7 +53,7 @@ def test_the_example_is_rendered_the_same_twice(
     assert {"hf-trainer.colab.py", "hf-trainer.ipynb"} <= set(first)
     nbformat.validate(nbformat.read(bench.folder / "hf-trainer.ipynb", 4))
     page = (ROOT / "docs/how-to/colab.md").read_text(encoding="utf-8")
-    documented = int(page.partition("A cell of the example has about ")[2].partition(" KB")[0])
+    documented = int(page.partition("A cell is about ")[2].partition(" KB")[0])
     assert len(first["hf-trainer.colab.py"]) == pytest.approx(documented * 1000, rel=0.1)
     again = rendered(bench, "hf-trainer.yaml")
     assert "hf-trainer.colab.py is up to date" in again.stdout

@@ -23,7 +23,7 @@ from provision.errors import Refused
 from provision.verification import Report
 from provision.verification.repro import build_repro_program
 from provision.verification.repro.anonymization import anonymize_expectations
-from provision.verification.repro.packed_probe import narrow_expectations
+from provision.verification.repro.packed_probe import CHECKS_OF_PROJECTS, narrow_expectations
 from tests import fork_server
 from tests.agent.probe.bench import Environment, clean_environ
 from tests.agent.probe.conftest import document
@@ -31,6 +31,7 @@ from tests.agent.probe.machines import SMI, make_program, told
 
 ROOT = Path(__file__).parents[3]
 RECORDED = ROOT / "tests" / "reports" / "recorded"
+REPRODUCIBLE = [check for check in CHECKS if check.id not in CHECKS_OF_PROJECTS]
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 PRIVATE = {
     "tier": "burn",
@@ -92,7 +93,7 @@ def test_every_check_has_a_program_that_python_3_10_reads_and_that_names_nobody(
     subtests: pytest.Subtests,
 ) -> None:
     for identity, expected in itertools.product(
-        (check.id for check in CHECKS), (None, "no exception", "completes")
+        (check.id for check in REPRODUCIBLE), (None, "no exception", "completes")
     ):
         with subtests.test(f"{identity} {expected}"):
             name = f"{identity}:numpy" if identity == "P06" else identity
@@ -110,7 +111,7 @@ def test_every_check_has_a_program_that_python_3_10_reads_and_that_names_nobody(
 
 
 def test_the_probe_is_asked_that_check_and_what_it_comes_after(subtests: pytest.Subtests) -> None:
-    for check in CHECKS:
+    for check in REPRODUCIBLE:
         with subtests.test(check.id):
             name = f"{check.id}:numpy" if check.id == "P06" else check.id
             expected = parse_expectations(
@@ -123,6 +124,14 @@ def test_the_probe_is_asked_that_check_and_what_it_comes_after(subtests: pytest.
                 check.id,
                 *check.after,
             }
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS_OF_PROJECTS))
+def test_a_check_of_the_projects_own_code_has_no_program(name: str) -> None:
+    assert name in {check.id for check in CHECKS}
+    with pytest.raises(Refused, match="cannot be a program of its own") as refused:
+        build_repro_program(one_failed(name), name, document(**PRIVATE))
+    assert "provision run" in refused.value.hint
 
 
 def test_what_a_check_does_not_ask_for_is_left_out() -> None:

@@ -13,6 +13,8 @@ from provision.agent.probe.model import ProbeError
 from provision.errors import Refused
 from provision.verification.device_files import probe_zipapp
 
+CHECKS_OF_PROJECTS = frozenset({"V01", "V02"})
+"""Checks of `code` and of `verify.command`."""
 _WIDTH = 150
 
 
@@ -22,8 +24,16 @@ def pack_probe_for_check(
     """Return the values of the program that runs one check, and the probe as text.
 
     Raises:
-        Refused: the expectations do not include the check, or are of another version.
+        Refused: the check runs the project's own code, or the expectations do not include the
+            check or are of another version.
     """
+    if name in CHECKS_OF_PROJECTS:
+        raise Refused(
+            f"{name} cannot be a program of its own",
+            why="the check is about the code of your project, which such a program does not "
+            "contain",
+            hint="run the command itself: `provision run SPEC -- PROGRAM`",
+        )
     try:
         document = narrow_expectations(name, promised, tier)
         expected = parse_expectations(document, "expectations.json")
