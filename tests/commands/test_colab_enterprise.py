@@ -481,6 +481,7 @@ def test_a_job_that_runs_for_a_lost_state_is_an_orphan(proven: Team) -> None:
     assert sorted(names) == ["notebookExecutionJobs", "notebookRuntimeTemplates"]
 
 
+@pytest.mark.long
 def test_a_detached_run_is_attached_to(bench: Bench) -> None:
     bench.spec(PROVEN.replace("e2-standard-8", "n1-standard-4"))
     planned = bench.run("plan", "spec.yaml", "--sandbox")
@@ -521,6 +522,7 @@ def break_objects(team: Team, change: Callable[[str], None]) -> None:
     team.apply()
 
 
+@pytest.mark.long
 def test_a_report_that_never_arrives(proven: Team) -> None:
     def drop(name: str) -> None:
         if name.endswith(".json"):
@@ -531,6 +533,7 @@ def test_a_report_that_never_arrives(proven: Team) -> None:
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.long
 def test_a_report_that_somebody_replaced(proven: Team) -> None:
     def forge(name: str) -> None:
         if name.endswith("report.json"):
@@ -541,6 +544,7 @@ def test_a_report_that_somebody_replaced(proven: Team) -> None:
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.long
 def test_an_environment_that_cannot_be_made_is_a_failure(proven: Team) -> None:
     assert proven.apply(detach=True).exit_code == 3
     proven.destroy()
@@ -696,6 +700,7 @@ def test_a_machine_that_the_service_does_not_know(bench: Bench) -> None:
     assert bench.run("destroy", "spec.yaml", "--sandbox", "--yes").returncode == 0
 
 
+@pytest.mark.long
 def test_a_process_that_was_killed_leaves_no_kernel_and_its_job_goes_on(bench: Bench) -> None:
     bench.spec(PROVEN)
     running = bench.start("apply", "spec.yaml", "--sandbox", "--yes")
