@@ -129,7 +129,7 @@ def test_the_probe_is_asked_that_check_and_what_it_comes_after(subtests: pytest.
 @pytest.mark.parametrize("name", sorted(CHECKS_OF_PROJECTS))
 def test_a_check_of_the_projects_own_code_has_no_program(name: str) -> None:
     assert name in {check.id for check in CHECKS}
-    with pytest.raises(Refused, match="cannot be a program of its own") as refused:
+    with pytest.raises(Refused, match="cannot be written as a standalone program") as refused:
         build_repro_program(one_failed(name), name, document(**PRIVATE))
     assert "provision run" in refused.value.hint
 

@@ -29,7 +29,7 @@ def pack_probe_for_check(
     """
     if name in CHECKS_OF_PROJECTS:
         raise Refused(
-            f"{name} cannot be a program of its own",
+            f"{name} cannot be written as a standalone program",
             why="the check is about the code of your project, which such a program does not "
             "contain",
             hint="run the command itself: `provision run SPEC -- PROGRAM`",

@@ -46,7 +46,8 @@ _BREAK_POINT = re.compile(
 )
 """Behind separators of long paths and identifiers, where a line may end."""
 _WHOLE = re.compile(
-    r"(\d(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\dT[\d:]+Z|\b\d[\d.,]* (?:[KMGT]iB|GB|bytes)\b)", re.ASCII
+    r"(\d(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\dT[\d:]+Z|(?<![\w.,])\d[\d.,]* (?:[KMGT]iB|GB|bytes)\b)",
+    re.ASCII,
 )
 """Numbers, times and sizes with their units, in which no line ends."""
 
