@@ -128,3 +128,24 @@ def test_standard_input_is_shown_as_a_diff_and_never_written(tmp_path: Path) -> 
     assert refused.returncode == 2
     assert b"use --diff" in refused.stderr
     assert stdin(tmp_path, b"", "a.yaml", "--stdin-filename", "b.yaml").returncode == 2
+
+
+def test_a_folder_that_may_not_be_searched_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed/hidden.yaml").touch()
+    (tmp_path / "spec.yaml").touch()
+    tmp_path.chmod(0o755)
+    (tmp_path / "closed").chmod(0)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.chdir(tmp_path)
+            if os.getuid() == 0:
+                os.setuid(65534)
+            (files, _) = find_files([Path()])
+            code = 0 if [file.path.name for file in files] == ["spec.yaml"] else 1
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    (tmp_path / "closed").chmod(0o755)

@@ -69,7 +69,8 @@ def _files_below(folder: Path) -> Iterator[Path]:
             for name in folders
             if not name.startswith(".")
             and name not in _SKIPPED_FOLDERS
-            and not (Path(parent) / name / "pyvenv.cfg").exists()
+            # Path.exists raises for a folder that may not be searched.
+            and not os.path.exists(f"{parent}/{name}/pyvenv.cfg")  # noqa: PTH110
         )
         for name in sorted(names):
             if name.endswith(_SPEC_SUFFIXES) and not name.startswith("."):
