@@ -29,12 +29,14 @@ ROOT = Path(__file__).parents[3]
 RECORDED = Path(__file__).parents[2] / "reports" / "recorded"
 PYTHON = os.environ.get("PROVISION_TEST_DEVICE_PYTHON", "python3")
 LOOK = """
-import importlib.metadata as m, json, sys, torch
+import importlib.metadata as m, json, os, sys, torch
 card = torch.cuda.get_device_properties(0).name if torch.cuda.is_available() else None
 bf16 = card is not None and torch.cuda.get_device_capability() >= (8, 0)
 found = {d.metadata["Name"]: d.version for d in m.distributions() if d.metadata["Name"]}
 cuda = torch.version.cuda
-print(json.dumps({"packages": found, "prefix": sys.prefix,
+altered = sorted({d.metadata["Name"] for d in m.distributions() for f in d.files or ()
+    if f.size is not None and f.locate().is_file() and f.locate().stat().st_size != f.size})
+print(json.dumps({"packages": found, "altered": altered, "prefix": sys.prefix,
     "version": "%d.%d" % sys.version_info[:2], "card": card, "bf16": bf16,
     "count": torch.cuda.device_count(),
     "flavour": "cu" + cuda.replace(".", "") if cuda else "cpu"}))
@@ -105,10 +107,19 @@ def verified(
     document: Callable[..., dict[str, Any]],
     folder: Path,
     *only: str,
+    variables: dict[str, str] | None = None,
+    altered: bool = False,
     **changes: Any,
 ) -> dict[str, Any]:
-    """The probe's report on this machine against expectations from what is installed here."""
-    names = {name.lower() for name in here["packages"]}
+    """The probe's report on this machine against expectations from what is installed here;
+    packages whose files the machine's owner has changed are declared only if `altered`.
+    """
+    packages = {
+        name: version
+        for name, version in here["packages"].items()
+        if altered or name not in here["altered"]
+    }
+    names = {name.lower() for name in packages}
     card = next(
         (row for row in load_facts().cards if is_declared_gpu(here["card"], row.name)), None
     )
@@ -118,7 +129,7 @@ def verified(
         else {}
     )
     promised = document(
-        packages=[{"name": name, "version": version} for name, version in here["packages"].items()],
+        packages=[{"name": name, "version": version} for name, version in packages.items()],
         direct=sorted({"torch", "transformers", "accelerate", "numpy"} & names),
         flavour=here["flavour"],
         python={"version": here["version"], "prefix": here["prefix"]},
@@ -139,7 +150,14 @@ def verified(
         str(out),
     ]
     command += [word for one in only for word in ("--only", one)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        env={**os.environ, **(variables or {})},
+    )
     assert out.exists(), done.stdout + done.stderr
     found: dict[str, Any] = expand(json.loads(out.read_text(encoding="utf-8")))
     return found
@@ -178,6 +196,58 @@ def test_the_readings_lie_in_the_bands_of_the_card(
         for key, (low, high) in bands.items()
         if not low <= (readings.get(key) or 0) <= high
     } == {}
+
+
+def test_files_that_the_owner_changed_are_named(
+    here: dict[str, Any],
+    probe: Path,
+    document: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+) -> None:
+    found = checks(verified(here, probe, document, tmp_path, "P07", altered=True))["P07"]
+
+    assert (found["status"] == "fail") == bool(here["altered"])
+    assert [name for name in here["altered"] if f"{name}: " not in found["message"]] == []
+
+
+@pytest.mark.parametrize(
+    ("id_", "changes", "variables"),
+    [
+        pytest.param("D03", {"gpu__type": "T4"}, {}, id="another card is declared"),
+        pytest.param("D04", {"requires__vram_bytes": 2**50}, {}, id="more memory is declared"),
+        pytest.param("D02", {"requires__driver": "9999.0"}, {}, id="a newer driver is declared"),
+        pytest.param("T02", {}, {"CUDA_VISIBLE_DEVICES": ""}, id="a variable hides the card"),
+        pytest.param("N02", {}, {"NVIDIA_TF32_OVERRIDE": "1"}, id="a variable forces TF32"),
+    ],
+)
+def test_what_differs_on_the_card_is_named(
+    here: dict[str, Any],
+    probe: Path,
+    document: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+    id_: str,
+    changes: dict[str, Any],
+    variables: dict[str, str],
+) -> None:
+    found = checks(verified(here, probe, document, tmp_path, id_, variables=variables, **changes))
+
+    assert found[id_]["status"] in ("fail", "warn"), found[id_]
+
+
+def test_a_run_in_bf16_computes_in_bf16(
+    here: dict[str, Any],
+    probe: Path,
+    document: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+) -> None:
+    if not here["bf16"]:
+        pytest.skip("the card does not compute in bf16")
+    found = checks(
+        verified(here, probe, document, tmp_path, "R02", "R03", training__precision="bf16")
+    )
+
+    assert found["R03"]["status"] == "pass", found["R03"]
+    assert "bfloat16" in found["R03"]["message"]
 
 
 def test_every_card_was_looked_at(here: dict[str, Any], report: dict[str, Any]) -> None:
