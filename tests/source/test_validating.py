@@ -78,6 +78,8 @@ def test_a_good_spec_has_no_findings_and_is_named_by_its_file(folder):
         (OK + "cost: {limit_per_hour: '3'}\n", "wrong-type", "4:24 '3'", "write 3"),
         (OK + "cost: {limit_per_hour: -1}\n", "out-of-range", "4:24 -1", "more than 0"),
         (OK + "secrets: {T: abc}\n", "secret-written-out", "4:14 abc", "env: HF_TOKEN"),
+        (OK + "secrets: {T: {value: abc}}\n", "secret-written-out", "4:22 abc", "env: HF_TOKEN"),
+        (OK + "secrets: {T: {evn: HF_TOKEN}}\n", "unknown-key", "4:15 evn", "did you mean env"),
         (OK + "secrets: {T: {}}\n", "bad-format", "4:14 {}", "at least one"),
         (OK + "training: {precision: bf61}\n", "not-a-choice", "4:23 bf61", "bf16"),
         (OK + "training: {precision: 16}\n", "not-a-choice", "4:23 16", "bf16"),

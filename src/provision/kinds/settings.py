@@ -9,6 +9,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from provision.field_types import (
     COUNT_PATTERN,
+    SECRETS_ARE_NAMED,
     EnvironmentName,
     EnvironmentValue,
     Size,
@@ -41,11 +42,7 @@ class SecretReference(StrictModel):
     @classmethod
     def _never_literal(cls, value: Any) -> Any:
         if isinstance(value, str):
-            raise PydanticCustomError(
-                "secret_literal",
-                "a spec names secrets and never contains them: use {env: NAME}, {secret: "
-                "projects/...} or {colab: NAME}",
-            )
+            raise PydanticCustomError("secret_literal", SECRETS_ARE_NAMED)
         return value
 
     @model_validator(mode="after")

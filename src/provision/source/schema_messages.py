@@ -15,6 +15,7 @@ from provision.diagnostics import (
     RoutePart,
     field_of,
 )
+from provision.field_types import SECRETS_ARE_NAMED
 from provision.source.findings import make_finding
 from provision.source.pydantic_errors import MAX_SHOWN_LENGTH, STRING_TYPE, LocatedError
 from provision.source.schema_lookup import find_key_parent, keys_at
@@ -65,13 +66,7 @@ def explain_error(problem: LocatedError, quotes: Mapping[Route, str]) -> Diagnos
         case "string_pattern_mismatch":
             return _explain_format(problem)
         case "secret_literal":
-            return make_finding(
-                "secret-written-out",
-                f"{problem.name} must name a secret, not contain one",
-                problem.where,
-                why=problem.message,
-                hint=f"for example: {KEY_EXAMPLES['secrets']}",
-            )
+            return _explain_secret(problem.name, problem.where, problem.message)
         case "requirement":
             message = f"{problem.name}{problem.quoted_value} {problem.message}"
             hint = str(problem.context["hint"])
@@ -120,6 +115,8 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
         near: tuple[str, ...] = (KEY_SYNONYMS[key],)
     else:
         near = nearest_words(key, known)
+    if field_of(problem.route) == "secrets" and not near:
+        return _explain_secret(format_route(route), RouteLocation(problem.route), SECRETS_ARE_NAMED)
     parent = find_key_parent(key, problem.registry)
     fix = None
     where = RouteLocation(problem.route, RoutePart.KEY)
@@ -136,6 +133,16 @@ def _explain_unknown_key(problem: LocatedError) -> Diagnostic:
     level = f"under {format_route(route)}" if route else "at the top of a spec"
     message = f"there is no key {key[:MAX_SHOWN_LENGTH]} {level}"
     return make_finding("unknown-key", message, where, hint=hint, fix=fix)
+
+
+def _explain_secret(name: str, where: RouteLocation, why: str) -> Diagnostic:
+    return make_finding(
+        "secret-written-out",
+        f"{name} must name a secret, not contain one",
+        where,
+        why=why,
+        hint=f"for example: {KEY_EXAMPLES['secrets']}",
+    )
 
 
 def _is_same_word(near: tuple[str, ...], text: str) -> bool:

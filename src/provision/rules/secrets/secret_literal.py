@@ -44,6 +44,8 @@ _HARMLESS = re.compile(
     r"]|example|place[-_ ]?holder|redacted).*",
     re.IGNORECASE | re.DOTALL,
 )
+_PASSWORDS = re.compile(r"PASSWORD|PASSWD|PASSPHRASE", re.IGNORECASE)
+"""Names whose values are secrets however short they are."""
 _SHORTEST = 8
 """Code points: services issue no shorter tokens, and short values of such variables are mostly
 switches. Our choice.
@@ -80,7 +82,7 @@ def check_data(data: Mapping[str, Any]) -> Findings:
 def _findings(values: Iterable[tuple[Route, str]]) -> Findings:
     for route, value in values:
         if is_secret_like(value) or (
-            len(value) >= _SHORTEST
+            (len(value) >= _SHORTEST or _PASSWORDS.search(str(route[-1])))
             and _is_secret_name(str(route[-1]), value)
             and not _HARMLESS.fullmatch(value)
         ):
@@ -128,6 +130,7 @@ RULE = Rule(
         "paths: {data: «/data/hf_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/x»}\n",
         'gpu: none\npython: "3.11"\npackages: []\n'
         "training: {arguments: {hub_token: «correct-horse-battery»}}\n",
+        'gpu: none\npython: "3.11"\npackages: []\nenv: {DB_PASSWORD: «abc12»}\n',
     ),
     good=examples(
         'gpu: none\npython: "3.11"\npackages: []\n'
