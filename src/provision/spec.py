@@ -2,7 +2,7 @@
 
 import re
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -44,6 +44,9 @@ from provision.kinds import (
     WorkbenchTarget,
 )
 from provision.kinds.settings import (
+    TENSORFLOW_NAMES,
+    Backend,
+    Framework,
     Precision,
     SecretReference,
     Training,
@@ -284,13 +287,41 @@ class Spec(StrictModel):
         key = canonical_name(name)
         return next((package for package in self.packages if package.key == key), None)
 
-    def framework(self) -> Literal["hf-trainer", "torch", "none"]:
+    def framework(self) -> Framework:
         """Return the declared framework, else the one that the listed packages imply."""
         if self.training.framework is not None:
             return self.training.framework
         if self.package("transformers"):
             return "hf-trainer"
-        return "torch" if self.package("torch") or self.package("accelerate") else "none"
+        if self.package("torch") or self.package("accelerate"):
+            return "torch"
+        if self.package("keras") or self._backend_package("tensorflow"):
+            return "keras"
+        return "jax" if self.package("jax") else "none"
+
+    def backend(self) -> Backend:
+        """Return what Keras computes with: as declared, as in KERAS_BACKEND, else as listed."""
+        named = self.training.backend or self.env.get("KERAS_BACKEND")
+        backends: tuple[Backend, ...] = get_args(Backend)
+        for backend in backends:
+            if backend == named:
+                return backend
+        return next((name for name in backends if self._backend_package(name)), "tensorflow")
+
+    def packages_that_test_a_gpu(self) -> frozenset[str]:
+        """Return the packages, each of which is enough to show that a GPU computes."""
+        match self.framework(), self.backend():
+            case "jax", _:
+                return frozenset({"torch", "jax"})
+            case "keras", "tensorflow":
+                return frozenset({"torch", *TENSORFLOW_NAMES})
+            case "keras", backend:
+                return frozenset({"torch", backend})
+        return frozenset({"torch"})
+
+    def _backend_package(self, backend: str) -> Package | None:
+        names = TENSORFLOW_NAMES if backend == "tensorflow" else (backend,)
+        return next(filter(None, map(self.package, names)), None)
 
     def with_settings_of(self, target: str) -> "Spec":
         """Return the spec with the `env`, `secrets` and `training` that hold at one target."""
@@ -328,7 +359,11 @@ class Spec(StrictModel):
             value = getattr(own, field)
             if value is not None:
                 changes[field] = value
-        return self.with_settings_of(target).model_copy(update=changes)
+        settled = self.with_settings_of(target)
+        if settled.framework() == "keras":
+            # Keras looks for its backend there, and takes TensorFlow without it.
+            changes["env"] = {"KERAS_BACKEND": settled.backend(), **settled.env}
+        return settled.model_copy(update=changes)
 
 
 with without_pydantic_plugins():

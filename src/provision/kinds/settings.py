@@ -17,6 +17,9 @@ from provision.field_types import (
     StrictModel,
 )
 
+Framework = Literal["hf-trainer", "torch", "keras", "jax", "none"]
+Backend = Literal["tensorflow", "jax", "torch"]
+TENSORFLOW_NAMES = ("tensorflow", "tensorflow-cpu")
 SecretSource = Literal["secret", "env", "colab"]
 
 _RESERVED_VARIABLES = ("PATH", "VIRTUAL_ENV", "PYTHONHOME")
@@ -110,9 +113,13 @@ class TrainingData(StrictModel):
 class Training(StrictModel):
     """The training run, for the rules, the memory estimate and the verification."""
 
-    framework: Literal["hf-trainer", "torch", "none"] | None = None
-    """Default: hf-trainer when transformers is among the packages, else torch when torch is, else
-    none.
+    framework: Framework | None = None
+    """Default: the first of hf-trainer (transformers is among the packages), torch, keras (or
+    tensorflow) and jax whose package is listed, else none.
+    """
+    backend: Backend | None = None
+    """What Keras computes with; default: KERAS_BACKEND under env, else the first of tensorflow, jax
+    and torch that is listed.
     """
     precision: Annotated[Precision, Strict(False)] = Precision.FP32
     """Number format that training computes in."""

@@ -1,4 +1,4 @@
-"""Whether the packages of a spec include torch, directly or through what they depend on."""
+"""Whether the packages of a spec include torch, or another library that shows that a GPU works."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ def has_torch(context: LintContext) -> bool:
             if declared_specifier(row, "torch", package.extras) is not None:
                 return True
     return False
+
+
+def can_test_gpu(context: LintContext) -> bool:
+    """Return whether torch is there, or the library that the declared framework computes with."""
+    wanted = context.spec.packages_that_test_a_gpu() - {"torch"}
+    if context.resolved is not None:
+        return has_torch(context) or not wanted.isdisjoint(context.resolved.versions)
+    return has_torch(context) or any(is_known_dependency(context, name) for name in wanted)

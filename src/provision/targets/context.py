@@ -116,16 +116,17 @@ class Interpreter:
     stable_prefix: Path
 
 
-def refuse_gpu_without_torch(
+def refuse_untestable_gpu(
     context: TargetContext, others: frozenset[str] = frozenset()
 ) -> Iterator[Refusal]:
-    """Yield the refusal of a GPU without torch; `others` are packages besides the lock's."""
+    """Yield the refusal of a GPU that no package can test; `others` are not the lock's."""
     gpu, packages = context.spec.gpu, others | context.lock.versions(context.environment).keys()
-    if not gpu.is_none and "torch" not in packages:
+    if not gpu.is_none and packages.isdisjoint(context.spec.packages_that_test_a_gpu()):
         yield Refusal(
             ("gpu",),
-            f"gpu: {gpu} can only be tested through torch, which is not in `packages`",
-            "add torch to `packages`, or set gpu: none",
+            f"gpu: {gpu} can only be tested through torch, jax or TensorFlow, and none of them is "
+            "in `packages`",
+            "add the one that you train with to `packages`, or set gpu: none",
         )
 
 

@@ -21,7 +21,6 @@ from provision.lock import Lock, LockedEnvironment, digest_of
 from provision.lock.conda_request import conda_provided_versions, to_index_name
 from provision.spec import (
     Spec,
-    Training,
     TrainingModel,
     parse_duration,
     parse_parameter_count,
@@ -145,7 +144,7 @@ def expectations_of(
         "paths": dict(spec.paths),
         "env": dict(spec.env),
         "secrets": sorted(spec.secrets),
-        "training": _training(spec.framework(), spec.training),
+        "training": _training(spec),
         **_conda_files(lock, environment),
         **_from_facts(spec),
         **_job(spec, code_digest),
@@ -187,9 +186,11 @@ def _requires(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _training(framework: str, training: Training) -> dict[str, Any]:
+def _training(spec: Spec) -> dict[str, Any]:
+    training, framework = spec.training, spec.framework()
     return {
         "framework": framework,
+        **({"backend": spec.backend()} if framework == "keras" else {}),
         "precision": str(training.precision),
         "dataloader_workers": training.dataloader_workers,
         "gradient_checkpointing": training.gradient_checkpointing,

@@ -215,7 +215,7 @@ def test_files_that_the_owner_changed_are_named(
     [
         pytest.param("D03", {"gpu__type": "T4"}, {}, id="another card is declared"),
         pytest.param("D04", {"requires__vram_bytes": 2**50}, {}, id="more memory is declared"),
-        pytest.param("D02", {"requires__driver": "9999.0"}, {}, id="a newer driver is declared"),
+        pytest.param("D02", {"requires__driver": ">=9999"}, {}, id="a newer driver is declared"),
         pytest.param("T02", {}, {"CUDA_VISIBLE_DEVICES": ""}, id="a variable hides the card"),
         pytest.param("N02", {}, {"NVIDIA_TF32_OVERRIDE": "1"}, id="a variable forces TF32"),
     ],
@@ -248,6 +248,47 @@ def test_a_run_in_bf16_computes_in_bf16(
 
     assert found["R03"]["status"] == "pass", found["R03"]
     assert "bfloat16" in found["R03"]["message"]
+
+
+FRAMEWORKS = {"jax": ("jax", ""), "keras": ("keras", "jax")}
+J_CHECKS = tuple(f"J0{number}" for number in range(1, 9))
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_another_framework_is_proven_on_the_card(
+    here: dict[str, Any],
+    probe: Path,
+    document: Callable[..., dict[str, Any]],
+    tmp_path: Path,
+    name: str,
+) -> None:
+    framework, backend = FRAMEWORKS[name]
+    missing = {framework, backend or "jax"} - {package.lower() for package in here["packages"]}
+    if missing:
+        pytest.skip(f"{PYTHON} has no {', '.join(sorted(missing))}")
+    training = {
+        **document()["training"],
+        "framework": framework,
+        "backend": backend or "jax",
+        "precision": "bf16",
+        "method": "full",
+        "model": None,
+        "batch_size": None,
+        "sequence_length": None,
+        "torch_compile": False,
+        "strategy": "none",
+        "launcher": "auto",
+    }
+    found = verified(here, probe, document, tmp_path, *J_CHECKS, training=training)
+    if record := os.environ.get("PROVISION_RECORD"):
+        (RECORDED / f"gpu-{Path(record).name}-{name}.json").write_bytes(
+            (tmp_path / "report.json").read_bytes()
+        )
+    statuses = {id_: check["status"] for id_, check in checks(found).items() if id_ in J_CHECKS}
+
+    assert statuses == dict.fromkeys(J_CHECKS, "pass"), [
+        (id_, check["message"]) for id_, check in checks(found).items() if id_ in J_CHECKS
+    ]
 
 
 def test_every_card_was_looked_at(here: dict[str, Any], report: dict[str, Any]) -> None:

@@ -15,7 +15,9 @@ from .model import JsonObject, Need, ProbeError, Proof, Tier
 
 SCHEMA = "provision.expectations/1"
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
-FRAMEWORKS = ("hf-trainer", "torch", "none")
+FRAMEWORKS = ("hf-trainer", "torch", "keras", "jax", "none")
+BACKENDS = ("tensorflow", "jax", "torch")
+_TENSORFLOW = frozenset({"tensorflow", "tensorflow-cpu"})
 METHODS = ("full", "lora", "qlora", "inference")
 STRATEGIES = ("none", "ddp", "fsdp", "deepspeed-zero2", "deepspeed-zero3")
 LAUNCHERS = ("auto", "python", "torchrun", "accelerate")
@@ -59,6 +61,7 @@ class DeclaredTraining:
     torch_compile: bool = False
     strategy: str = "none"
     launcher: str = "auto"
+    backend: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +163,17 @@ class Expectations:
     @property
     def proof(self) -> Proof:
         """The strongest training run that the declared framework and the locked packages allow."""
-        if (
-            "torch" not in self.packages
-            or self.training.framework == "none"
-            or self.training.method == "inference"
-        ):
+        training = self.training
+        if training.framework == "none" or training.method == "inference":
+            return Proof.IMPORTS
+        if training.framework in ("jax", "keras"):
+            needed = {training.framework, *({self.backend} & {"jax", "torch"})}
+            if not needed <= self.packages.keys() or (
+                self.backend == "tensorflow" and _TENSORFLOW.isdisjoint(self.packages)
+            ):
+                return Proof.IMPORTS
+            return Proof.JAX if training.framework == "jax" else Proof.KERAS
+        if "torch" not in self.packages:
             return Proof.IMPORTS
         if self.training.framework == "hf-trainer" and "transformers" in self.packages:
             return Proof.HF_TRAINER
@@ -173,9 +182,12 @@ class Expectations:
     def meets(self, need: Need) -> bool:
         """Return whether the declared environment contains what a check needs."""
         training = self.training
-        trains = self.proof is not Proof.IMPORTS
+        trains = self.proof in (Proof.HF_TRAINER, Proof.TORCH)
+        has_framework = self.proof in (Proof.JAX, Proof.KERAS)
         return {
             Need.TORCH: "torch" in self.packages,
+            Need.FRAMEWORK: has_framework,
+            Need.ARRAYS: has_framework and self.backend != "torch",
             Need.GPU: self.gpu_type is not None,
             Need.SEVERAL: self.gpu_count > 1,
             Need.COMPILE: training.torch_compile or self.tier in (Tier.DEEP, Tier.BURN),
@@ -186,6 +198,11 @@ class Expectations:
             Need.STRATEGY: trains and training.strategy != "none",
             Need.ADAPTER: trains and training.method in ("lora", "qlora"),
         }[need]
+
+    @property
+    def backend(self) -> str:
+        """The library of arrays that a run with jax or Keras computes with."""
+        return "jax" if self.training.framework == "jax" else self.training.backend
 
     @property
     def device(self) -> str:
@@ -327,6 +344,7 @@ def _training(reader: FieldReader) -> DeclaredTraining:
         torch_compile=training.typed("torch_compile", bool, "true or false"),
         strategy=training.one_of("strategy", STRATEGIES),
         launcher=training.one_of("launcher", LAUNCHERS),
+        backend=training.one_of("backend", BACKENDS) if "backend" in training.document else "",
     )
 
 

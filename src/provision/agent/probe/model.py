@@ -61,6 +61,8 @@ class Proof(str, Enum):
 
     HF_TRAINER = "hf-trainer"
     TORCH = "torch"
+    JAX = "jax"
+    KERAS = "keras"
     IMPORTS = "imports"
 
 
@@ -68,6 +70,8 @@ class Need(str, Enum):
     """A part of the declared environment that a check needs to apply."""
 
     TORCH = "torch"
+    FRAMEWORK = "framework"
+    ARRAYS = "arrays"
     GPU = "gpu"
     TRAINING = "training"
     STRATEGY = "strategy"

@@ -177,6 +177,8 @@ def _tally(expected: Expectations, judged: Sequence[JudgedCheck]) -> str:
 _PROOFS = {
     Proof.HF_TRAINER: "a Trainer run learned, repeated and resumed exactly (proof: hf-trainer)",
     Proof.TORCH: "a plain torch run learned, repeated and resumed exactly (proof: torch)",
+    Proof.JAX: "a plain jax run learned, repeated and resumed (proof: jax)",
+    Proof.KERAS: "a Keras run learned, repeated and resumed (proof: keras)",
     Proof.IMPORTS: "packages were imported, no training was run (proof: imports)",
 }
 

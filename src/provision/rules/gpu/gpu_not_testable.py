@@ -1,20 +1,20 @@
-"""A target has a GPU, but no torch to test it with.
+"""A target has a GPU, but no package to test it with.
 
 ## What it does
 
-At every target with a GPU, looks for torch among the packages, among their known dependencies, and
-in the resolved set. The packages can still be locked and exported, so this is a warning. Rule
-GCP022 reports the same of Workbench targets.
+At every target with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`, among
+the packages, among their known dependencies, and in the resolved set. The packages can still be
+locked and exported, so this is a warning. Rule GCP022 reports the same of Workbench targets.
 
 ## Why
 
 The driver reports the GPU, its memory and its health. Only a program that runs on the GPU can show
-that it computes correctly, and the verification computes with torch. Without torch nothing would
-show that the GPU works, so `plan` refuses.
+that it computes correctly, and the verification computes with torch, jax or TensorFlow. Without one
+of them nothing would show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add torch to `packages`, or set `gpu: none`.
+Add the one that you train with to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.kinds import WorkbenchTarget
 from provision.rules.rule import Example, Findings, LintContext, ResolvedSet, Rule, examples
-from provision.rules.torch_presence import has_torch
+from provision.rules.torch_presence import can_test_gpu
 
 
 def _check(context: LintContext) -> Findings:
@@ -31,16 +31,16 @@ def _check(context: LintContext) -> Findings:
         for target in context.targets
         if not isinstance(target.target, WorkbenchTarget) and not target.gpu_settings.gpu.is_none
     }
-    if not devices or has_torch(context):
+    if not devices or can_test_gpu(context):
         return
     for route, device in devices.items():
         yield RULE.diagnostic(
-            f"gpu: {device.gpu} can only be tested through torch, which is not "
-            f"{context.package_list}",
+            f"gpu: {device.gpu} can only be tested through torch, jax or TensorFlow, and none of "
+            f"them is {context.package_list}",
             route,
             why="Only a program that computes on the GPU shows that it works, so plan refuses a "
-            "GPU without torch.",
-            help="add torch to packages, or set gpu: none",
+            "GPU without such a program.",
+            help="add the one that you train with to packages, or set gpu: none",
         )
 
 
@@ -49,7 +49,7 @@ RULE = Rule(
     id="GPU010",
     name="gpu-not-testable",
     severity=Severity.WARNING,
-    sources=("provision's own verification: the checks of what a card computes run through torch",),
+    sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
     check=_check,
     bad=examples(
         _SPEC + "packages: []\n",
@@ -65,6 +65,8 @@ RULE = Rule(
     good=examples(
         'gpu: none\npython: "3.12"\npackages: [numpy]\n',
         'gpu: L4\npython: "3.12"\npackages: [torchvision]\n',
+        'gpu: L4\npython: "3.12"\npackages: ["jax[cuda13]"]\n',
+        'gpu: L4\npython: "3.12"\npackages: ["tensorflow[and-cuda]", keras]\n',
         'gpu: L4\npython: "3.12"\npackages: ["transformers[torch]"]\n',
         Example(
             'gpu: L4\npython: "3.12"\npackages: [our-own]\n',

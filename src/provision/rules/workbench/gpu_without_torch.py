@@ -1,20 +1,20 @@
-"""An instance has a GPU, but no torch to test it with.
+"""An instance has a GPU, but no package to test it with.
 
 ## What it does
 
-At Workbench targets with a GPU, looks for torch among the packages, among their known dependencies,
-and in the resolved set. In a spec that is not resolved yet this is a warning, as an unknown package
-may depend on torch.
+At Workbench targets with a GPU, looks for torch, or the jax or TensorFlow of `training.framework`,
+among the packages, among their known dependencies, and in the resolved set. In a spec that is not
+resolved yet this is a warning, as an unknown package may depend on one of them.
 
 ## Why
 
 The driver reports the GPU, its memory and its health. Only a program that runs on the GPU can show
-that it computes correctly, and the verification computes with torch. Without torch nothing would
-show that the GPU works, so `plan` refuses.
+that it computes correctly, and the verification computes with torch, jax or TensorFlow. Without one
+of them nothing would show that the GPU works, so `plan` refuses.
 
 ## How to fix
 
-Add torch to `packages`, or set `gpu: none`.
+Add the one that you train with to `packages`, or set `gpu: none`.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ from provision.rules.rule import (
     Rule,
     examples,
 )
-from provision.rules.torch_presence import has_torch
+from provision.rules.torch_presence import can_test_gpu
 from provision.rules.workbench_instances import related_kind
 
 
 def _check(context: LintContext) -> Findings:
     for target, _ in context.targets_of(WorkbenchTarget):
         device = target.gpu_settings
-        if target.card is None or has_torch(context):
+        if target.card is None or can_test_gpu(context):
             continue
         # An unknown package may depend on torch: only a resolved set shows that.
         is_certain = context.resolved is not None or not (
             context.spec.packages or context.spec.conda_packages
         )
         yield RULE.diagnostic(
-            f"target {target.name} has gpu: {device.gpu}, but torch is not {context.package_list}",
+            f"target {target.name} has gpu: {device.gpu}, but none of torch, jax and "
+            f"TensorFlow is {context.package_list}",
             device.gpu_route,
             severity=None if is_certain else Severity.WARNING,
-            why="Only torch can show that the GPU computes correctly, and plan refuses a GPU that "
-            "cannot be tested.",
-            help="add torch to packages, or set gpu: none",
+            why="Only a program that computes on the GPU shows that it works, and plan refuses a "
+            "GPU that cannot be tested.",
+            help="add the one that you train with to packages, or set gpu: none",
             related=related_kind(target),
         )
 
@@ -58,7 +59,7 @@ RULE = Rule(
     id="GCP022",
     name="gpu-without-torch",
     severity=Severity.ERROR,
-    sources=("provision's own verification: the checks of what a card computes run through torch",),
+    sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
     check=_check,
     bad=(
         Example(example_spec(packages="[]"), "L4"),
@@ -71,6 +72,7 @@ RULE = Rule(
     ),
     good=examples(
         example_spec(packages="[torchvision]"),
+        example_spec(packages='["jax[cuda13]"]'),
         example_spec(packages='["transformers[torch]"]'),
         example_spec("gpu: none\n", "[numpy]", machine_type="n1-standard-4"),
         Example(

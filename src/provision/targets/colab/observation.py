@@ -19,7 +19,7 @@ from provision.targets.colab.rendered_files import (
     list_file_names,
     render_files,
 )
-from provision.targets.context import TargetContext, refuse_gpu_without_torch
+from provision.targets.context import TargetContext, refuse_untestable_gpu
 
 _MAX_FILE_BYTES = 64 * 2**20
 
@@ -94,7 +94,7 @@ def find_refusals(
 
 
 def _lock_refusals(context: TargetContext) -> Iterator[Refusal]:
-    yield from refuse_gpu_without_torch(context)
+    yield from refuse_untestable_gpu(context)
     if context.sandbox_sources is not None:
         yield Refusal(
             ("targets", context.target),

@@ -36,7 +36,7 @@ from provision.targets.colab_enterprise.verification import (
     reason_for_new_run,
     verify_by_execution,
 )
-from provision.targets.context import Interpreter, TargetContext, refuse_gpu_without_torch
+from provision.targets.context import Interpreter, TargetContext, refuse_untestable_gpu
 from provision.targets.execution_jobs import ExecutionRecord
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import ResourceSummary, TargetCondition, TargetSummary
@@ -242,7 +242,7 @@ def _recover_execution(intent: Intent, journal: Journal) -> None:
 def _find_refusals(context: TargetContext, observed: TemplateObservation) -> Iterator[Refusal]:
     own = ("targets", context.target)
     yield from find_target_refusals(context.spec, context.target, observed.facts)
-    yield from refuse_gpu_without_torch(context)
+    yield from refuse_untestable_gpu(context)
     if observed.machine_choice.problem:
         hint = "set machine_type, or lower the requirements"
         yield Refusal((*own, "machine_type"), observed.machine_choice.problem, hint)

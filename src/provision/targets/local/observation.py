@@ -22,7 +22,7 @@ from provision.kinds.base import Refusal
 from provision.spec import Spec
 from provision.state import Ledger, build_kernel_name, resolve_own_folder
 from provision.target_facts import find_target_refusals
-from provision.targets.context import TargetContext, refuse_gpu_without_torch
+from provision.targets.context import TargetContext, refuse_untestable_gpu
 from provision.targets.local.conda import (
     INSTALL_RECORD,
     CondaLink,
@@ -283,7 +283,7 @@ def find_machine_refusals(context: TargetContext, observed: LocalObservation) ->
             f"the path {context.folder} contains {os.pathsep!r}, which cannot be in PATH",
             "move the spec to another folder",
         )
-    yield from refuse_gpu_without_torch(context, list_python_names(context))
+    yield from refuse_untestable_gpu(context, list_python_names(context))
     is_repaired = observed.exists and (observed.differences or not observed.is_complete)
     if observed.running_programs and is_repaired:
         what = describe_changes(observed) if observed.is_complete else observed.problem

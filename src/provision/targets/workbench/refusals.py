@@ -9,7 +9,7 @@ from provision.facts import Facts
 from provision.kinds import WorkbenchTarget
 from provision.kinds.base import Refusal
 from provision.target_facts import find_target_refusals
-from provision.targets.context import TargetContext, refuse_gpu_without_torch
+from provision.targets.context import TargetContext, refuse_untestable_gpu
 from provision.targets.workbench.capacity import CapacityCheck
 from provision.targets.workbench.choices import ImageChoice, MachineChoice
 from provision.targets.workbench.ownership import describe_owner, is_made_for
@@ -89,4 +89,4 @@ def _lock_refusals(
                 )
     card = facts.card(context.spec.gpu.type)
     if card is not None and card.workbench:  # other GPUs are already refused
-        yield from refuse_gpu_without_torch(context)
+        yield from refuse_untestable_gpu(context)

@@ -18,6 +18,8 @@ _SIZE_CHECKS = frozenset({"H05", "H06", "H07", "D04", "D08", "M01", "M02", "S02"
 PROOF_NAMES = {
     "hf-trainer": "a Hugging Face Trainer run",
     "torch": "a plain PyTorch training run, without transformers.Trainer",
+    "jax": "a plain jax training run",
+    "keras": "a small Keras training run",
     "imports": "imports only",
 }
 _NO_EXCEPTION = "no exception"

@@ -6,6 +6,7 @@ from ..model import Check
 from . import (
     device,
     driver,
+    frameworks,
     host,
     job,
     loaders,
@@ -29,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     *device.CHECKS,
     *loaders.CHECKS,
     *training.CHECKS,
+    *frameworks.CHECKS,
     *multi_gpu.CHECKS,
     *torch_compile.CHECKS,
     *rehearsal.CHECKS,

@@ -14,6 +14,7 @@ from .cards import JUDGES as _CARDS
 from .device import JUDGES as _DEVICE
 from .driver import JUDGES as _DRIVER
 from .environment import JUDGES as _ENVIRONMENT
+from .frameworks import JUDGES as _FRAMEWORKS
 from .host import JUDGES as _HOST
 from .host_context import JUDGES as _SURROUNDINGS
 from .job import JUDGES as _JOB
@@ -38,6 +39,7 @@ JUDGES: dict[str, Judge] = {
     **_PACKAGES,
     **_TORCH,
     **_TRAINING,
+    **_FRAMEWORKS,
     **_LAUNCHING,
     **_ABILITIES,
     **_NUMERICS,
@@ -91,6 +93,8 @@ def _judge(
 def _why_not(check: SelectedCheck, expected: Expectations) -> str:
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
+        Need.FRAMEWORK: "neither jax nor Keras is declared as the framework",
+        Need.ARRAYS: "Keras computes with torch here",
         Need.GPU: "no GPU is declared",
         Need.TRAINING: "no training run for this spec (framework "
         f"{expected.training.framework}, method "

@@ -145,6 +145,11 @@ def _multiplied(given: JudgeInput) -> Judgement:
     name, speed = given["speed.format"], given["speed.product_tflops"]
     if speed is None:
         return _no_card(given, "so nothing was multiplied")
+    return judge_product_speed(given, name, speed)
+
+
+def judge_product_speed(given: JudgeInput, name: str, speed: float) -> Judgement:
+    """Judge TFLOP/s of products in a format against the peak of the declared card."""
     judgement = _share(
         f"{name} products", speed, _peak(given, name), "TFLOP/s", (PRODUCT_FAILS, PRODUCT_WARNS)
     )

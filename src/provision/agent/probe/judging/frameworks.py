@@ -1,0 +1,220 @@
+"""Judges jax and Keras: the device is used, products are right, training learns and resumes."""
+
+from __future__ import annotations
+
+from ..checks.frameworks import RESUMED_DIFFERENCE
+from ..checks.numerics import BF16_ERROR, FP32_ERROR
+from ..checks.training import LOSS_RATIO
+from ..model import Judgement
+from ..proofs.frameworks import STEPS
+from .device import judge_product_speed
+from .judgement import (
+    END_OTHER_PROGRAM,
+    JudgeInput,
+    fails,
+    format_bytes,
+    has_fallen,
+    is_number,
+    passes,
+    unknown,
+    warns,
+)
+from .numerics import identify_arithmetic
+
+_CUDA_PACKAGES = {
+    "jax": "add jax[cuda13] (driver 580 or newer) or jax[cuda12] to packages in place of jax",
+    "tensorflow": "add tensorflow[and-cuda] to packages in place of tensorflow",
+}
+_DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+_AGAIN = "lock versions that are known to work together, and run the verification again"
+
+
+def _device(given: JudgeInput) -> Judgement:
+    name, platform, devices = (given[f"framework.{key}"] for key in ("name", "platform", "devices"))
+    expected = "cpu" if given.expected.gpu_type is None else "gpu"
+    if platform != expected:
+        why = given["framework.why"]
+        return fails(
+            f"{name} computes on the {platform}{f': {why}' if why else ''}",
+            expected,
+            platform,
+            "its packages contain no code for CUDA, or do not find the CUDA libraries or a driver",
+            _CUDA_PACKAGES[name]
+            if expected == "gpu"
+            else "declare the card under gpu, or set JAX_PLATFORMS=cpu",
+        )
+    if errors := given["framework.errors"]:
+        return fails(
+            f"{name} cannot add two numbers on {', '.join(sorted(errors))}",
+            {},
+            errors,
+            "the build has no code for this card, or the card is faulty or in use",
+            f"use a release of {name} for this card; see D03 and D09",
+        )
+    if expected == "gpu" and len(devices) < given.expected.gpu_count:
+        return fails(
+            f"{name} sees {len(devices)} of {given.expected.gpu_count} GPUs",
+            given.expected.gpu_count,
+            len(devices),
+            "CUDA_VISIBLE_DEVICES hides the others, or they do not work",
+            "unset CUDA_VISIBLE_DEVICES; see D01",
+        )
+    shown = f"{len(devices)} x {devices[0]}" if len(devices) > 1 else devices[0]
+    return passes(f"{name} {given['framework.version']} computes on {shown}", expected, platform)
+
+
+def _products(given: JudgeInput) -> Judgement:
+    name = given["framework.name"]
+    errors = {kind: given[f"framework.{kind}_error"] for kind in ("highest", "bf16", "default")}
+    bounds = {"highest": FP32_ERROR, "bf16": BF16_ERROR}
+    for kind, bound in bounds.items():
+        if not (is_number(errors[kind]) and errors[kind] <= bound.value):
+            shown = "fp32" if kind == "highest" else kind
+            return fails(
+                f"{shown} matrix products of {name} are wrong: relative error {errors[kind]:.2g}",
+                bound.value,
+                errors,
+                "a variable or flag selects a shorter format, or the card is faulty",
+                "unset NVIDIA_TF32_OVERRIDE and XLA_FLAGS, and run the verification again",
+                bound,
+            )
+    usual = identify_arithmetic(errors["default"])
+    return passes(
+        f"fp32 and bf16 matrix products of {name} agree with float64; fp32 computes in {usual} "
+        "unless the program asks for another precision",
+        FP32_ERROR.value,
+        errors,
+    )
+
+
+def _memory(given: JudgeInput) -> Judgement:
+    wanted, held = given["framework.wanted_bytes"], given["framework.held_bytes"]
+    if wanted is None:
+        return unknown("the memory of the card is not known, or no card is used (see J01)")
+    limit = given["framework.limit_bytes"]
+    if held < wanted:
+        return fails(
+            f"{format_bytes(wanted)} of {format_bytes(limit)} could not be allocated",
+            wanted,
+            held,
+            "another program or notebook holds memory of the card",
+            END_OTHER_PROGRAM,
+        )
+    name = given["framework.name"]
+    return passes(
+        f"{format_bytes(held)} of the {format_bytes(limit)} that {name} may take can be allocated",
+        wanted,
+        held,
+    )
+
+
+def _speed(given: JudgeInput) -> Judgement:
+    speed = given["framework.speed_tflops"]
+    if speed is None:
+        return unknown("no card is used, so nothing was multiplied (see J01)")
+    return judge_product_speed(given, "bf16", speed)
+
+
+def _learns(given: JudgeInput) -> Judgement:
+    first, last, steps, platform = (
+        given[f"framework.{key}"] for key in ("loss_first", "loss_last", "steps", "trained_on")
+    )
+    required = "cpu" if given.expected.gpu_type is None else "gpu"
+    if platform not in (required, {"gpu": "cuda"}.get(required)):
+        return fails(
+            f"the training ran on the {platform}",
+            required,
+            platform,
+            "the framework found no usable card and used the CPU without an error",
+            "see J01",
+        )
+    observed = {"first": first, "last": last, "steps": steps}
+    if steps == STEPS and has_fallen(first, last, LOSS_RATIO.value):
+        return passes(
+            f"the loss falls from {first:.3g} to {last:.3g} in {steps} steps on the {platform}",
+            {"ratio": LOSS_RATIO.value, "steps": STEPS},
+            observed,
+        )
+    return fails(
+        f"the model does not learn: loss from {first} to {last} after {steps} steps",
+        {"ratio": LOSS_RATIO.value, "steps": STEPS},
+        observed,
+        "gradients or optimizer steps are lost or wrong in this combination of packages",
+        _AGAIN,
+    )
+
+
+def _precision(given: JudgeInput) -> Judgement:
+    declared, observed = given.expected.training.precision, given["framework.dtype"]
+    required = _DTYPES.get(declared)
+    if required is None:
+        return unknown(f"the training run does not test {declared}", declared)
+    if observed != required:
+        return fails(
+            f"{declared} is not in effect: layers compute in {observed}",
+            required,
+            observed,
+            "another setting selects the precision",
+            "remove it, or declare the precision that you want",
+        )
+    usual = given.get("framework.default_error")
+    if declared == "fp32" and is_number(usual) and usual > FP32_ERROR.value:
+        return warns(
+            f"fp32 computes in {identify_arithmetic(usual)} here unless the program asks for more",
+            required,
+            usual,
+            "jax and TensorFlow use tf32 for fp32 matrix products on cards that have it",
+            "declare precision: tf32, or set JAX_DEFAULT_MATMUL_PRECISION=highest under env (jax), "
+            "or call tf.config.experimental.enable_tensor_float_32_execution(False)",
+        )
+    return passes(f"layers compute in {observed}", required, observed)
+
+
+def _repeats(given: JudgeInput) -> Judgement:
+    first, again = given["framework.weights_sha"], given["framework.repeat_sha"]
+    if first == again:
+        return passes("a second run gives the same weights", first, again)
+    return fails(
+        "a second run with the same seed gives other weights",
+        first,
+        again,
+        "a kernel of this combination adds in varying order, or the card is faulty",
+        "compare runs by their loss curves; run the verification again on another machine",
+    )
+
+
+def _resumes(given: JudgeInput) -> Judgement:
+    if missing := given["framework.checkpoint_missing"]:
+        return fails(
+            f"the checkpoint lacks {', '.join(missing)}",
+            "complete",
+            missing,
+            "the disk is full, or the process was not allowed to write",
+            "see W03 and H06",
+        )
+    steps, difference = given["framework.resumed_steps"], given["framework.resumed_difference"]
+    if steps == STEPS and is_number(difference) and difference <= RESUMED_DIFFERENCE.value:
+        return passes(
+            "resumed from the checkpoint, a new process reaches the same weights",
+            RESUMED_DIFFERENCE.value,
+            difference,
+        )
+    return fails(
+        "resumed from the checkpoint, a new process reaches other weights",
+        RESUMED_DIFFERENCE.value,
+        {"difference": difference, "steps": steps},
+        "the state of the optimizer or of the random numbers was not saved or not loaded",
+        _AGAIN,
+    )
+
+
+JUDGES = {
+    "J01": _device,
+    "J02": _products,
+    "J03": _memory,
+    "J04": _speed,
+    "J05": _learns,
+    "J06": _precision,
+    "J07": _repeats,
+    "J08": _resumes,
+}
