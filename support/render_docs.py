@@ -77,7 +77,8 @@ Training:
   sequence_length: 1024, optimizer: adamw_torch,
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
   dataloader_workers: 4, data: {in_memory: 8GiB}, arguments: {warmup_steps: 10}}
-TrainingModel: {parameters: 1.1B, hidden_size: 2048, layers: 22}
+TrainingModel:
+  {id: meta-llama/Llama-3.1-8B, parameters: 1.1B, hidden_size: 2048, layers: 22}
 TargetTraining:
   {framework: torch, precision: fp16, model: {layers: 12}, method: lora, batch_size: 1,
   sequence_length: 512, optimizer: adafactor,

@@ -1,4 +1,4 @@
-"""specs/jax.yaml and specs/keras.yaml, and variants of them, made from the real index and verified."""
+"""specs/jax.yaml, specs/keras.yaml and variants, made from the real index and verified."""
 
 from __future__ import annotations
 
