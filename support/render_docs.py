@@ -73,14 +73,15 @@ SecretReference: {secret: projects/my-project/secrets/hf/versions/3, env: HF_TOK
 MachineRequirements: {ram: 16GiB, disk: 50GiB, shm: 1GiB, vram: 16GiB, driver: ">=580",
   compute_capability: ">=8.0"}
 Training:
-  {framework: hf-trainer, precision: bf16, model: {parameters: 1.1B}, method: full, batch_size: 4,
-  sequence_length: 1024, optimizer: adamw_torch,
+  {framework: hf-trainer, backend: jax, precision: bf16, model: {parameters: 1.1B}, method: full,
+  batch_size: 4, sequence_length: 1024, optimizer: adamw_torch,
   gradient_checkpointing: true, torch_compile: false, strategy: none, launcher: auto,
   dataloader_workers: 4, data: {in_memory: 8GiB}, arguments: {warmup_steps: 10}}
-TrainingModel: {parameters: 1.1B, hidden_size: 2048, layers: 22}
+TrainingModel:
+  {id: meta-llama/Llama-3.1-8B, parameters: 1.1B, hidden_size: 2048, layers: 22}
 TargetTraining:
-  {framework: torch, precision: fp16, model: {layers: 12}, method: lora, batch_size: 1,
-  sequence_length: 512, optimizer: adafactor,
+  {framework: keras, backend: torch, precision: fp16, model: {layers: 12}, method: lora,
+  batch_size: 1, sequence_length: 512, optimizer: adafactor,
   gradient_checkpointing: true, torch_compile: true, strategy: ddp, launcher: torchrun,
   dataloader_workers: 2, data: {in_memory: 1GiB}, arguments: {warmup_steps: 1}}
 TrainingData: {in_memory: 8GiB}

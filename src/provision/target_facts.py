@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from provision.diagnostics import Route
 from provision.facts import Facts
+from provision.facts.lazy_tables import load_models
 from provision.facts.memory import Workload
 from provision.field_types import parse_size
 from provision.kinds.base import Capacity, GpuSettings, Refusal, TargetFacts, TargetFields
-from provision.spec import CARD_REQUIREMENTS, Spec, Training, parse_parameter_count
+from provision.spec import CARD_REQUIREMENTS, Spec, Training, TrainingModel, parse_parameter_count
+
+
+class ModelSizes(NamedTuple):
+    """Sizes of the model to train; None for those that are unknown."""
+
+    parameters: int | None
+    hidden_size: int | None
+    layers: int | None
 
 
 def collect_target_facts(spec: Spec, facts: Facts) -> tuple[TargetFacts, ...]:
@@ -47,13 +57,26 @@ def gpu_memory(target: TargetFacts, facts: Facts) -> Capacity | None:
     return Capacity(card.memory_gb * 2**30, card.name, route, card.evidence)
 
 
+def find_model_sizes(model: TrainingModel) -> ModelSizes:
+    """Return the sizes that a spec declares, else those of the model with its id."""
+    known = load_models().get(model.id.lower()) if model.id else None
+    declared = parse_parameter_count(model.parameters) if model.parameters else None
+    if known is None:
+        return ModelSizes(declared, model.hidden_size, model.layers)
+    return ModelSizes(
+        declared or known.parameters,
+        model.hidden_size or known.hidden_size,
+        model.layers or known.layers,
+    )
+
+
 def build_workload(training: Training, devices: int) -> Workload | None:
     """Return the training of a spec on a number of devices, None without a parameter count."""
-    model = training.model
+    model = find_model_sizes(training.model) if training.model else None
     if model is None or model.parameters is None:
         return None
     return Workload(
-        parameters=parse_parameter_count(model.parameters),
+        parameters=model.parameters,
         method=training.method,
         precision=training.precision.value,
         optimizer=training.optimizer,

@@ -80,6 +80,21 @@ def resource_of(result: FitResult, target: str, resource: FitResource) -> Resour
     return next(part for part in found.resources if part.resource is resource)
 
 
+def test_a_model_by_its_id_needs_what_its_declared_sizes_need(tmp_path: Path) -> None:
+    text = GPU_SPEC.format(method="full", machine="g2-standard-4")
+    shape = "{parameters: 7B, hidden_size: 4096, layers: 32}"
+    by_id, declared = (
+        resource_of(fit_of(tmp_path, text.replace(shape, model)), "wb", FitResource.GPU)
+        for model in (
+            "{id: Qwen/Qwen2.5-0.5B}",
+            "{parameters: 494.032768M, hidden_size: 896, layers: 24}",
+        )
+    )
+    assert by_id.need == declared.need
+    larger = text.replace(shape, "{id: Qwen/Qwen2.5-0.5B, parameters: 7B}")
+    assert resource_of(fit_of(tmp_path, larger), "wb", FitResource.GPU) != by_id
+
+
 def test_a_measured_peak_decides_for_every_target(tmp_path: Path) -> None:
     write_record(tmp_path, peaks__ram_bytes=15 * GIB)
     result = fit_of(tmp_path, SPEC.format(training=""))

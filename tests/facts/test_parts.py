@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from provision.agent.probe.checks.rehearsal import PARAMETER_DIFFERENCE
+from provision.agent.probe.proofs.model_shape import choose_shape
 from provision.errors import ProvisionError
 from provision.facts import COMPILED_TABLES, lazy_tables, load_facts
 from provision.facts.lazy_tables import LAZY_TABLES_FOLDER
@@ -24,6 +26,7 @@ READERS: tuple[Callable[[Path], Any], ...] = (
     lazy_tables.load_zones,
     lazy_tables.load_symptoms,
     lazy_tables.load_conda_names,
+    lazy_tables.load_models,
     lazy_tables.load_colab_packages,
 )
 
@@ -43,6 +46,22 @@ def test_zones_of_a_card() -> None:
     only_region = [row for row in lazy_tables.load_zones() if not row.zones]
     assert only_region
     assert all(row.evidence.confidence == "medium" for row in only_region)
+
+
+def test_sizes_of_a_model() -> None:
+    models = lazy_tables.load_models()
+    llama = models["meta-llama/llama-3.1-8b"]
+    assert (llama.parameters, llama.hidden_size, llama.layers) == (8030261248, 4096, 32)
+    # In small models the embedding is a large share, so it must be counted once if it is shared.
+    assert models["qwen/qwen2.5-0.5b"].parameters == 494032768
+    assert all(row.evidence.confidence == "high" for row in models.values())
+
+
+def test_the_rehearsal_can_build_each_model() -> None:
+    """Check S01 fails if no shape has the declared sizes."""
+    for model in lazy_tables.load_models().values():
+        built = choose_shape(model.parameters, model.hidden_size, model.layers).parameters
+        assert built == pytest.approx(model.parameters, rel=PARAMETER_DIFFERENCE.value), model.id
 
 
 def test_packages_of_a_runtime() -> None:

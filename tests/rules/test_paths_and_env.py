@@ -179,6 +179,8 @@ def test_every_variable_of_the_table_is_said_and_kept_silent(ask: Ask, facts: Fa
         "(?i)info|trace": "INFO",
         "(?i)detail": "DETAIL",
         r"0+(\.0*)?": "0.0",
+        "cpu": "cpu",
+        "platform": "platform",
     }
     circumstances = {
         "cuda": "gpu: L4\n",

@@ -59,7 +59,7 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
             "the needs of this training are unknown",
             why="the spec declares neither a model nor requirements, and no run is recorded",
             hint=f"record a run with `{loaded.command('run', names[0])} -- PROGRAM`, or set "
-            "training.model.parameters, training.data.in_memory or requires.ram",
+            "training.model, training.data.in_memory or requires.ram",
         )
     return FitResult(str(path), fits, run)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from provision.facts.fact_tables import CompiledTables
-from provision.facts.schema_packages import CondaName, Symptom
+from provision.facts.schema_packages import CondaName, KnownModel, Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
 
 LAZY_TABLES_FOLDER = Path(__file__).with_name("on_demand")
@@ -36,6 +36,11 @@ def load_symptoms(folder: Path = LAZY_TABLES_FOLDER) -> tuple[Symptom, ...]:
 def load_conda_names(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, CondaName]:
     """Return the packages of conda with another name on the package index, by their name."""
     return {row.name: row for row in _load_rows("conda_names", CondaName, folder)}
+
+
+def load_models(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, KnownModel]:
+    """Return well-known models by their id in lower case."""
+    return {row.id.lower(): row for row in _load_rows("models", KnownModel, folder)}
 
 
 @lru_cache(maxsize=8)

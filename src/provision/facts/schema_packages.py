@@ -345,6 +345,16 @@ class ReplacedPackage(NamedTuple):
     beside: Mapping[str, str] = {}
 
 
+class KnownModel(NamedTuple):
+    """Sizes of a model, by the name of its repository on the Hugging Face Hub."""
+
+    id: str
+    parameters: int
+    hidden_size: int
+    layers: int
+    evidence: Evidence
+
+
 class CondaName(NamedTuple):
     """A package of conda whose name on the package index differs.
 

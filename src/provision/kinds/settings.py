@@ -9,6 +9,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from provision.field_types import (
     COUNT_PATTERN,
+    MODEL_ID_PATTERN,
     SECRETS_ARE_NAMED,
     EnvironmentName,
     EnvironmentValue,
@@ -95,6 +96,12 @@ class Precision(StrEnum):
 class TrainingModel(StrictModel):
     """Shape of the model to train, for the memory estimate."""
 
+    id: str | None = Field(
+        default=None, pattern=MODEL_ID_PATTERN, examples=["meta-llama/Llama-3.1-8B"]
+    )
+    """Name of a well-known model on the Hugging Face Hub, whose sizes are used for the fields below
+    that are not set.
+    """
     parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
     """Number of parameters, as in 1.1B or 350M."""
     hidden_size: int | None = Field(default=None, ge=1)

@@ -34,4 +34,6 @@ def can_test_gpu(context: LintContext) -> bool:
     wanted = context.spec.packages_that_test_a_gpu() - {"torch"}
     if context.resolved is not None:
         return has_torch(context) or not wanted.isdisjoint(context.resolved.versions)
+    if not wanted.isdisjoint(context.package_names):
+        return True
     return has_torch(context) or any(is_known_dependency(context, name) for name in wanted)

@@ -13,6 +13,10 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
         '"16GiB"',
     ),
     r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with a unit (K, M, B, T)", '"1.1B"'),
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$": (
+        "the name of a model on the Hugging Face Hub",
+        "meta-llama/Llama-3.1-8B",
+    ),
     r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number followed by s, m, h or d", '"30m"'),
     r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$": (
         "lower-case letters and digits, with - between them, at most 63 characters",

@@ -23,10 +23,9 @@ from provision.spec import (
     Spec,
     TrainingModel,
     parse_duration,
-    parse_parameter_count,
     parse_size,
 )
-from provision.target_facts import build_workload
+from provision.target_facts import build_workload, find_model_sizes
 
 SCHEMA = "provision.expectations/1"
 _MAX_SAVINGS = 3
@@ -209,11 +208,7 @@ def _training(spec: Spec) -> dict[str, Any]:
 def _model(model: TrainingModel | None) -> dict[str, int | None] | None:
     if model is None:
         return None
-    return {
-        "parameters": parse_parameter_count(model.parameters) if model.parameters else None,
-        "hidden_size": model.hidden_size,
-        "layers": model.layers,
-    }
+    return find_model_sizes(model)._asdict()
 
 
 def _conda_files(lock: Lock, environment: LockedEnvironment) -> dict[str, Any]:

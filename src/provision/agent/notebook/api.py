@@ -18,6 +18,7 @@ from .document import compute_payload_digest, parse_document
 from .errors import StageError
 from .kernel import Notebook, find_notebook
 from .loaded_modules import identify_kernel_process
+from .memory_kills import count_memory_kills, describe_program_kills
 from .output import Printer, format_package_count
 from .package_stages import roll_back_packages
 from .process_environment import apply_environment
@@ -106,7 +107,11 @@ def run(folder: str | os.PathLike[str], argv: Sequence[str], *, cwd: str | None 
     variables = {**session.variables, "PYTHONUNBUFFERED": "1"}
     if cwd is None and session.code_folder is not None:
         cwd = str(session.code_folder)
-    return _stream([session.python, *argv], variables, cwd, session.printer)
+    kills = count_memory_kills(session.system_root)
+    code = _stream([session.python, *argv], variables, cwd, session.printer)
+    for line in describe_program_kills(kills, count_memory_kills(session.system_root)):
+        session.print_detail(line)
+    return code
 
 
 def _require_set_up(session: Session) -> None:

@@ -75,6 +75,7 @@ class Session:
     stage: str = "environment"
     sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
     modules: Mapping[str, object] = field(default_factory=lambda: sys.modules)
+    system_root: Path = Path("/")
     host: Host = Host.PYTHON
     machine: NotebookMachine | None = None
     facts_drift: list[FactsDrift] = field(default_factory=list)

@@ -12,6 +12,7 @@ from .kernel import detect_host
 from .loaded_modules import find_stale_packages, inspect_loaded_modules, process_start_ns
 from .machine_check import find_facts_drift, find_mismatches
 from .machine_info import inspect_machine
+from .memory_kills import note_memory_kills
 from .output import format_package_count
 from .package_backup import read_versions_before
 from .package_stages import audit_stage, canary_stage, compare_stage, install_stage
@@ -35,6 +36,8 @@ def detect_stage(session: Session) -> None:
     if machine.cards:
         cards = f"{len(machine.cards)} x {machine.cards[0].name}, driver {machine.driver}"
     session.print_line(f"{session.host.value}: Python {machine.python}, {machine.os}, {cards}")
+    for line in note_memory_kills(session.base, session.run_state.kernel, session.system_root):
+        session.print_detail(line)
     torch = None
     if session.document.shared:
         original = read_versions_before(session.folder) or {

@@ -51,6 +51,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
     check=_check,
+    reads_settings=True,
     bad=examples(
         _SPEC + "packages: []\n",
         _SPEC + "packages: [numpy]\n",

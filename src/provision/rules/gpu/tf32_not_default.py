@@ -3,7 +3,8 @@
 ## What it does
 
 If `training.precision` is tf32 and a GPU supports it, looks for `tf32: true` under
-`training.arguments` of Trainer, and for plain torch names the setting.
+`training.arguments` of Trainer, and for plain torch and Keras on torch names the setting. jax and
+TensorFlow use tf32 by default.
 
 ## Why
 
@@ -26,7 +27,10 @@ from provision.spec import Precision
 
 def _check(context: LintContext) -> Findings:
     training = context.spec.training
-    if training.precision is not Precision.TF32 or context.spec.framework() == "none":
+    framework, backend = context.spec.framework(), context.spec.backend()
+    if training.precision is not Precision.TF32 or framework in ("none", "jax"):
+        return
+    if framework == "keras" and backend != "torch":
         return
     cards = (target.card for target in context.targets if target.card)
     if training.arguments.get("tf32") is True or not any(
@@ -64,10 +68,13 @@ RULE = Rule(
         'gpu: L4\npython: "3.12"\npackages: [torch]\ntraining: {precision: «tf32»}\n',
         'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\n'
         "training: {precision: «tf32»}\n",
+        'gpu: A100\npython: "3.12"\npackages: [keras, torch]\n'
+        "training: {framework: keras, precision: «tf32»}\n",
     ),
     good=examples(
         'gpu: A100\npython: "3.12"\npackages: ["transformers[torch]"]\n'
         "training: {precision: tf32, arguments: {tf32: true}}\n",
         'gpu: A100\npython: "3.12"\npackages: [torch]\n',
+        'gpu: A100\npython: "3.12"\npackages: ["jax[cuda13]"]\ntraining: {precision: tf32}\n',
     ),
 )

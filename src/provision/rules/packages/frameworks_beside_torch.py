@@ -24,6 +24,7 @@ from provision.facts import cuda_of
 from provision.facts.versions import is_satisfiable
 from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.edits import unsafe_fix
+from provision.rules.framework_packages import JAX_EXTRAS, JAX_PLUGINS
 from provision.rules.package_requirements import (
     RequestedPackage,
     declared_specifier,
@@ -52,10 +53,6 @@ PREALLOCATION_VARIABLES = {
 """The variable that makes a framework allocate GPU memory on demand, its value, and other variables
 with the same effect (TensorFlow guide, Use a GPU; JAX, GPU memory allocation).
 """
-
-JAX_PLUGINS = frozenset({"jax-cuda12-plugin", "jax-cuda13-plugin"})
-JAX_EXTRAS = frozenset({"cuda", "cuda12", "cuda13", "cuda12-pip", "cuda12-local", "cuda13-local"})
-"""Packages, and extras of jax, with which it uses a GPU (JAX documentation, Installation)."""
 
 
 def _check(context: LintContext) -> Findings:

@@ -253,6 +253,7 @@ RULE = Rule(
         "vllm-project/vllm#43435",
     ),
     check=_check,
+    reads_settings=True,
     bad=examples(
         'gpu: A100-80GB\npython: "3.11"\npackages: [«vllm»]\nrequires: {driver: "==550.*"}\n',
         'gpu: L4\ncuda: "12.6"\npython: "3.11"\npackages: [torch==2.13.0, «torchao==0.18.0»]\n',

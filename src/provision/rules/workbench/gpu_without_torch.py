@@ -61,6 +61,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     sources=("provision's own verification: what computes on a card is torch, jax or TensorFlow",),
     check=_check,
+    reads_settings=True,
     bad=(
         Example(example_spec(packages="[]"), "L4"),
         Example(example_spec(packages="[numpy]"), "L4"),

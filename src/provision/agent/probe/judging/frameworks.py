@@ -81,7 +81,7 @@ def _products(given: JudgeInput) -> Judgement:
     usual = identify_arithmetic(errors["default"])
     return passes(
         f"fp32 and bf16 matrix products of {name} agree with float64; fp32 computes in {usual} "
-        "unless the program asks for another precision",
+        "unless the program sets another precision",
         FP32_ERROR.value,
         errors,
     )
@@ -97,7 +97,7 @@ def _memory(given: JudgeInput) -> Judgement:
             f"{format_bytes(wanted)} of {format_bytes(limit)} could not be allocated",
             wanted,
             held,
-            "another program or notebook holds memory of the card",
+            "another program or notebook uses memory of the card",
             END_OTHER_PROGRAM,
         )
     name = given["framework.name"]
@@ -160,7 +160,8 @@ def _precision(given: JudgeInput) -> Judgement:
     usual = given.get("framework.default_error")
     if declared == "fp32" and is_number(usual) and usual > FP32_ERROR.value:
         return warns(
-            f"fp32 computes in {identify_arithmetic(usual)} here unless the program asks for more",
+            f"fp32 computes in {identify_arithmetic(usual)} here unless the program sets another "
+            "precision",
             required,
             usual,
             "jax and TensorFlow use tf32 for fp32 matrix products on cards that have it",
