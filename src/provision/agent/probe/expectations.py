@@ -145,6 +145,8 @@ class Expectations:
     """The locked conda files, each as NAME-VERSION-BUILD; the installer noted their packages."""
     code: DeclaredCode | None = None
     command: DeclaredCommand | None = None
+    training_proof: str = ""
+    """The earlier report that has proven the training, which is not run again; "" for none."""
 
     @property
     def provenance_file(self) -> str:
@@ -173,7 +175,7 @@ class Expectations:
     def meets(self, need: Need) -> bool:
         """Return whether the declared environment contains what a check needs."""
         training = self.training
-        trains = self.proof is not Proof.IMPORTS
+        trains = self.proof is not Proof.IMPORTS and not self.training_proof
         return {
             Need.TORCH: "torch" in self.packages,
             Need.GPU: self.gpu_type is not None,
@@ -268,6 +270,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         conda=frozenset(reader.texts("conda")),
         code=_code(reader.optional_section("code")),
         command=_command(reader.optional_section("command")),
+        training_proof=reader.text("training_proof"),
     )
 
 
@@ -283,6 +286,7 @@ _DEFAULTS: JsonObject = {
     "conda": [],
     "code": None,
     "command": None,
+    "training_proof": "",
 }
 """Fields that expectations of earlier versions lack."""
 

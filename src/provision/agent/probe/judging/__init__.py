@@ -89,14 +89,16 @@ def _judge(
 
 
 def _why_not(check: SelectedCheck, expected: Expectations) -> str:
+    relied = expected.training_proof and f"training proof from {expected.training_proof}"
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.GPU: "no GPU is declared",
-        Need.TRAINING: "no training run for this spec (framework "
+        Need.TRAINING: relied
+        or "no training run for this spec (framework "
         f"{expected.training.framework}, method "
         f"{expected.training.method})",
-        Need.STRATEGY: "no strategy is declared",
-        Need.ADAPTER: f"no adapter is declared (method {expected.training.method})",
+        Need.STRATEGY: relied or "no strategy is declared",
+        Need.ADAPTER: relied or f"no adapter is declared (method {expected.training.method})",
         Need.SEVERAL: "at most one GPU is declared",
         Need.COMPILE: "torch_compile is not declared",
         Need.WORKERS: "no DataLoader workers are declared",
