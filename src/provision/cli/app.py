@@ -29,7 +29,7 @@ SECTIONS = {
     "check": ("lint", "check", "explain", "suggest", "why", "facts", "schema"),
     "create": ("add", "remove", "lock", "plan", "render", "apply", "run", "destroy"),
     "inspect": (
-        *("status", "verify", "attach", "open", "report"),
+        *("status", "outdated", "verify", "attach", "open", "report"),
         *("diff", "parity", "fit", "capture", "env", "probe", "export"),
     ),
     "repair": ("orphans", "adopt"),
