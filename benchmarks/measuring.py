@@ -31,6 +31,7 @@ Measure = Callable[[Workshop], tuple[Cost, Cost | None]]
 """Returns our cost and the peer's (None where there is no peer); raises Unmeasured."""
 
 _REQUIREMENTS = ("transformers>=5.13", "safetensors")
+_ADDED = "toolz"
 _WITHOUT_TORCH = f"""gpu: none
 python: "{sys.version_info.major}.{sys.version_info.minor}"
 packages: [{", ".join(_REQUIREMENTS)}]
@@ -247,6 +248,21 @@ def _install(workshop: Workshop) -> tuple[Cost, Cost | None]:
     return alternate(ours, theirs, rounds=5)
 
 
+def _add(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    """One pure package more for an applied spec, up to the proof; by hand: the new environment."""
+    more = workshop.project("add-recorded")
+    cost(workshop.script("provision", "add", _ADDED, str(more)))
+    words = ("apply", str(more), "--yes", "--locked")
+    by_hand = workshop.recorded("add", *words, environment_of=more)
+
+    def ours() -> Cost:
+        spec = workshop.project("add")
+        cost(workshop.shortened("apply", str(spec), "--yes", "--locked"))
+        return cost(workshop.shortened("add", _ADDED, str(spec), "--apply", "--yes"))
+
+    return alternate(ours, lambda: total(by_hand.prepare()), rounds=5)
+
+
 def _pip(workshop: Workshop) -> tuple[Cost, Cost | None]:
     spec = workshop.project("pip", locked=False)
     spec.write_text(_WITHOUT_TORCH)
@@ -385,6 +401,13 @@ PROMISES: dict[Promise, Measure] = {
     Promise(
         "install", "installing from the lock, warm", "the same uv pip sync", Figure.CPU_ADDED, 0.5
     ): _install,
+    Promise(
+        "add-apply",
+        "provision add --apply of a pure package, without the proof",
+        "uv venv + uv pip sync of that lock",
+        Figure.WALL_RATIO,
+        1.5,
+    ): _add,
     Promise(
         "pip",
         "the same, transformers without torch",

@@ -230,6 +230,14 @@ class RealSystem:
 
         return list_files_of_packages(questions, self.uv.environment())
 
+    def find_vulnerabilities(
+        self, packages: Sequence[tuple[str, str]], address: str
+    ) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """See Reader."""
+        from provision.adapters.osv import find_vulnerabilities
+
+        return find_vulnerabilities(packages, address, self.uv.environment())
+
     def list_conda_files(
         self, records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...]
     ) -> Mapping[tuple[str, str, str], str]:

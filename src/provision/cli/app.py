@@ -27,9 +27,9 @@ FILE = click.Path(path_type=Path)
 SECTIONS = {
     "start": ("init", "import"),
     "check": ("lint", "check", "explain", "suggest", "why", "facts", "schema"),
-    "create": ("lock", "plan", "render", "apply", "run", "destroy"),
+    "create": ("add", "remove", "lock", "plan", "render", "apply", "run", "destroy"),
     "inspect": (
-        *("status", "verify", "attach", "open", "report"),
+        *("status", "outdated", "verify", "attach", "open", "report"),
         *("diff", "parity", "fit", "capture", "env", "probe", "export"),
     ),
     "repair": ("orphans", "adopt"),

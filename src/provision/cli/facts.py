@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from provision.cli.app import OUTPUT_FORMAT, CommandGroup, completed_by, examples
+from provision.cli.app import FILE, OUTPUT_FORMAT, CommandGroup, completed_by, examples
+from provision.cli.help import NumberWithin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +35,8 @@ class FactsGroup(CommandGroup):
         "provision facts list places",
         "provision facts show gpus L4",
         "provision facts why torch:2.11.0:cu128",
+        "provision facts diff old/compiled.json",
+        "provision facts stale --days 90",
     ),
 )
 def facts() -> None:
@@ -91,6 +95,50 @@ def why(key: str, *, output_format: str) -> int:
     from provision.views.facts import render_rows
 
     return _print_rows(command.why(key, RealSystem()), output_format, render_rows)
+
+
+@facts.command()
+@click.argument("old", type=FILE)
+@OUTPUT_FORMAT
+def diff(old: Path, *, output_format: str) -> int:
+    """Show the rows that differ from OLD, an older compiled.json.
+
+    The tables in the folder on_demand next to OLD are compared too.
+    """
+    from provision.cli import console
+    from provision.commands import facts as command
+    from provision.views import facts as view
+
+    changes = command.diff(old)
+    if output_format == "json":
+        console.print_document(old=str(old), rows=view.changes_to_json(changes))
+    else:
+        console.print_result(view.render_changes(changes))
+    return 0
+
+
+@facts.command()
+@click.option(
+    "--days",
+    type=NumberWithin(int, 0),
+    default=180,
+    show_default=True,
+    help="List rows that were read longer ago than this.",
+)
+@OUTPUT_FORMAT
+def stale(days: int, *, output_format: str) -> int:
+    """List the tables with rows whose sources were read long ago, the oldest source of each."""
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.commands import facts as command
+    from provision.views import facts as view
+
+    tables = command.find_stale(days, RealSystem())
+    if output_format == "json":
+        console.print_document(days=days, tables=view.stale_to_json(tables))
+    else:
+        console.print_result(view.render_stale(tables, days))
+    return 0
 
 
 def _print_places(output_format: str) -> int:

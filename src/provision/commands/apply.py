@@ -230,7 +230,7 @@ def _verify_target(
                 changed=bool(changes),
                 installed=installed,
             )
-    verify_options = VerifyOptions(detach=options.detach, keep=options.keep)
+    verify_options = VerifyOptions(detach=options.detach, keep=options.keep, whole=options.verify)
     evidence = driver.verify(context, executor, verify_options)
     if isinstance(evidence, Pending):
         summary = driver.summarize(context, executor.state, executor.system, actions)

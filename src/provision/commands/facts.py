@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from provision.effects.system import System
 from provision.facts import COMPILED_TABLES, load_facts
 from provision.facts.consequences import ExplainedRow, age_in_days, derive_consequences
+from provision.facts.table_diff import RowChange, StaleTable, diff_tables, list_stale
 from provision.facts.table_lookup import FactRow, FactTable, find_rows, load_tables
 from provision.spelling import nearest_words
 
@@ -68,6 +70,29 @@ def why(key: str, system: System) -> tuple[ExplainedRow, ...] | UnknownFact:
     """
     tables = load_tables(COMPILED_TABLES)
     return _explain_rows(find_rows(tables, key), key, _list_keys(tables, key), system)
+
+
+def diff(old: Path) -> tuple[RowChange, ...]:
+    """Return the rows that differ between an older compiled file and the facts in use.
+
+    Raises:
+        ProvisionError: a file is missing, damaged, or written for a later version.
+    """
+    before = load_tables(old, old.parent / "on_demand")
+    after = load_tables(COMPILED_TABLES)
+    # A single file has no tables that are loaded on demand: nothing is known about their rows.
+    known = {table.partition(".")[0] for table in before}
+    shared = {name: table for name, table in after.items() if name.partition(".")[0] in known}
+    return tuple(diff_tables(before, shared))
+
+
+def find_stale(days: int, system: System) -> tuple[StaleTable, ...]:
+    """Return the tables with rows that were read more than `days` days ago.
+
+    Raises:
+        ProvisionError: the facts cannot be read.
+    """
+    return tuple(list_stale(load_tables(COMPILED_TABLES), system.now(), days))
 
 
 def _explain_rows(

@@ -14,6 +14,7 @@ from provision.effects.system import Notice, ProgressCallback, Reader
 from provision.errors import LockError
 from provision.lock.index_comparison import (
     IndexComparison,
+    Listings,
     compare_with_indexes,
     conda_channels,
     listing_requests,
@@ -37,6 +38,13 @@ def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockV
         LockError: the lock is missing, stale or refused, as by `lock --check`.
         NetworkError: an index cannot be reached.
     """
+    return verify_lock_with_listings(path, reader, progress)[0]
+
+
+def verify_lock_with_listings(
+    path: Path, reader: Reader, progress: ProgressCallback
+) -> tuple[LockVerification, Listings]:
+    """Return what `verify_lock` does, and the files that the indexes list."""
     loaded = load_spec(path, reader)
     if changes := check_lock(loaded, reader):
         raise LockError(
@@ -55,8 +63,6 @@ def verify_lock(path: Path, reader: Reader, progress: ProgressCallback) -> LockV
     if channels := conda_channels(lock):
         records = tuple(package.record for package in lock.conda)
         channel_hashes = reader.list_conda_files(records, channels)
-    return LockVerification(
-        compare_with_indexes(lock, reader.list_index_files(requests), sources, channel_hashes),
-        loaded.lock_path,
-        sources,
-    )
+    listings = reader.list_index_files(requests)
+    comparison = compare_with_indexes(lock, listings, sources, channel_hashes)
+    return LockVerification(comparison, loaded.lock_path, sources), listings

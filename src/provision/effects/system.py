@@ -194,6 +194,19 @@ class Reader(Protocol):
             NetworkError: an index cannot be reached, or its answer cannot be read.
         """
 
+    def find_vulnerabilities(
+        self, packages: Sequence[tuple[str, str]], address: str
+    ) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Return the ids of known vulnerabilities by (package, version). May block for minutes.
+
+        Args:
+            packages: canonical names and versions.
+            address: a service with the interface of OSV.
+
+        Raises:
+            NetworkError: it cannot be reached, or its answer cannot be read.
+        """
+
     def list_conda_files(
         self, records: Sequence[CondaRecord], channels: tuple[CondaChannel, ...]
     ) -> Mapping[tuple[str, str, str], str]:

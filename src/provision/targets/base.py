@@ -34,12 +34,14 @@ class VerifyOptions:
         detach: Do not wait for a run that goes on without us.
         keep: Leave a session running that was started for this verification.
         only: Run these checks alone; the result is not a verdict.
+        whole: Run every check, even if an earlier report proves the training.
     """
 
     rerun: bool = False
     detach: bool = False
     keep: bool = False
     only: tuple[str, ...] = ()
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,6 +292,11 @@ def _training(evidence: Sequence[_Evidence], pairs: Sequence[ReportComparison]) 
     elif untrained:
         result = StatementResult.UNPROVEN
         reasons = [f"no training run was observed on {', '.join(untrained)}"]
+        reasons += [
+            f"{one.name} relies on the training proof from {proof}: run `provision verify`"
+            for one in evidence
+            if (proof := one.report.subject.training_proof)
+        ]
     elif StatementResult.DIFFERS_AS_DECLARED in results:
         result = StatementResult.DIFFERS_AS_DECLARED
     else:

@@ -42,6 +42,8 @@ class Subject:
     created_utc: str
     proof: str
     simulated: tuple[str, ...]
+    training_proof: str = ""
+    """The earlier report that the training proof is from; "" if this run trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,7 @@ class Report:
             text("created_utc"),
             text("proof"),
             _texts(subject, "simulated"),
+            text("training_proof"),
         )
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from provision.facts import Evidence
 from provision.facts.consequences import ExplainedRow
+from provision.facts.table_diff import RowChange, StaleTable
 from provision.facts.table_lookup import FactTable
 from provision.sanitize import escape_line
 from provision.spelling import pluralize
@@ -51,6 +52,57 @@ def render_rows(rows: Sequence[ExplainedRow], color: bool, width: int) -> str:
     if len(rows) > _MAX_ROWS:
         blocks.append(f"(+{len(rows) - _MAX_ROWS} older rows: --output-format json)")
     return "\n\n".join(blocks)
+
+
+def render_changes(changes: Sequence[RowChange]) -> str:
+    """Return a line for each row that differs."""
+    lines = []
+    for change in changes:
+        symbol = "~"
+        if change.old is None or change.new is None:
+            symbol = "+" if change.old is None else "-"
+        fields = f": {', '.join(change.fields)}" if change.fields else ""
+        lines.append(escape_line(f"{symbol} {change.table}:{change.key}{fields}"))
+    return "\n".join(lines or ["No changes."])
+
+
+def changes_to_json(changes: Sequence[RowChange]) -> list[dict[str, Any]]:
+    """Return the rows that differ as data."""
+    return [
+        {
+            "table": change.table,
+            "key": change.key,
+            "old": None if change.old is None else dict(change.old.values),
+            "new": None if change.new is None else dict(change.new.values),
+            "fields": list(change.fields),
+        }
+        for change in changes
+    ]
+
+
+def render_stale(tables: Sequence[StaleTable], days: int) -> str:
+    """Return a line for each table with stale rows."""
+    lines = [
+        escape_line(
+            f"{stale.table}: {pluralize(stale.rows, 'row')}; the oldest, {stale.oldest.key}, was "
+            f"read {stale.age_days} days ago in {stale.oldest.evidence.source}"
+        )
+        for stale in tables
+    ]
+    return "\n".join(lines or [f"No row was read more than {days} days ago."])
+
+
+def stale_to_json(tables: Sequence[StaleTable]) -> list[dict[str, Any]]:
+    """Return the tables with stale rows as data."""
+    return [
+        {
+            "table": stale.table,
+            "rows": stale.rows,
+            "oldest": stale.oldest.key,
+            **_evidence(stale.oldest.evidence, stale.age_days),
+        }
+        for stale in tables
+    ]
 
 
 def tables_to_json(tables: Sequence[tuple[FactTable, int | None]]) -> dict[str, Any]:

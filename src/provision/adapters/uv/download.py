@@ -118,15 +118,16 @@ def open_url(
     environment: Mapping[str, str],
     call: TimedCall,
     headers: Mapping[str, str] = MappingProxyType({}),
+    data: bytes | None = None,
 ) -> Any:
-    """Open a URL with uv's proxy and certificates.
+    """Open a URL with uv's proxy and certificates; `data` is sent with POST.
 
     Credentials of the index go to its own host only, and not along with a redirect. `call` limits
     the time of the whole response, including redirects and body.
     """
     parts = urlsplit(url)
     request = urllib.request.Request(  # noqa: S310
-        remove_credentials(url), headers={"User-Agent": "provision", **headers}
+        remove_credentials(url), data, headers={"User-Agent": "provision", **headers}
     )
     if parts.scheme != "file" and (login := _find_credentials(url, index, environment)) is not None:
         request.add_unredirected_header(
@@ -138,7 +139,7 @@ def open_url(
     )
     proxies = urllib.request.ProxyHandler(_proxies(parts.hostname or "", environment))
     opener = urllib.request.build_opener(proxies, TimedHandler(call, context))
-    log.info("GET %s", remove_credentials(url).partition("?")[0])
+    log.info("%s %s", request.get_method(), remove_credentials(url).partition("?")[0])
     response = opener.open(request, timeout=call.limits.whole_s)
     log.debug("status %s: %s", response.status, parts.hostname)
     return response

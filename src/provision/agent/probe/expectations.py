@@ -148,6 +148,8 @@ class Expectations:
     """The locked conda files, each as NAME-VERSION-BUILD; the installer noted their packages."""
     code: DeclaredCode | None = None
     command: DeclaredCommand | None = None
+    training_proof: str = ""
+    """The earlier report that has proven the training, which is not run again; "" for none."""
 
     @property
     def provenance_file(self) -> str:
@@ -182,7 +184,7 @@ class Expectations:
     def meets(self, need: Need) -> bool:
         """Return whether the declared environment contains what a check needs."""
         training = self.training
-        trains = self.proof in (Proof.HF_TRAINER, Proof.TORCH)
+        trains = self.proof in (Proof.HF_TRAINER, Proof.TORCH) and not self.training_proof
         has_framework = self.proof in (Proof.JAX, Proof.KERAS)
         return {
             Need.TORCH: "torch" in self.packages,
@@ -285,6 +287,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         conda=frozenset(reader.texts("conda")),
         code=_code(reader.optional_section("code")),
         command=_command(reader.optional_section("command")),
+        training_proof=reader.text("training_proof"),
     )
 
 
@@ -300,6 +303,7 @@ _DEFAULTS: JsonObject = {
     "conda": [],
     "code": None,
     "command": None,
+    "training_proof": "",
 }
 """Fields that expectations of earlier versions lack."""
 

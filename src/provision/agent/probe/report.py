@@ -61,6 +61,7 @@ def make_report(
             "nonce": expected.nonce,
             "proof": expected.proof.value,
             "simulated": [redactor.text(check) for check in expected.simulated],
+            **({"training_proof": expected.training_proof} if expected.training_proof else {}),
         },
         "spec": _select(expected.spec, "name", "digest"),
         "lock": _select(expected.lock, "digest", "environment_digest"),
@@ -132,6 +133,8 @@ def _sentence(
     partial: bool,
 ) -> str:
     proof = _PROOFS[expected.proof]
+    if expected.training_proof:
+        proof = f"training proof from {expected.training_proof}, not run again"
     if expected.tier is Tier.INVENTORY:
         proof = "no package was imported, no training was run (tier: inventory)"
     if result is Verdict.VERIFIED:

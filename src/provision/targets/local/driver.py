@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from provision.effects.local import (
     InstallPackages,
-    MakeFolder,
     MonitorRequest,
-    MoveFile,
     RemoveTree,
-    RunProbe,
-    WriteFile,
 )
-from provision.effects.system import ProgressCallback, Reader, System
+from provision.effects.system import Reader, System
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.plan import Action, Intent, Operation
@@ -49,6 +43,7 @@ from provision.targets.local.planning import (
     plan_python,
     plan_removal,
 )
+from provision.targets.local.probe_run import run_probe
 from provision.targets.local.records import (
     CondaLinkRecord,
     EnvironmentRecord,
@@ -58,8 +53,6 @@ from provision.targets.local.records import (
 )
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetCondition, TargetSummary
-from provision.verification import probe_zipapp, read_report
-from provision.verification.report import MAX_REPORT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +196,7 @@ class LocalDriver(Driver[LocalObservation]):
             **self.get_environment_variables(context, caller, partial=True),
             **_activation_variables(interpreter.prefix, caller),
         }
-        return _run_probe(context, interpreter, variables, journal, options.only)
+        return run_probe(context, interpreter, variables, journal, options)
 
     def start(
         self,
@@ -322,75 +315,7 @@ def _read_secrets(spec: Spec, caller: Mapping[str, str], *, partial: bool) -> di
     return values
 
 
-def _run_probe(
-    context: TargetContext,
-    interpreter: Interpreter,
-    variables: Mapping[str, str],
-    journal: Journal,
-    only: tuple[str, ...],
-) -> ProbeEvidence:
-    """Run the probe in a complete environment, and return its report.
-
-    Raises:
-        ExternalError: the probe itself failed.
-    """
-    system, progress = journal.system, journal.progress
-    expectations, nonce = context.expectations(interpreter.prefix), system.token()
-    folder = context.reports_folder
-    manifest = folder / "code.json"
-    declared: dict[str, Any] = {**expectations, "nonce": nonce}
-    if context.code is not None:
-        place = {"folder": str(context.code.folder), "manifest": str(manifest)}
-        declared["code"] = {**expectations["code"], **place}
-    request = json.dumps(declared, indent=1, sort_keys=True)
-    program, expected = folder / "probe.pyz", folder / "expectations.json"
-    system.perform(MakeFolder(folder, 0o700), progress)
-    system.perform(WriteFile(program, probe_zipapp(), 0o600), progress)
-    system.perform(WriteFile(expected, request, 0o600), progress)
-    if context.code is not None:
-        listed = json.dumps(context.code.manifest.to_json(), sort_keys=True)
-        system.perform(WriteFile(manifest, listed, 0o600), progress)
-    path = folder / ("report-only.json" if only else "report.json")
-    stored = VerificationRecord.find(journal.state, context.address)
-    if only or stored is None or not stored.verdict:
-        # Nothing records this file: it covers single checks, or what was replaced since.
-        system.perform(RemoveTree(path), progress)
-    # The last report stays the verdict until this run has ended.
-    new_path = folder / "report-new.json"
-    system.perform(RemoveTree(new_path), progress)
-    probe = RunProbe(
-        interpreter.python,
-        program,
-        expected,
-        new_path,
-        expectations["timeout_s"],
-        tuple(variables.items()),
-        only,
-    )
-    system.perform(probe, _show_stages(progress))
-    report = read_report(system.read(new_path, MAX_REPORT_BYTES), str(new_path), nonce=nonce)
-    system.perform(MoveFile(new_path, path), progress)
-    return ProbeEvidence(report, path, partial=bool(only))
-
-
 def _activation_variables(prefix: Path, caller: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that activate an environment: its programs come first on the PATH."""
     path = caller.get("PATH", "/usr/bin:/bin")
     return {"VIRTUAL_ENV": str(prefix), "PATH": f"{prefix / 'bin'}:{path}"}
-
-
-def _show_stages(progress: ProgressCallback) -> ProgressCallback:
-    """Return a callback that turns the probe's events into sentences; other lines pass as is."""
-
-    def show(line: str) -> None:
-        try:
-            event = json.loads(line)
-        except ValueError:
-            progress(line)
-            return
-        if not isinstance(event, dict) or event.get("event") != "stage":
-            return
-        if event.get("status") == "started":
-            progress(f"verifying: {event.get('title', event.get('stage'))}")
-
-    return show

@@ -162,6 +162,8 @@ class ReportView:
         run = PROOF_NAMES.get(proof, proof)
         if self.report.verdict not in _PASSING_RESULTS:
             return f"none (required: {run})" if run else "none"
+        if earlier := self.report.subject.training_proof:
+            return f"imports, with the training proof from {earlier}"
         if not self.proven:
             return "none (imports only; no training was run)"
         if self.report.verdict == "verified":

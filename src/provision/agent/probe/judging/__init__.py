@@ -91,16 +91,18 @@ def _judge(
 
 
 def _why_not(check: SelectedCheck, expected: Expectations) -> str:
+    relied = expected.training_proof and f"training proof from {expected.training_proof}"
     reasons = {
         Need.TORCH: "torch is not among the locked packages",
         Need.FRAMEWORK: "neither jax nor Keras is declared as the framework",
         Need.ARRAYS: "Keras computes with torch here",
         Need.GPU: "no GPU is declared",
-        Need.TRAINING: "no training run for this spec (framework "
+        Need.TRAINING: relied
+        or "no training run for this spec (framework "
         f"{expected.training.framework}, method "
         f"{expected.training.method})",
-        Need.STRATEGY: "no strategy is declared",
-        Need.ADAPTER: f"no adapter is declared (method {expected.training.method})",
+        Need.STRATEGY: relied or "no strategy is declared",
+        Need.ADAPTER: relied or f"no adapter is declared (method {expected.training.method})",
         Need.SEVERAL: "at most one GPU is declared",
         Need.COMPILE: "torch_compile is not declared",
         Need.WORKERS: "no DataLoader workers are declared",

@@ -1,0 +1,60 @@
+"""`provision outdated`: what of a lock was withdrawn, ends soon, is behind or vulnerable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from provision.cli.app import OUTPUT_FORMAT, SPEC, examples
+
+
+@click.command(
+    epilog=examples(
+        "provision outdated",
+        "provision outdated specs/quickstart.yaml --output-format json",
+        "provision outdated --osv-url http://127.0.0.1:8080",
+    )
+)
+@SPEC
+@click.option(
+    "--osv-url",
+    envvar="PROVISION_OSV_URL",
+    metavar="URL",
+    help='Query this service for vulnerabilities; default: OSV\'s, "" for none.',
+)
+@OUTPUT_FORMAT
+def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
+    """List what of the lock was withdrawn, ends soon, has a patch release, or is vulnerable.
+
+    Exits 1 if something locked was yanked or is no longer listed, 3 if something could not be
+    checked. Sends the names and versions of the locked packages to the service.
+    """
+    from provision.adapters import RealSystem
+    from provision.cli import console
+    from provision.cli.progress import show_progress
+    from provision.commands import outdated as command
+
+    address = command.DEFAULT_OSV_URL if osv_url is None else osv_url
+    if address and not address.startswith(("https://", "http://")):
+        raise click.UsageError(f"--osv-url {address}: expected an address with https:// or http://")
+    with show_progress() as progress:
+        result = command.find_outdated(spec, address, RealSystem(), progress)
+    if output_format == "json":
+        console.print_document(
+            lock=str(result.lock),
+            outdated=[
+                {"kind": item.kind.value, "name": item.name, "what": item.what, "help": item.help}
+                for item in result.items
+            ],
+            unchecked=list(result.unchecked),
+        )
+        return result.exit_code
+    lines = []
+    for item in result.items:
+        lines.append(f"{item.kind}: {item.name}: {item.what}")
+        if item.help:
+            lines.append(f"  help: {item.help}")
+    lines += [f"not checked: {reason}" for reason in result.unchecked]
+    console.print_text("\n".join(lines or [f"nothing in {result.lock} is outdated"]))
+    return result.exit_code
