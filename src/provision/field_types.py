@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -153,8 +153,20 @@ _OPEN_BRACKET = re.compile(r"^\s*[A-Za-z0-9][\w.-]*\[[^\]]*$")
 _REVERSED_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*=([<>])\s*(\d[\w.*+!-]*)\s*$")
 _MISSING_COMMA = re.compile(r"[<>=!~]=?\s*[\w.]+\s*[<>=!~]")
 _FROM_ELSEWHERE = re.compile(
-    r"^\s*(?:[a-z]+\+)?(?:https?|ssh|git|file)://|^\s*(?:-e\b|\.{0,2}/)|\.whl\s*$"
+    r"^\s*(?:[a-z]+\+)?(?:https?|ssh|git|file)://|^\s*(?:-e\b|\.{0,2}/|\.{1,2}(?:\[|\s*$))|\.whl\s*$"
 )
+
+_INDEX_HINT = (
+    "build a wheel, serve it from an index under `indexes` and select that with `index:`; "
+    "for your own project without a build step, use `code: .`"
+)
+_SOURCE_KEYS = {
+    "git": "a repository",
+    "url": "a URL",
+    "path": "a path",
+    "editable": "an editable install",
+}
+"""Keys of other tools for a package that no index has, with what they name."""
 
 
 def suggest_requirement(text: str) -> str:
@@ -174,8 +186,19 @@ def _not_from_index() -> PydanticCustomError:
     return PydanticCustomError(
         "requirement",
         "is a URL or a path; only packages from an index are supported",
-        {"hint": "add the index of the package to `indexes` and select it with `index:`"},
+        {"hint": _INDEX_HINT},
     )
+
+
+def _refuse_source_keys(line: Mapping[Any, Any]) -> None:
+    """Raise PydanticCustomError if a package names a repository, a URL or a folder."""
+    for key, source in _SOURCE_KEYS.items():
+        if key in line:
+            raise PydanticCustomError(
+                "requirement",
+                f"names {source} (`{key}`); only packages from an index are supported",
+                {"hint": _INDEX_HINT},
+            )
 
 
 class Package(ShorthandModel):
@@ -201,6 +224,8 @@ class Package(ShorthandModel):
     @model_validator(mode="before")
     @classmethod
     def _from_short(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            _refuse_source_keys(value)
         if not isinstance(value, str):
             return value
         try:
