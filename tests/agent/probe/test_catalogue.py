@@ -150,6 +150,8 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
         ["diagnosis"],
         ["torch", "loaders", "training", "imports"],
         ["resume", "launch"],
+        ["framework", "framework-training"],
+        ["framework-resume"],
         ["device"],
         ["collectives"],
         ["compile"],
@@ -165,6 +167,9 @@ def test_with_a_gpu_every_torch_stage_has_a_process_of_its_own(
         ["imports"],
         ["resume"],
         ["launch"],
+        ["framework"],
+        ["framework-training"],
+        ["framework-resume"],
         ["device"],
         ["collectives"],
         ["compile"],
@@ -237,4 +242,12 @@ def test_only_keeps_what_a_check_comes_after(document: Callable[..., dict[str, A
             **CARDS,
         )
     )
-    assert {one.check.id for one in select_checks(everything)} == {check.id for check in CHECKS}
+    with_jax = parse_expectations(
+        document(
+            packages=[{"name": "jax", "version": "0.10.2"}],
+            training={**document()["training"], "framework": "jax"},
+            gpu={"type": "L4", "count": 1},
+        )
+    )
+    chosen = {one.check.id for one in (*select_checks(everything), *select_checks(with_jax))}
+    assert chosen == {check.id for check in CHECKS}

@@ -38,10 +38,10 @@ STAGES: tuple[Stage, ...] = (
     # was measured.
     Stage("imports", "imports of direct packages", 420, "warm"),
     Stage("resume", "resume in a fresh process", 300, "fresh"),
+    Stage("launch", "one process per device", 420, "fresh"),
     Stage("framework", "device of jax and Keras", 300, "framework"),
     Stage("framework-training", "training run with jax or Keras", 420, "framework"),
     Stage("framework-resume", "resume with jax or Keras", 300, "framework-resume"),
-    Stage("launch", "one process per device", 420, "fresh"),
     # The card's memory is filled, NCCL keeps threads, a compiler its workers: nothing else runs in
     # their processes.
     Stage("device", "GPU memory and speed", 300, "card"),

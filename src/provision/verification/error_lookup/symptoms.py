@@ -53,6 +53,8 @@ _GENERIC = (
     "cuda-not-available",
 )
 """Sorted after all others: they follow from a more specific error, or are not errors."""
+_GENERAL_NAMES = frozenset({"name-gone", "attribute-gone", "model-attribute"})
+"""Left out where another symptom explains the same line."""
 _HARMLESS = frozenset(
     {"tokenizers-fork", "tf-registered-twice", "cuda-not-available", "kernel-55", "pip-resolver"}
 )
@@ -130,7 +132,10 @@ def explain_error(
     found.sort(
         key=lambda pair: (pair[1].symptom.id in _GENERIC, not pair[1].is_confirmed, -pair[0])
     )
-    explanations = [explanation for _, explanation in found]
+    special = {one.line for _, one in found if one.symptom.id not in _GENERAL_NAMES}
+    explanations = [
+        one for _, one in found if one.symptom.id not in _GENERAL_NAMES or one.line not in special
+    ]
     remark = explain_python_mismatch(text, context.environments)
     if explanations and remark:
         first = explanations[0]

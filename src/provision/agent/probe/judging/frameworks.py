@@ -6,7 +6,7 @@ from ..checks.frameworks import RESUMED_DIFFERENCE
 from ..checks.numerics import BF16_ERROR, FP32_ERROR
 from ..checks.training import LOSS_RATIO
 from ..model import Judgement
-from ..proofs.frameworks import STEPS
+from ..proofs.frameworks import SAVE_AT, STEPS
 from .device import judge_product_speed
 from .judgement import (
     END_OTHER_PROGRAM,
@@ -94,7 +94,7 @@ def _memory(given: JudgeInput) -> Judgement:
     limit = given["framework.limit_bytes"]
     if held < wanted:
         return fails(
-            f"{format_bytes(wanted)} of {format_bytes(limit)} could not be allocated",
+            f"only {format_bytes(held)} of {format_bytes(wanted)} could be allocated",
             wanted,
             held,
             "another program or notebook uses memory of the card",
@@ -193,8 +193,13 @@ def _resumes(given: JudgeInput) -> Judgement:
             "the disk is full, or the process was not allowed to write",
             "see W03 and H06",
         )
-    steps, difference = given["framework.resumed_steps"], given["framework.resumed_difference"]
-    if steps == STEPS and is_number(difference) and difference <= RESUMED_DIFFERENCE.value:
+    difference = given["framework.resumed_difference"]
+    steps, made = given["framework.resumed_steps"], given["framework.resumed_made"]
+    if (
+        (steps, made) == (STEPS, STEPS - SAVE_AT)
+        and is_number(difference)
+        and difference <= RESUMED_DIFFERENCE.value
+    ):
         return passes(
             "resumed from the checkpoint, a new process reaches the same weights",
             RESUMED_DIFFERENCE.value,
@@ -203,7 +208,7 @@ def _resumes(given: JudgeInput) -> Judgement:
     return fails(
         "resumed from the checkpoint, a new process reaches other weights",
         RESUMED_DIFFERENCE.value,
-        {"difference": difference, "steps": steps},
+        {"difference": difference, "steps": steps, "made": made},
         "the state of the optimizer or of the random numbers was not saved or not loaded",
         _AGAIN,
     )
