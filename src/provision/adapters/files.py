@@ -262,7 +262,7 @@ def _open_parent(path: Path) -> int:
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
                 raise ExternalError(
                     f"cannot remove {path}",
-                    why=f"{link} is a symbolic link, and provision removes nothing behind links",
+                    why=f"{link} is a symbolic link, and provision does not delete through links",
                     hint="remove that link",
                 ) from None
             raise

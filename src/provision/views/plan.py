@@ -85,7 +85,7 @@ def _lines(
     if plan.changes or lock_line:
         yield from wrap(f"Plan: {plan.summary()}.", width)
     elif any(check.needed for check in plan.verifications.values()):
-        yield "No changes. What follows is the verification."
+        yield "No changes; only the verification is left."
     elif not failed:
         yield "No changes. Everything is as declared."
 

@@ -47,7 +47,7 @@ RULE = Rule(
     check=_check,
     bad=(
         notebook_example("!«pip instal einops==0.8.0»\n"),
-        notebook_example("%«pip intsall einops==0.8.0»\n"),
+        notebook_example("%«pip instal einops==0.8.0»\n"),
     ),
     good=(
         notebook_example("!pip install einops==0.8.0\n"),
