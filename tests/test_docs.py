@@ -158,7 +158,9 @@ def test_the_examples_are_valid(name: str) -> None:
 
 
 def test_the_whole_example_is_a_spec_without_errors(bench: Bench) -> None:
-    done = bench.run("lint", str(bench.spec(render_docs.WHOLE)))
+    path = bench.spec(render_docs.WHOLE)
+    (path.parent / "src").mkdir()
+    done = bench.run("lint", str(path))
     assert done.returncode == 0, done.stdout
 
 
@@ -231,7 +233,8 @@ on purpose.
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=[page.name for page, _ in WHOLE])
 def test_a_whole_spec_of_a_page_has_no_error(bench: Bench, page: Path, text: str) -> None:
-    bench.spec(text)
+    spec = bench.spec(text)
+    (spec.parent / "src").mkdir()
     done = bench.run("lint", "spec.yaml")
     assert done.returncode == 0, done.stdout
 

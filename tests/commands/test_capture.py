@@ -303,3 +303,11 @@ def test_a_program_of_the_system_is_not_a_python(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("error: /bin/ls is not a Python interpreter\n")
     assert "exit code" not in done.stderr
+
+
+def test_a_folder_is_no_output_file(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    done = provision("capture", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "out is a folder" in done.stderr
+    assert "out/capture.json" in done.stderr

@@ -649,3 +649,34 @@ def test_no_finding_speaks_of_a_spec(folder: Path) -> None:
         for words in ("the spec", "`packages`", "cuda:", "gpu:", "python:", "target ", "build:"):
             assert words not in text, text
     assert len(document["diagnostics"]) > 5
+
+
+def test_standard_input_is_checked(folder: Path) -> None:
+    done = subprocess.run(
+        [*fork_server.ARGV, "check", "-", "--on", "this"],
+        cwd=folder,
+        input="numpy==2.3.1 --hash=bad\n",
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 1
+    assert "stdin-requirements.txt:1:14" in done.stdout
+    assert "IMP002" in done.stdout
+    assert "To save a spec" not in done.stdout
+
+
+def test_a_line_and_a_cell_are_reported_once(folder: Path) -> None:
+    write(folder, "torch==2.9.0+cu126\ntorch==2.8.0+cu118\n")
+    done = check(folder, "requirements.txt", "--on", "this", "--output-format", "concise")
+    assert done.stdout.count("requirements.txt:2:1: error IMP001") == 1
+    write(folder, to_notebook("!pip instal einops==0.8.0\n"), "a.ipynb")
+    done = check(folder, "a.ipynb", "--on", "this", "--output-format", "concise")
+    assert done.stdout.count("pip has no command instal") == 1
+    assert "was left out" not in done.stdout
+
+
+def test_nothing_to_report_is_no_line(folder: Path) -> None:
+    write(folder, "numpy==2.3.1\n")
+    done = check(folder, "requirements.txt", "--on", "this", "--output-format", "concise")
+    assert (done.returncode, done.stdout) == (0, "")

@@ -11,6 +11,7 @@ import pytest
 from provision.commands.lint_files import find_files
 from tests import fork_server
 from tests.commands.test_lint_forms import BAD, FIXED, GOOD, lint, write
+from tests.rules.notebooks import to_notebook
 
 FOREIGN = "apiVersion: v1\nkind: Pod\n"
 
@@ -149,3 +150,22 @@ def test_a_folder_that_may_not_be_searched_is_left_out(tmp_path: Path) -> None:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     (tmp_path / "closed").chmod(0o755)
+
+
+def test_a_notebook_on_standard_input_is_checked_as_a_notebook(tmp_path: Path) -> None:
+    text = to_notebook("!pip instal einops==0.8.0\n").encode()
+    done = stdin(tmp_path, text, "-", "--output-format", "concise")
+    assert done.stdout.startswith(b"stdin.ipynb:cell 1:1:2: error NTB014")
+
+
+def test_code_that_does_not_exist_is_a_finding(tmp_path: Path) -> None:
+    spec = 'gpu: none\npython: "3.11"\npackages: [numpy]\ncode: ./src\n'
+    spec += "verify: {command: [python, train.py]}\n"
+    (tmp_path / "a.yaml").write_text(spec)
+    words = "a.yaml", "--output-format", "concise"
+    assert lint(tmp_path, *words).stdout.startswith("a.yaml:4:7: error REF006 ")
+    (tmp_path / "src").mkdir()
+    done = lint(tmp_path, *words)
+    assert (done.returncode, done.stdout[:34]) == (0, "a.yaml:5:19: warning REF007 verify")
+    (tmp_path / "src/train.py").touch()
+    assert lint(tmp_path, *words).stdout.count("REF00") == 0

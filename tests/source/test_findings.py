@@ -8,7 +8,9 @@ from provision.diagnostics import RelatedLocation, RouteLocation, Severity, Span
 from provision.source.findings import FINDING_KINDS, MAX_MESSAGE_LENGTH, make_finding
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
-SPEC_KINDS = [one for one in FINDING_KINDS if not one.id.startswith(("IMP", "SUP", "POL"))]
+OF_FILES = ("IMP", "SUP", "POL", "REF006", "REF007")
+"""Kinds that are not about the text of a spec; they have tests of their own."""
+SPEC_KINDS = [one for one in FINDING_KINDS if not one.id.startswith(OF_FILES)]
 """The kinds about specs; those about the files that `check` reads are in test_check.py, those about
 comments in tests/rules/test_suppressions.py, those about policies in
 tests/commands/test_lint_policy.py.
@@ -79,6 +81,7 @@ def test_only_what_leaves_the_meaning_clear_is_a_warning():
     assert {one.name for one in kinds if one.severity is not Severity.ERROR} == {
         "duplicate-anchor",
         "yaml-version",
+        "command-file-not-found",
         "include-not-read",
         "torch-build-without-index",
         "python-excluded",

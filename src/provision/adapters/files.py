@@ -57,6 +57,8 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
         if operation == "read" and error.errno == errno.ENOENT:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
+        if operation == "read" and error.errno == errno.EISDIR:
+            hint = "give the path of a regular file"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -92,7 +94,7 @@ def read(path: Path, limit: int) -> bytes:
         if not stat.S_ISREG(mode := path.stat().st_mode):
             why = "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file"
             raise ExternalError(
-                f"cannot read {path}", why=why, hint="move it away, or give the path of a file"
+                f"cannot read {path}", why=why, hint="give the path of a regular file"
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)
@@ -260,7 +262,7 @@ def _open_parent(path: Path) -> int:
             if error.errno in (errno.ELOOP, errno.ENOTDIR) and link.is_symlink():
                 raise ExternalError(
                     f"cannot remove {path}",
-                    why=f"{link} is a symbolic link, and provision removes nothing behind links",
+                    why=f"{link} is a symbolic link, and provision does not delete through links",
                     hint="remove that link",
                 ) from None
             raise

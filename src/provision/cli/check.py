@@ -11,7 +11,7 @@ from provision.cli.app import FILE, completed_by, examples, output_format_option
 
 if TYPE_CHECKING:
     from provision.commands.check import CheckResult
-    from provision.effects.system import Reader
+    from provision.effects.system import Reader, System
 
 
 @click.command(
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         "provision check requirements.txt",
         "provision check requirements.txt --on colab-t4 --on workbench-l4 --on this",
         "provision check train.ipynb --on colab-t4@2026.07",
+        "pip freeze | provision check - --on this",
         "provision check pyproject.toml --group train --output-format github",
     )
 )
@@ -48,17 +49,25 @@ def check(
     groups: tuple[str, ...],
     output_format: str,
 ) -> int:
-    """Check requirements, notebooks and files of other tools, without a spec."""
+    """Check requirements, notebooks and files of other tools, without a spec.
+
+    `-` reads requirements or a notebook from standard input.
+    """
     from provision.adapters import RealSystem
     from provision.cli import console
     from provision.commands import check as command
 
-    system = RealSystem()
+    is_stdin = Path("-") in files
+    system: System = RealSystem()
+    if is_stdin:
+        from provision.commands.lint_files import read_stdin
+
+        files, system = read_stdin(files, None, "stdin-requirements.txt", system)
     result = command.check_files(files, system, places, groups)
     if output_format == "json":
         _print_json(result)
     elif output_format == "text":
-        _print_text(result, groups)
+        _print_text(result, groups, is_stdin=is_stdin)
     else:
         _print_for_tools(result, output_format, system)
     if output_format != "github":
@@ -79,7 +88,7 @@ def _print_json(result: CheckResult) -> None:
     console.print_json(document)
 
 
-def _print_text(result: CheckResult, groups: tuple[str, ...]) -> None:
+def _print_text(result: CheckResult, groups: tuple[str, ...], *, is_stdin: bool) -> None:
     from provision.cli import console
     from provision.views import checked_places
     from provision.views.diagnostics import text
@@ -98,7 +107,8 @@ def _print_text(result: CheckResult, groups: tuple[str, ...]) -> None:
         parts.append(checked_places.render_leftover_lines(result.leftovers, console.width()) + "\n")
     parts.append(checked_places.render_places(result.places, color) + "\n")
     command = checked_places.save_command([path for path, _ in result.files], groups)
-    parts.append(f"To save a spec: {command}")
+    if not is_stdin:
+        parts.append(f"To save a spec: {command}")
     console.print_view("\n".join(parts))
 
 

@@ -69,7 +69,8 @@ def print_document(**fields: object) -> None:
 
 def print_view(text: str) -> None:
     """Write a view's text to standard output: harmless already, perhaps with our colours."""
-    print_result(escape_for_log(text))
+    if text:
+        print_result(escape_for_log(text))
 
 
 def print_rendered(render: Callable[..., str], *values: object) -> None:

@@ -27,6 +27,15 @@ class FactsGroup(CommandGroup):
             f"To look up a fact, run: provision facts why {shlex.quote(name)}"
         )
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; the hint names the key of `facts gpu T4`, which is T4."""
+        words = [word for word in args if not word.startswith("-")]
+        if args[0] not in self.commands and len(words) > 1 and not super().suggest(args[0]):
+            raise click.UsageError(f"No such command '{args[0]}'. {self.suggest(words[-1])}", ctx)
+        return super().resolve_command(ctx, args)
+
 
 @click.group(
     cls=FactsGroup,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -50,7 +49,8 @@ _SEVERITIES = ("error", "warning", "unknown", "info")
     "--stdin-filename",
     type=FILE,
     metavar="PATH",
-    help="Name the file whose text `-` reads from standard input; default: stdin.yaml.",
+    help="Name the file whose text `-` reads from standard input; default: stdin.yaml, or "
+    "stdin.ipynb for a notebook.",
 )
 @click.option(
     "--select",
@@ -117,7 +117,9 @@ def lint(files: tuple[Path, ...], **options: Any) -> int:
 
     system: System = RealSystem()
     if Path("-") in files:
-        files, system = _with_stdin(files, options["stdin_filename"], system)
+        from provision.commands.lint_files import read_stdin
+
+        files, system = read_stdin(files, options["stdin_filename"], "stdin.yaml", system)
     files = files or (spec_or_default(None),)
     lint_options = _to_lint_options(options, system)
     try:
@@ -178,19 +180,6 @@ def _parse_output(word: str) -> tuple[str, Path]:
             hint=f"formats: {', '.join(FORMATS)}; as in --output sarif:lint.sarif",
         )
     return output_format, Path(path)
-
-
-def _with_stdin(
-    files: tuple[Path, ...], name: Path | None, system: System
-) -> tuple[tuple[Path, ...], System]:
-    """Return the files with the name of standard input for `-`, and a system that reads it."""
-    from provision.commands.lint_files import STDIN, with_stdin
-    from provision.imports.notebook import MAX_NOTEBOOK_BYTES
-
-    name = name or Path("stdin.yaml")
-    content = sys.stdin.buffer.read(MAX_NOTEBOOK_BYTES + 1)
-    named = tuple(name if path == STDIN else path for path in files)
-    return named, with_stdin(system, name, content)
 
 
 def _read_policy(word: str | None, base: str | None, system: System) -> Policy | None:

@@ -110,6 +110,11 @@ def check_output_path(out: Path, reader: Reader, *, force: bool) -> None:
             why=f"there is no folder {out.parent}",
             hint="create the folder, or choose another path",
         )
+    if reader.exists(out / ".."):  # only a folder has a parent entry
+        raise Refused(
+            f"{out} is a folder",
+            hint=f"give the path of a file, such as {out / 'capture.json'}",
+        )
     if reader.exists(out) and not force:
         raise Refused(
             f"{out} already exists", hint="choose another file, or replace it with --force"

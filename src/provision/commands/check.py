@@ -50,6 +50,8 @@ _NO_BUILD = "CUD002"
 """The rule about builds of torch at places with a GPU; IMP004 reports the same at every place."""
 _PYTHON_OF_COLAB = "IMG020"
 """The rule about the Python of a runtime; IMP006 reports the range that a project requires."""
+_OF_CELLS = ("NTB013", "NTB014")
+"""Rules about cells and commands that cannot be read, which the import leaves out too."""
 _OF_CONDA = "it is a conda package, and the rules cover Python packages only"
 
 
@@ -83,7 +85,12 @@ class CheckResult:
             Leftover(package.span, f"{package.requirement} is not checked", _OF_CONDA)
             for package in self.project.conda_packages
         )
-        parts = (part for part in self.project.leftovers if part.kind == "no-field")
+        reported = {one.finding.where for one in self.findings if one.finding.id in _OF_CELLS}
+        parts = (
+            part
+            for part in self.project.leftovers
+            if part.kind == "no-field" and part.span not in reported
+        )
         return (*parts, *of_conda)
 
 
@@ -313,7 +320,9 @@ def _for_gpu(project: ImportedProject, place: Place, facts: Facts) -> ImportedPr
 
 def _find_mistakes(project: ImportedProject) -> Iterator[Diagnostic]:
     """Yield the findings of reading the files: they hold at every place."""
-    for conflict in project.conflicts:
+    # A line such as torch==2.8.0+cu118 may contradict another one in its release and its build.
+    by_line = {conflict.other: conflict for conflict in reversed(project.conflicts)}
+    for conflict in reversed(by_line.values()):
         yield make_finding(
             "files-contradict",
             conflict.message,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -117,3 +119,21 @@ class SystemWithStdin:
 def with_stdin(system: System, path: Path, content: bytes) -> System:
     """Return a system that reads a content instead of the file at `path`."""
     return cast("System", SystemWithStdin(system, path, content))
+
+
+def read_stdin(
+    files: tuple[Path, ...], name: Path | None, default: str, system: System
+) -> tuple[tuple[Path, ...], System]:
+    """Return the files with the name of standard input for `-`, and a system that reads it.
+
+    Without a name, a notebook is called stdin.ipynb, and another text `default`.
+    """
+    from provision.imports.notebook import MAX_NOTEBOOK_BYTES
+
+    content = sys.stdin.buffer.read(MAX_NOTEBOOK_BYTES + 1)
+    if name is None:
+        is_object = content.removeprefix(BOM_UTF8).lstrip().startswith(b"{")
+        is_notebook = is_object and b'"cells"' in content and b'"nbformat"' in content
+        name = Path("stdin.ipynb" if is_notebook else default)
+    named = tuple(name if path == STDIN else path for path in files)
+    return named, with_stdin(system, name, content)

@@ -169,7 +169,7 @@ def read_compiled(path: Path) -> dict[str, Any]:
         raise ProvisionError(
             "the fact tables of this installation cannot be read",
             why=f"{path.name} was written for a later version of provision",
-            hint="update provision, or reinstall it so that program and tables are of one version",
+            hint="update or reinstall provision: the program and its tables differ in version",
         )
     return tables
 

@@ -73,12 +73,14 @@ class RefusedCommand(NamedTuple):
         why: The reason.
         help: What to do instead.
         file: The file that lists the packages, if another file does.
+        is_misspelled: True if the program has no such command, and the name is near `install`.
     """
 
     command: ShellCommand
     why: str
     help: str = ""
     file: str = ""
+    is_misspelled: bool = False
 
 
 def read_command(command: ShellCommand) -> InstallCommand | RefusedCommand | None:
@@ -174,6 +176,7 @@ def _read_pip(
         command,
         f"{program} has no command {quote_text(verb)}",
         f"write `{program} install`",
+        is_misspelled=True,
     )
 
 

@@ -299,6 +299,7 @@ def read_pip_arguments(
     return tuple(references)
 
 
+_HASH = re.compile(r"sha(?:256|384|512):[0-9a-fA-F]+")
 _OWN_LINE = "write each package on its own line, before its options"
 _CHECK_IT = "check whether packages depend on it"
 
@@ -346,6 +347,13 @@ def _read_option(
         case OptionMeaning.TORCH_BACKEND:
             if value != "auto":
                 content.add_build(value, span)
+        case OptionMeaning.HASH if not _HASH.fullmatch(value):
+            content.leave(
+                span,
+                f"--hash={quote_text(value)} is not a hash that pip accepts",
+                help="write it as in --hash=sha256:HEX, with sha256, sha384 or sha512",
+                kind="refused",
+            )
         case OptionMeaning.HASH:
             content.hashed.append(span)
         case OptionMeaning.LEFT:

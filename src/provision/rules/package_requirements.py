@@ -167,7 +167,9 @@ def has_unknown_packages(context: LintContext) -> bool:
     """Return whether the dependencies of a listed package are unknown."""
     facts = context.facts
     return any(
-        package.key not in facts.popular and package.key not in facts.seen
+        package.key not in facts.popular
+        and package.key not in facts.seen
+        and package.key not in facts.replaced  # such as sklearn, which requires nothing
         for package in context.spec.packages
     )
 

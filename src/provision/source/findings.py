@@ -145,6 +145,17 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "The file that `extends` names cannot be used: it has several documents, or errors.",
     ),
     FindingKind(
+        "REF006",
+        "code-not-found",
+        "The folder that `code` names does not exist.",
+    ),
+    FindingKind(
+        "REF007",
+        "command-file-not-found",
+        "The program that `verify.command` starts is not in the folder of `code`.",
+        Severity.WARNING,
+    ),
+    FindingKind(
         "IMP001",
         "files-contradict",
         "Two lines of the files that `provision check` reads contradict each other.",

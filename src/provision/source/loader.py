@@ -66,7 +66,7 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
         raise SourceError(
             error.what,
             why=error.why,
-            hint=error.hint or "use the path of a spec, as in: provision lint spec.yaml",
+            hint=error.hint or "use the path of a spec, such as provision.yaml",
         ) from error
     text, problems = decode_file(str(path), raw)
     if problems:

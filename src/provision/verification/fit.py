@@ -228,7 +228,7 @@ def _savings(
                 left = format_size(max(fit.need.bytes - data, 0))
                 yield (
                     f"read the data in parts and remove training.data.in_memory: saves "
-                    f"{format_size(data)} and leaves {left}"
+                    f"{format_size(data)}, then {left} is needed"
                 )
             larger = target.kind.machine_with_ram(fit.need.bytes / GIB, target, facts)
             if larger is not None:
@@ -248,8 +248,8 @@ def _gpu_savings(work: Workload, limit: int, target: TargetFacts, facts: Facts) 
     if largest is None:
         return
     text = (
-        f"set {_format_change(largest)}: saves {format_size(largest.saved_bytes)} and leaves "
-        f"{format_size(largest.total)}"
+        f"set {_format_change(largest)}: saves {format_size(largest.saved_bytes)}, then "
+        f"{format_size(largest.total)} is needed"
     )
     if largest.total > limit:
         together = combine_savings(work, limit, facts, half=half)
@@ -258,7 +258,7 @@ def _gpu_savings(work: Workload, limit: int, target: TargetFacts, facts: Facts) 
             changes = " and ".join(map(_format_change, together[1:]))
             text = (
                 f"set {_format_change(largest)} (saves {format_size(largest.saved_bytes)}) and "
-                f"{changes}: leaves {format_size(together[-1].total)}"
+                f"{changes}: then {format_size(together[-1].total)} is needed"
             )
     yield text
 

@@ -84,6 +84,8 @@ def _lines(
         yield from _row(styler("not planned:", Style.ERROR), 5, escape_line(what), width - 8)
     if plan.changes or lock_line:
         yield from wrap(f"Plan: {plan.summary()}.", width)
+    elif any(check.needed for check in plan.verifications.values()):
+        yield "No changes; only the verification is left."
     elif not failed:
         yield "No changes. Everything is as declared."
 

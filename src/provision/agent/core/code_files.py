@@ -167,7 +167,7 @@ def unpack_code(archive: bytes, digest: str, parent: Path) -> Path:
         raise CodeError("the archive of the code does not have the announced digest")
     for file in manifest.files:
         if hashlib.sha256(contents[file.path]).hexdigest() != file.sha256:
-            raise CodeError(f"the archive of the code has another content of {file.path}")
+            raise CodeError(f"{file.path} in the archive of the code differs from the listed file")
         _require_inside(file, contents[file.path])
     tree = code_folder(parent, digest)
     target = tree.parent

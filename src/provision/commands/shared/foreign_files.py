@@ -26,7 +26,7 @@ _SCHEMA = re.compile(r"provision\.([a-z.-]+)/\d+")
 _SCHEMA_IN_HEAD = re.compile(r'\s*\{\s*"schema"\s*:\s*"provision\.([a-z.-]+)/\d+"')
 _NOTEBOOK_KEYS = {"cells", "nbformat"}
 _TRACEBACK = "Traceback (most recent call last)"
-_SPEC_HINT = "use the path of a spec, as in: provision lint spec.yaml"
+_SPEC_HINT = "use the path of a spec, such as provision.yaml"
 _SPEC_KEYS = frozenset(Spec.model_fields) - {"name", "env"}
 """Keys that only specs have: other tools have files with names and variables too."""
 _SPEC_LINE = re.compile(

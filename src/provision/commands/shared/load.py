@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
+from provision.commands.shared.code_check import find_missing_code
 from provision.commands.shared.configuration import (
     NO_CONFIGURATION,
     NO_OVERRIDES,
@@ -178,7 +179,7 @@ def check_file(
     """
     documents = source.read_spec_file(path, reader)
     configuration = overrides.apply(find_configuration(path, reader))
-    return tuple(_check_document(document, facts, configuration) for document in documents)
+    return tuple(_check_document(document, facts, configuration, reader) for document in documents)
 
 
 def check_single_document(path: Path, reader: Reader, facts: Facts) -> CheckedDocument:
@@ -309,13 +310,16 @@ def run_rules_on_lock(
 
 
 def _check_document(
-    document: Source, facts: Facts, configuration: Configuration
+    document: Source, facts: Facts, configuration: Configuration, reader: Reader
 ) -> CheckedDocument:
     spec, problems = source.validate_source(document)
     if spec is None:
         from_rules = rules.run_rules_on_invalid_spec(document.data or {})
     else:
-        from_rules = rules.run_rules(LintContext(spec, document, facts))
+        from_rules = (
+            *rules.run_rules(LintContext(spec, document, facts)),
+            *find_missing_code(document, spec, reader),
+        )
     findings = (*document.diagnostics, *problems, *from_rules)
     kept, suppressed = split_suppressed(document, findings)
     if spec is not None:  # else the rules were not checked

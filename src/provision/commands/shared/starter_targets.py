@@ -97,6 +97,15 @@ def platform_of(gpu: str, facts: Facts) -> str:
     return (card.host if card else "") or "linux-x86_64"
 
 
+def _explain_gpu_error(text: str, error: ValidationError) -> str:
+    first = error.errors()[0]
+    if first["type"] != "string_pattern_mismatch":
+        return first["msg"]
+    if not text.strip():
+        return "it is empty"
+    return "the name of a GPU has letters, digits, dots, spaces, `_` and `-`"
+
+
 def _parse_gpu(text: str, facts: Facts) -> Gpu:
     """Return a GPU under the name that the facts have.
 
@@ -108,7 +117,7 @@ def _parse_gpu(text: str, facts: Facts) -> Gpu:
     except ValidationError as error:
         raise UsageError(
             f"--gpu {shlex.quote(text)} is not a GPU",
-            why=error.errors()[0]["msg"],
+            why=_explain_gpu_error(text, error),
             hint="use a form such as L4, A100-80GB:2, or none for CPU",
         ) from None
     if gpu.type in ("none", "mps"):

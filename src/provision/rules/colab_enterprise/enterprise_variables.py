@@ -33,7 +33,7 @@ def _check(context: LintContext) -> Findings:
             f"most {_LIMIT}",
             ("env",),
             why="The service refuses a template with more.",
-            help="set the rest in the notebook, or read them from a file",
+            help="set some of them in the notebook, or read them from a file",
             related=related_at(target.route, "the runtime template passes them on"),
         )
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from provision.diagnostics import Severity
 from provision.rules.edits import replace_fix, yaml_scalar
 from provision.rules.rule import Findings, LintContext, Rule, examples
-from provision.spelling import nearest_word
+from provision.spelling import nearest_word, nearest_words
 
 
 def _check(context: LintContext) -> Findings:
@@ -41,6 +41,8 @@ def _check(context: LintContext) -> Findings:
             text = yaml_scalar(name, plain=context.source.is_plain(where))
             fix = replace_fix(f"use {meant}", where, text)
             help_text = f"{fix.title} if that is what you meant"
+        elif near := nearest_words(gpu.type, [card.name for card in context.facts.cards], 3):
+            help_text = f"did you mean {' or '.join(near)}? " + help_text
         yield RULE.diagnostic(
             message,
             where,

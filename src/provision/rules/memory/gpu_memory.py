@@ -136,8 +136,8 @@ def _memory_savings(
     gentle = [saving for saving in enough if "method" not in saving.change]
     sharded = [saving for saving in enough if "strategy" in saving.change]
     named = [
-        f"{_format_change(saving)} saves {format_size(saving.saved_bytes)} and leaves "
-        f"{format_size(saving.total)}"
+        f"{_format_change(saving)} saves {format_size(saving.saved_bytes)}, then "
+        f"{format_size(saving.total)} is needed"
         for saving in (*gentle[:1], *sharded, *savings[:1])
     ]
     if savings and not enough:
@@ -145,7 +145,7 @@ def _memory_savings(
         more = "which is still too much"
         if together:
             changes = " and ".join(map(_format_change, together[1:]))
-            more = f"with {changes} it leaves {format_size(together[-1].total)}"
+            more = f"with {changes}, {format_size(together[-1].total)} is needed"
         named[-1] += f", {more}"
     return tuple(dict.fromkeys(named))
 

@@ -47,8 +47,10 @@ def _check(context: NotebookContext) -> Findings:
                 if any(_differs(context, request) for request in locked):
                     applicability = Applicability.UNSAFE
                 fix = Fix(title, tuple(filter(None, edits.values())), applicability)
+            exact = "an exact" if any(request.specifiers for request in part) else "a"
+            be = "is" if len(part) == 1 else "are"
             yield RULE.diagnostic(
-                f"{_list(part)} {'is' if len(part) == 1 else 'are'} installed without a version",
+                f"{_list(part)} {be} installed without {exact} version",
                 part[0].span,
                 why="pip installs the newest release of the day, so the installed versions change "
                 "without an edit.",

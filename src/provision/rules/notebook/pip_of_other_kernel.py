@@ -3,7 +3,8 @@
 ## What it does
 
 Looks for `!pip install` in notebooks whose kernel is in a conda environment: its name starts with
-`conda-`, or a cell runs `%conda` or `!conda install`.
+`conda-`, or a cell runs `%conda install`. `!conda` says nothing about the kernel: it runs in the
+shell.
 
 ## Why
 
@@ -31,7 +32,10 @@ _PIP = re.compile(r"![ \t]*(pip3?)(?= )")
 
 def _check(context: NotebookContext) -> Findings:
     kernel = metadata_text(context.notebook.metadata, "kernelspec", "name") or ""
-    by_conda = any(install.tool == "conda" for install in context.notebook.installs)
+    by_conda = any(
+        install.tool == "conda" and install.command.origin == "%"
+        for install in context.notebook.installs
+    )
     if context.is_saved_by_colab or not (kernel.startswith("conda-") or by_conda):
         return
     for install in context.installs:
@@ -78,6 +82,7 @@ RULE = Rule(
     good=(
         notebook_example("%conda install -y ffmpeg=7.1\n# %%\n%pip install einops==0.8.0\n"),
         notebook_example("!pip install einops==0.8.0\n"),
+        notebook_example("!conda install -y ffmpeg=7.1\n# %%\n!pip install einops==0.8.0\n"),
         notebook_example(
             "%conda install -y ffmpeg=7.1\n# %%\n!pip install einops==0.8.0\n", colab="T4"
         ),

@@ -1,0 +1,44 @@
+"""Reports code that a spec names and that does not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from provision.diagnostics import Diagnostic, RouteLocation
+from provision.source.findings import make_finding
+
+if TYPE_CHECKING:
+    from provision.effects.system import Reader
+    from provision.source import Source
+    from provision.spec import Spec
+
+_PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
+
+
+def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[Diagnostic]:
+    """Yield a finding if the folder of `code`, or the program of `verify.command`, is missing."""
+    if spec.code is None:
+        return
+    folder = document.path.resolve().parent / spec.code.path
+    if not reader.exists(folder):
+        yield make_finding(
+            "code-not-found",
+            f"code: there is no folder {spec.code.path}",
+            RouteLocation(("code",)),
+            why=f"The folder is {folder}, and no target can get its files.",
+            hint="correct the path, which is relative to the spec, or create the folder",
+        )
+        return
+    program = (spec.verify.command or ())[:2]
+    if len(program) < 2 or not _PYTHON.fullmatch(program[0]) or not program[1].endswith(".py"):
+        return
+    if "$" not in program[1] and not reader.exists(folder / program[1]):
+        yield make_finding(
+            "command-file-not-found",
+            f"verify.command: there is no file {program[1]}",
+            RouteLocation(("verify", "command")),
+            why=f"The command starts in {folder}, the folder of `code`.",
+            hint="correct the path, which is relative to the folder of `code`",
+        )
