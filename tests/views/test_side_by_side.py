@@ -126,6 +126,14 @@ def test_the_difference_that_matters_comes_first() -> None:
     assert places == sorted(places)
 
 
+def test_of_two_machines_the_card_comes_first() -> None:
+    found = compare_reports(recorded("gpu-h200"), recorded("gpu-h100"), ("h200", "h100"))
+
+    assert found.differences[0].key == "gpu.name"
+    assert found.check_changes == ()
+    assert found.tampered == ()
+
+
 def test_every_reading_and_every_check_of_both_is_there() -> None:
     one, other = recorded("quickstart"), recorded("accelerate-too-old")
     text = Page(render_page(compare_reports(one, other, ("a", "b")))).text()

@@ -56,6 +56,16 @@ GOLDEN: dict[str, dict[str, tuple[float, float]]] = {
         "speed.copy_gb_s": (3600, 4800),
         "speed.product_tflops": (640, 989),
     },
+    # One was measured: 79.6 GiB, 2614 of 3350 GB/s, 803 of 989 TFLOP/s.
+    "NVIDIA H100 80GB HBM3": {
+        "gpu.vram_bytes": (78 * GIB, 80.5 * GIB),
+        "memory.held_bytes": (64 * GIB, 72 * GIB),
+        "numerics.fp32_error": (1e-8, 2e-6),
+        "numerics.fp16_error": (1.5e-4, 5e-4),
+        "numerics.bf16_error": (1.5e-3, 4.5e-3),
+        "speed.copy_gb_s": (2100, 3350),
+        "speed.product_tflops": (640, 989),
+    },
 }
 
 
