@@ -101,6 +101,7 @@ def test_what_moves_decides(reports: Path, asked: Document, holds: bool) -> None
         lambda document: document["verdict"].update(result="failed"),
         lambda document: document.update(tier="inventory"),
         lambda document: document["subject"].update(proof="imports"),
+        lambda document: document["subject"].update(proof="jax"),
         lambda document: document["subject"].update(nonce="of another run"),
         lambda document: document["tool"].update(probe_sha256="0" * 64),
     ],

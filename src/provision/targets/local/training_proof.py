@@ -106,7 +106,7 @@ def _has_trained(report: Report) -> bool:
     return (
         report.verdict == "verified"
         and report.tier != "inventory"
-        and report.subject.proof != Proof.IMPORTS.value
+        and report.subject.proof in (Proof.HF_TRAINER.value, Proof.TORCH.value)
         and not report.subject.training_proof
         and report.text("tool", "probe_sha256") == probe_digest()
         and not find_tampering(report)
