@@ -298,7 +298,7 @@ def test_a_file_of_a_later_version_is_refused_with_the_way_out(tmp_path: Path) -
     with pytest.raises(ProvisionError, match="cannot be read") as caught:
         load_facts(path)
     assert "later version" in caught.value.why
-    assert "update provision" in caught.value.hint
+    assert "update or reinstall provision" in caught.value.hint
 
 
 def test_the_page_on_the_facts_names_every_table_and_every_script() -> None:

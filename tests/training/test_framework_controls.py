@@ -26,11 +26,12 @@ from provision_probe.probe.context import ObserverContext
 from provision_probe.probe.expectations import parse_expectations
 from provision_probe.probe.judging import ObservationLog, judge
 from provision_probe.probe.observing import array_libraries
-from provision_probe.probe.observing.frameworks import OBSERVERS
+from provision_probe.probe.observing import framework_resume, framework_training, frameworks
 from provision_probe.probe.proofs import jax_loop, keras_fit
 
 scratch, document, name = Path(sys.argv[2]), json.loads(sys.argv[3]), sys.argv[4]
 module, told = {"jax": jax_loop, "keras": keras_fit}[name], {}
+OBSERVERS = {**frameworks.OBSERVERS, **framework_training.OBSERVERS, **framework_resume.OBSERVERS}
 
 def bench_of(name, gpu=None, **changes):
     given = {**document, "training": {**document["training"], **changes}}
@@ -85,6 +86,8 @@ module.Run._restore = without_optimizer
 note("resumed without the optimizer", whole, "J08", {**seen, **observe(whole, "J08")})
 module.Run._restore = lambda self, folder: module.SAVE_AT
 note("a checkpoint that is not used", whole, "J08", {**seen, **observe(whole, "J08")})
+module.Run._restore = lambda self, folder: 0
+note("a resume that starts again", whole, "J08", {**seen, **observe(whole, "J08")})
 module.Run._restore = restore
 
 for path in whole.scratch.rglob("state.json"):
@@ -105,6 +108,7 @@ FAILS = {
     "another seed": "other weights",
     "resumed without the optimizer": "other weights",
     "a checkpoint that is not used": "other weights",
+    "a resume that starts again": "other weights",
     "a checkpoint without its state": "state.json",
     "a learning rate of 0": "does not learn",
 }

@@ -58,7 +58,7 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "give the path of a regular file"
+            hint = "give the path of a regular file, or move it away"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -94,7 +94,9 @@ def read(path: Path, limit: int) -> bytes:
         if not stat.S_ISREG(mode := path.stat().st_mode):
             why = "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file"
             raise ExternalError(
-                f"cannot read {path}", why=why, hint="give the path of a regular file"
+                f"cannot read {path}",
+                why=why,
+                hint="give the path of a regular file, or move it away",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)

@@ -56,7 +56,7 @@ def _check(context: LintContext) -> Findings:
         line[0],
         severity=None if listed else Severity.WARNING,
         why="It installs and imports, and computes on the CPU.",
-        help=f"use {advice}, or set gpu: none",
+        help=f"use {advice}",
         related=related_at(route, "GPU requested here"),
     )
 

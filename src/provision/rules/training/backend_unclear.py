@@ -69,7 +69,7 @@ def _check(context: LintContext) -> Findings:
             if "training" not in spec.model_fields_set:
                 edit = Insert((), "training", f"{{backend: {listed[0]}}}")
             yield RULE.diagnostic(
-                f"Keras can compute with {' and '.join(listed)}, and the spec does not choose",
+                f"Keras can compute with {' and '.join(listed)}, and nothing chooses one of them",
                 ("packages",),
                 severity=Severity.WARNING,
                 why=f"Keras takes tensorflow, or what ~/.keras/keras.json or {VARIABLE} names at "
