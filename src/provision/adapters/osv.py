@@ -14,7 +14,10 @@ from provision.errors import NetworkError
 from provision.sanitize import redact
 
 _BATCH = 1000
-"""Queries in one request: the limit of the service (https://google.github.io/osv.dev/post-v1-querybatch/)."""
+"""Queries in one request: the limit of the service.
+
+Source: https://google.github.io/osv.dev/post-v1-querybatch/
+"""
 _MAX_BYTES = 16 * 2**20
 _TIMEOUT_S = 60.0
 _MAX_PAGES = 20
@@ -43,6 +46,8 @@ def find_vulnerabilities(
                 if token := result.get("next_page_token"):
                     following.append((package, {**query, "page_token": token}))
         pending = following
+    if pending:
+        raise _error(address, f"its answer has more than {_MAX_PAGES} pages")
     return {package: tuple(dict.fromkeys(ids)) for package, ids in found.items()}
 
 

@@ -27,7 +27,7 @@ from provision.cli.app import OUTPUT_FORMAT, SPEC, examples
 def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
     """List what of the lock was withdrawn, ends soon, has a patch release, or is vulnerable.
 
-    Exits 1 if something locked was yanked or is no longer listed, 3 if something could not be
+    Exits 1 if something locked was yanked or removed from its index, 3 if something could not be
     checked. Sends the names and versions of the locked packages to the service.
     """
     from provision.adapters import RealSystem

@@ -38,7 +38,7 @@ class StaleTable(NamedTuple):
 
 
 def diff_tables(old: Mapping[str, FactTable], new: Mapping[str, FactTable]) -> Iterator[RowChange]:
-    """Yield the rows that differ, table by table; several rows with one key are told by order."""
+    """Yield the rows that differ, table by table; rows with one key are compared in their order."""
     for name in dict.fromkeys((*old, *new)):
         before, after = _by_key(old.get(name)), _by_key(new.get(name))
         for key in dict.fromkeys((*before, *after)):

@@ -25,7 +25,7 @@ def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[
     if not reader.exists(folder):
         yield make_finding(
             "code-not-found",
-            f"code: there is no folder {spec.code.path}",
+            f"code: the folder {spec.code.path} does not exist",
             RouteLocation(("code",)),
             why=f"The folder is {folder}, and no target can get its files.",
             hint="correct the path, which is relative to the spec, or create the folder",
@@ -37,7 +37,7 @@ def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[
     if "$" not in program[1] and not reader.exists(folder / program[1]):
         yield make_finding(
             "command-file-not-found",
-            f"verify.command: there is no file {program[1]}",
+            f"verify.command: the file {program[1]} does not exist",
             RouteLocation(("verify", "command")),
             why=f"The command starts in {folder}, the folder of `code`.",
             hint="correct the path, which is relative to the folder of `code`",
