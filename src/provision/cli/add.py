@@ -19,7 +19,7 @@ from provision.cli.package_output import change_packages, package_options
 )
 @package_options
 def add(packages: tuple[str, ...], **options: Any) -> int:
-    """Add packages to the spec, or change them, and lock; other versions stay if they can.
+    """Add or change packages of the spec, and lock with the least change.
 
     PACKAGE is a requirement: a name with extras, version and marker. A package that is listed
     keeps its version and marker unless you give new ones; extras are added. The spec and its lock

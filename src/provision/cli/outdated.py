@@ -25,7 +25,7 @@ from provision.cli.app import OUTPUT_FORMAT, SPEC, examples
 )
 @OUTPUT_FORMAT
 def outdated(spec: Path, *, osv_url: str | None, output_format: str) -> int:
-    """List what of the lock was withdrawn, ends soon, has a patch release, or is vulnerable.
+    """List what in the lock was withdrawn, ends soon, is behind or vulnerable.
 
     Exits 1 if something locked was yanked or removed from its index, 3 if something could not be
     checked. Sends the names and versions of the locked packages to the service.
