@@ -10,9 +10,11 @@ from typing import Any
 
 from provision.agent.core.installed_packages import find_installed_packages
 from provision.agent.core.record_audit import (
+    FileKey,
     InstallNote,
     compare_files,
     find_matching_files,
+    find_unchanged_files,
     find_unlisted_files,
     read_record,
 )
@@ -56,6 +58,20 @@ def find_damage(
     elif all(note.snapshot for note in notes.values()):
         compared_by = "size and time of change"
     return Damage(tuple(packages), tuple(startup_files), compared_by)
+
+
+def find_verified_files(environment: Path, note: Path, minor: str) -> dict[FileKey, str]:
+    """Return the hashes of the files of packages that are unchanged since an environment was made.
+
+    They were compared with these hashes then.
+    """
+    document = _read_note(note)
+    site = environment / f"lib/python{minor}/site-packages"
+    verified = dict[FileKey, str]()
+    for name, package in find_installed_packages([str(site)]).items():
+        noted = InstallNote.from_install_result(document, name)
+        verified |= find_unchanged_files(read_record(package.metadata_folder), noted)
+    return verified
 
 
 def _files_rewritten_by_conda(note: Mapping[str, Any], environment: Path) -> frozenset[str]:

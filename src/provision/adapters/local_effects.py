@@ -86,7 +86,13 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
 def _install_packages(
     effect: local.InstallPackages, uv: UvToolchain, progress: ProgressCallback
 ) -> None:
-    result = uv.install_packages(effect, progress)
+    verified = {}
+    if effect.earlier is not None:
+        from provision.adapters.environment_damage import find_verified_files
+
+        note = effect.earlier / INSTALL_RECORD
+        verified = find_verified_files(effect.earlier, note, effect.minor)
+    result = uv.install_packages(effect, verified, progress)
     if effect.shared:
         from provision.adapters.conda.prefixes import with_conda_packages
 

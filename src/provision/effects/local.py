@@ -39,6 +39,10 @@ class InstallPackages(NamedTuple):
     """Another program also installs packages there: these stay."""
     reinstall: tuple[str, ...] = ()
     """Names of pins to install again even if they have the right version."""
+    earlier: Path | None = None
+    """An earlier environment: files that it shares with this one are not read again to be compared,
+    if they are unchanged since they were compared there.
+    """
 
 
 class Damage(NamedTuple):

@@ -26,6 +26,7 @@ from provision.adapters.uv.sources import (
     read_pip_config,
 )
 from provision.agent.core.process import ProcessResult
+from provision.agent.core.record_audit import FileKey
 from provision.agent.install.installer import RunProcess
 from provision.agent.install.uv_inputs import scrub_environment
 from provision.effects.local import CreateVenv, InstallPackages, InstallPython
@@ -127,9 +128,14 @@ class UvToolchain:
         run_uv(["venv", *options, str(effect.path)], self.environment())
 
     def install_packages(
-        self, effect: InstallPackages, progress: ProgressCallback
+        self,
+        effect: InstallPackages,
+        verified: Mapping[FileKey, str],
+        progress: ProgressCallback,
     ) -> dict[str, Any]:
         """Make an environment contain exactly the pins, or at least these if it is shared.
+
+        `verified` are hashes of files that need not be read again.
 
         Returns:
             The provenance of each package (see provision.agent.install.installer).
@@ -159,6 +165,7 @@ class UvToolchain:
                 {DEFAULT_INDEX: sources.default.url, **indexes},
                 link_wheels(sources, Path(folder)),
                 reinstall=frozenset(effect.reinstall),
+                verified=verified,
             )
             try:
                 return installer.install_packages(

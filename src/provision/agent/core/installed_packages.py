@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
-from .record_audit import compare_files, find_matching_files, read_record
+from .record_audit import FileKey, compare_files, find_matching_files, read_record
 from .versions import is_same_version, normalize_name
 
 INSTALL_RESULT_SCHEMA = "provision.installed/1"
@@ -135,7 +136,7 @@ def _provenance(before: InstalledPackage | None, after: InstalledPackage) -> Pro
 
 def find_flaw(package: InstalledPackage) -> str:
     """Return the first difference of a package's files from its RECORD, by size; "" for none."""
-    return next(iter(_audit(package, hashed=False).flaws), "")
+    return next(iter(_audit(package).flaws), "")
 
 
 def audit_packages(
@@ -143,6 +144,7 @@ def audit_packages(
     *,
     hashed: bool,
     among: Iterable[InstalledPackage] = (),
+    verified: Mapping[FileKey, str] = MappingProxyType({}),
 ) -> dict[str, AuditResult]:
     """Compare every file that the RECORDs of packages list: by size, with `hashed` by sha256 too.
 
@@ -153,15 +155,16 @@ def audit_packages(
     Args:
         packages: the packages by name.
         hashed: read all files.
+        verified: hashes of files that are not read again.
         among: other packages in the same folders. A file that several packages install must match
             the RECORD of one of them.
     """
     if hashed:
         # Hashing releases the interpreter's lock.
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            audits = list(pool.map(lambda package: _audit(package, hashed=True), packages.values()))
+            audits = list(pool.map(lambda package: _audit(package, verified), packages.values()))
     else:
-        audits = [_audit(package, hashed=False) for package in packages.values()]
+        audits = [_audit(package) for package in packages.values()]
     fitting = find_matching_files(
         {path for audit in audits for path in audit.altered_files},
         (read_record(package.metadata_folder) for package in (*packages.values(), *among)),
@@ -206,9 +209,10 @@ def _stamp(metadata_folder: str) -> tuple[tuple[int, ...], int]:
     return (), 0
 
 
-def _audit(package: InstalledPackage, *, hashed: bool) -> AuditResult:
+def _audit(package: InstalledPackage, verified: Mapping[FileKey, str] | None = None) -> AuditResult:
+    """Compare by size; with `verified` by sha256 too, except the files in it."""
     record = read_record(package.metadata_folder)
-    comparison = compare_files(record, hashed=hashed)
+    comparison = compare_files(record, hashed=verified is not None, verified=verified or {})
     flaws = tuple(comparison.flaws.values())
     altered = () if record.flaw else tuple(comparison.flaws)
     return AuditResult(comparison.files, flaws, record.garbled, altered)

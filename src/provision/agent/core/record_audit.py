@@ -8,14 +8,19 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 _CHUNK = 2**20
 _LONGEST_FLAW = 200
 _VENV_FILES = {"_virtualenv.pth": b"import _virtualenv", "_virtualenv.py": None}
 """Files of virtual environments with their content (None: any). Source: virtualenv; uv up to 0.9.
 """
+
+FileKey = tuple[int, int, int, int]
+"""A file and its version: device, inode, size in bytes, and time of change (ns)."""
 
 _AT_START = frozenset({"sitecustomize.py", "sitecustomize", "usercustomize.py", "usercustomize"})
 """Modules that Python's `site` imports at each start, next to the .pth files."""
@@ -122,34 +127,54 @@ def make_install_note(record: RecordFile) -> InstallNote:
     return InstallNote(record.sha256, _snapshot(record))
 
 
+def find_unchanged_files(record: RecordFile, note: InstallNote) -> dict[FileKey, str]:
+    """Return the hash that each file of an installed package has; empty if one has changed.
+
+    The files were compared by sha256 when the note was written.
+    """
+    is_noted = note.record_fits and note.record_sha256 == record.sha256
+    if record.flaw or not is_noted or note.snapshot != _snapshot(record):
+        return {}
+    verified = {}
+    for path, digest, _ in record.hashed_files:
+        with suppress(OSError):
+            verified[_key(os.stat(path))] = digest
+    return verified
+
+
 def compare_files(
-    record: RecordFile, noted: InstallNote | None = None, *, hashed: bool = False
+    record: RecordFile,
+    noted: InstallNote | None = None,
+    *,
+    hashed: bool = False,
+    verified: Mapping[FileKey, str] = MappingProxyType({}),
 ) -> FileComparison:
     """Compare the files of a RECORD with it: by size, with `hashed` by sha256 too.
 
     With the note of the installation, files whose size, mode and time of change are as noted count
     as unchanged; otherwise all files of the package are compared by sha256. An edit that keeps size
-    and time is found with `hashed` only.
+    and time is found with `hashed` only. `verified` are hashes of files that are not read again.
     """
     rows, record_path = record.hashed_rows, os.path.join(record.metadata_folder, "RECORD")
     if record.flaw:
         return FileComparison(0, 0, {record_path: record.flaw})
     if noted is None or not noted.snapshot:
-        return FileComparison(len(rows), len(rows) if hashed else 0, _flaws(record, hashed=hashed))
+        flaws = _flaws(record, hashed=hashed, verified=verified)
+        return FileComparison(len(rows), len(rows) if hashed else 0, flaws)
     unchanged = noted.snapshot == _snapshot(record)
     by_hash = hashed or not unchanged
     skipped = unchanged and noted.record_fits and not hashed
-    flaws = {} if skipped else _flaws(record, hashed=by_hash)
+    flaws = {} if skipped else _flaws(record, hashed=by_hash, verified=verified)
     if noted.record_sha256 != record.sha256:
         flaws[record_path] = "its RECORD was changed"
     return FileComparison(len(rows), len(rows) if by_hash else 0, flaws, unchanged)
 
 
-def _flaws(record: RecordFile, *, hashed: bool) -> dict[str, str]:
+def _flaws(record: RecordFile, *, hashed: bool, verified: Mapping[FileKey, str]) -> dict[str, str]:
     root, flaws = os.path.dirname(record.metadata_folder), {}
     for path, digest, size in record.hashed_rows:
         file = os.path.join(root, path)
-        if flaw := _flaw(file, digest, size, hashed=hashed):
+        if flaw := _flaw(file, digest, size, hashed=hashed, verified=verified):
             flaws[os.path.normpath(file)] = _readable(f"{path} {flaw}")
     return flaws
 
@@ -167,7 +192,7 @@ def find_matching_files(
         path
         for record in records
         for path, digest, size in record.hashed_files
-        if path in files and not _flaw(path, digest, size, hashed=hashed)
+        if path in files and not _flaw(path, digest, size, hashed=hashed, verified={})
     )
 
 
@@ -205,7 +230,13 @@ def _snapshot(record: RecordFile) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
+def _key(about: os.stat_result) -> FileKey:
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+
+
+def _flaw(
+    path: str, listed: str, size: str, *, hashed: bool, verified: Mapping[FileKey, str]
+) -> str:
     """Return how a file differs from its row, "" if it does not."""
     try:
         about = os.stat(path)
@@ -224,6 +255,8 @@ def _flaw(path: str, listed: str, size: str, *, hashed: bool) -> str:
             if about.st_mode & stat.S_IROTH or os.access(path, os.R_OK)
             else "cannot be read: Permission denied"
         )
+    if verified and verified.get(_key(about)) == listed:
+        return ""
     algorithm, _, value = listed.partition("=")
     try:
         return "" if _digest(path, algorithm) == value.rstrip("=") else "was changed"

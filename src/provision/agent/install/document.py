@@ -11,6 +11,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..core.json_fields import FieldReader
+from ..core.record_audit import FileKey
 
 SCHEMA = "provision.install/1"
 DEFAULT_INDEX = "pypi"
@@ -71,7 +72,7 @@ class InstallRequest:
 
     `indexes` maps names to addresses; without the default index, uv uses its own. `find_links` are
     further folders and pages of wheels. `reinstall` are packages to install again even in
-    the requested version.
+    the requested version. `verified` are hashes of installed files that are not read again.
     """
 
     mode: InstallMode
@@ -82,6 +83,7 @@ class InstallRequest:
     find_links: tuple[str, ...] = ()
     audit: AuditLevel = AuditLevel.FULL
     reinstall: frozenset[str] = frozenset()
+    verified: Mapping[FileKey, str] = field(default_factory=dict)
 
 
 def read_document(path: Path, python: str) -> InstallRequest:

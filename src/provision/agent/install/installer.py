@@ -120,9 +120,9 @@ def install_packages(
     if they differ or are in `request.reinstall`. An edit of a cached file together with its RECORD
     line is not detected.
 
-    `environment` is scrubbed; with UV_OFFLINE=1, everything comes from uv's cache. `folder` is
-    empty, for files that uv reads. Raises InstallError, and UvFailed: uv changes nothing before it
-    has every file.
+    Files in `request.verified` are not read again. `environment` is scrubbed; with UV_OFFLINE=1,
+    everything comes from uv's cache. `folder` is empty, for files that uv reads. Raises
+    InstallError, and UvFailed: uv changes nothing before it has every file.
     """
     python = inspect_interpreter(request.python, environment, run)
     if python.minor != request.python_version:
@@ -255,7 +255,12 @@ class _Installation:
             (changed if is_changed else others)[name] = package
         return after, {
             **audit_packages(others, hashed=False, among=after.values()),
-            **audit_packages(changed, hashed=self._hashed, among=after.values()),
+            **audit_packages(
+                changed,
+                hashed=self._hashed,
+                among=after.values(),
+                verified=self.request.verified,
+            ),
         }
 
     def _install(self, reinstalled: Collection[str], *options: str) -> None:

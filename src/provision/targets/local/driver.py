@@ -54,6 +54,8 @@ from provision.targets.local.records import (
 from provision.targets.stored_verdict import VerificationRecord
 from provision.targets.summary import TargetCondition, TargetSummary
 
+_SHARED_FILES = " (files shared with the earlier environment were compared there)"
+
 
 @dataclass(frozen=True, slots=True)
 class LocalProgram:
@@ -292,10 +294,13 @@ def _remove_half_made(intent: Intent, journal: Journal) -> None:
 def _describe_comparison(actions: Sequence[Action]) -> str:
     """Return with what the files of an environment that uv makes were compared."""
     for action in actions:
-        if _installs_packages(action):
-            return (
-                "downloads against the lock, and installed files against their RECORDs, by sha256"
-            )
+        for effect in action.effects:
+            if isinstance(effect, InstallPackages):
+                shared = "" if effect.earlier is None else _SHARED_FILES
+                return (
+                    "downloads against the lock, and installed files against their RECORDs, by "
+                    f"sha256{shared}"
+                )
         if action.part == EnvironmentRecord.part and action.operation is Operation.KEEP:
             return action.reason
     return ""

@@ -203,7 +203,9 @@ def _creation_effects(context: TargetContext, observed: LocalObservation) -> Ite
         yield build_prefix_effect(context, observed.conda)
     else:
         yield CreateVenv(path, context.spec.python)
-    yield _install_effect(context, shared=uses_conda(context))
+    yield _install_effect(
+        context, shared=uses_conda(context), earlier=_find_earlier(context, observed)
+    )
     if not uses_conda(context) and "pip" not in context.lock.versions(context.environment):
         # Without it, `pip` in an activated environment would be that of another Python.
         for name in ("pip", "pip3"):
@@ -222,8 +224,21 @@ def _build_pip_notice(context: TargetContext) -> str:
     return f"#!/bin/sh\necho {shlex.quote(message)} >&2\nexit 1\n"
 
 
+def _find_earlier(context: TargetContext, observed: LocalObservation) -> Path | None:
+    """Return the environment of an earlier lock that uv made."""
+    recorded = observed.recorded
+    if recorded is None or recorded.manager != "uv" or uses_conda(context):
+        return None
+    earlier = resolve_own_folder(context.folder, recorded.paths[0], context.address)
+    return None if earlier == environment_path(context) else earlier
+
+
 def _install_effect(
-    context: TargetContext, *, reinstall: tuple[str, ...] = (), shared: bool = False
+    context: TargetContext,
+    *,
+    reinstall: tuple[str, ...] = (),
+    shared: bool = False,
+    earlier: Path | None = None,
 ) -> InstallPackages:
     packages = context.lock.packages_in(context.environment)
     flavour = context.environment.flavour
@@ -253,6 +268,7 @@ def _install_effect(
         indexes,
         reinstall=reinstall,
         shared=shared,
+        earlier=earlier,
     )
 
 
