@@ -126,7 +126,10 @@ def _decode(content: bytes, name: str) -> Any:
             problem = f"it is not UTF-8 text (byte {error.start + 1})"
         else:
             problem = f"it is not JSON: {escape_line(str(error)[:200])}"
-            if not content.rstrip().endswith(b"}"):
+            ends_early = isinstance(error, json.JSONDecodeError) and error.pos >= len(
+                error.doc.rstrip()
+            )
+            if ends_early or not content.rstrip().endswith(b"}"):
                 problem += " (it is incomplete: the download was interrupted)"
         raise _damaged_report(name, problem) from None
 
