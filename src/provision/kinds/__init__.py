@@ -7,7 +7,8 @@ from provision.kinds.colab import Colab, ColabTarget
 from provision.kinds.colab_enterprise import ColabEnterprise, ColabEnterpriseTarget
 from provision.kinds.local import Local, LocalTarget
 from provision.kinds.settings import MachineRequirements
-from provision.kinds.workbench import Disk, Workbench, WorkbenchTarget
+from provision.kinds.workbench import Workbench
+from provision.kinds.workbench_fields import Disk, WorkbenchTarget
 
 __all__ = [
     "REGISTRY",
