@@ -25,7 +25,9 @@ from tests.workflow import commands
 ROOT = Path(__file__).parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
-INSTALL, LINT, LOCKS = (step["run"] for step in ACTION["runs"]["steps"])
+STEPS = ACTION["runs"]["steps"]
+INSTALL, LINT, LOCKS = (step["run"] for step in STEPS if "run" in step)
+UPLOADS = [step for step in STEPS if "uses" in step]
 BASH = ("bash", "--noprofile", "--norc", "-eo", "pipefail")
 """How the runner starts `shell: bash` (docs.github.com, workflow syntax,
 jobs.<job_id>.steps[*].shell).
@@ -205,15 +207,20 @@ def test_inputs_reach_programs_as_variables_only() -> None:
     assert "${{" not in INSTALL + LINT + LOCKS
     given = {
         name
-        for step in ACTION["runs"]["steps"]
-        for value in step["env"].values()
-        for name in re.findall(r"inputs\.([a-z-]+)", value)
+        for step in STEPS
+        for value in (*step.get("env", step.get("with", {})).values(), step.get("if", ""))
+        for name in re.findall(r"inputs\.([a-z-]+)", str(value))
     }
-    assert given | {"locks"} == set(ACTION["inputs"])
-    assert "inputs.locks" in ACTION["runs"]["steps"][2]["if"]
-    assert all("uses" not in step for step in ACTION["runs"]["steps"]), (
-        "an action of others is pinned by its commit"
-    )
+    assert given == set(ACTION["inputs"])
+
+
+def test_actions_of_others_are_pinned_and_can_be_left_out() -> None:
+    notebooks, sarif = UPLOADS
+    for step in UPLOADS:
+        assert re.fullmatch(r"[\w-]+/[\w/-]+@[0-9a-f]{40}", step["uses"])
+    assert "inputs.notebooks-artifact != ''" in notebooks["if"]
+    assert "inputs.upload-sarif == 'true'" in sarif["if"]
+    assert ACTION["inputs"]["upload-sarif"]["default"] == "false", "a fork may not upload"
 
 
 PAGES = [ROOT / "docs/how-to" / name for name in ("ci.md", "review-locks.md")]
@@ -247,7 +254,9 @@ def test_the_recipes_are_well_formed_and_zizmor_finds_only_names_to_pin(tmp_path
 
 
 def test_each_variable_is_given_and_used() -> None:
-    for step in ACTION["runs"]["steps"]:
+    for step in STEPS:
+        if "run" not in step:
+            continue
         assert set(step["env"]) == set(re.findall(r"LINT_[A-Z]+", step["run"]))
 
 
@@ -381,12 +390,20 @@ def test_locks_next_to_specs_are_checked(runner: Runner) -> None:
     done = runner.check_locks(LINT_SPECS="*.yaml\nsub/**\ngone.yaml", CODE="0")
     assert done.returncode == 0, done.stderr
     line = ["python", "-I", "-m", "provision"]
-    checks = [["lock", "--check"], ["render", "--check", "--if-rendered"]]
+    notebooks = f"{runner.folder}/temp/provision-notebooks"
     assert runner.calls == [
         [*line, *words, "--", spec]
-        for spec in ("a b.yaml", "sub/$(touch pwned).yaml")
-        for words in checks
+        for spec, folder in (
+            ("a b.yaml", "a b.yaml"),
+            ("sub/$(touch pwned).yaml", "sub-$(touch pwned).yaml"),
+        )
+        for words in (
+            ["lock", "--check"],
+            ["render", "--check", "--if-rendered"],
+            ["render", "--out", f"{notebooks}/{folder}"],
+        )
     ]
+    assert runner.output == {"notebooks": ""}
     assert list(runner.folder.rglob("pwned")) == []
     assert done.stdout.splitlines()[-1].startswith("::add-matcher::/action/.github/")
 
@@ -398,7 +415,24 @@ def test_a_stale_lock_fails_after_all_were_checked(runner: Runner) -> None:
         (work / name).touch()
     done = runner.check_locks(LINT_SPECS="*.yaml", CODE="1")
     assert done.returncode == 1
-    assert len(runner.calls) == 4
+    assert len(runner.calls) == 6
+
+
+def test_the_notebooks_of_specs_with_a_colab_target_are_rendered_apart(runner: Runner) -> None:
+    (work := runner.folder / "checkout").mkdir()
+    for name in ("a.yaml", "a.lock", "b.yaml", "b.lock"):
+        (work / name).touch()
+    runner.stand_in(
+        "python",
+        '[[ "$4 $5" == "render --out" ]] || exit 0\n[[ "$8" == a.yaml ]] || exit 2\n'
+        'mkdir -p -- "$6"; echo "{}" >"$6/a.ipynb"',
+    )
+    before = sorted(work.iterdir())
+    done = runner.check_locks(LINT_SPECS="*.yaml")
+    assert done.returncode == 0, done.stderr
+    folder = Path(runner.output["notebooks"])
+    assert [str(path.relative_to(folder)) for path in folder.rglob("*.ipynb")] == ["a.yaml/a.ipynb"]
+    assert sorted(work.iterdir()) == before
 
 
 def test_the_summary_has_what_changed_in_a_lock(runner: Runner) -> None:

@@ -300,6 +300,58 @@ def test_text_json_and_sarif(repository: Repository) -> None:
     assert (refused.returncode, refused.stdout) == (2, "")
 
 
+CLOUD = """\
+gpu: L4
+python: "3.12"
+packages: [torch==2.11.0, transformers]
+targets:
+  here: {kind: local, gpu: none}
+  wb:
+    kind: workbench
+    project: my-project
+    zones: [us-central1-a]
+    machine_type: g2-standard-8
+    data_disk: {size: 200GiB}
+    nat: true
+    idle_shutdown: 1h
+    max_lifetime: 8h
+"""
+LARGER = CLOUD.replace("g2-standard-8", "g2-standard-12").replace("200GiB", "100GiB")
+
+
+def test_the_summary_has_prices_and_what_would_be_replaced(repository: Repository) -> None:
+    pull_request(
+        repository,
+        {"a.yaml": CLOUD, "b.yaml": CLOUD, "c.yaml": "gpu: ["},
+        {"a.yaml": LARGER, "c.yaml": CLOUD, "d.yaml": LARGER, "e.yaml": "gpu: ["},
+    )
+    words = ("a.yaml", "b.yaml", "c.yaml", "d.yaml", "e.yaml", "--diff-base", "main")
+    text = lint(repository.folder, *words, "--output-format", "markdown").stdout
+    table = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [line.replace("\\", "") for line in table] == [
+        "| target | price before | price after | would be replaced |",
+        (
+            "| a/wb | $0.85 an hour (g2-standard-8, us-central1) "
+            "| $1.00 an hour (g2-standard-12, us-central1) | data_disk |"
+        ),
+        "| d/wb | no target | $1.00 an hour (g2-standard-12, us-central1) | no |",
+    ]
+    assert "without disks and traffic" in text
+    same = lint(repository.folder, "b.yaml", "--diff-base", "main", "--output-format", "markdown")
+    assert "####" not in same.stdout
+
+
+def test_several_specs_in_a_file_are_compared_by_name(repository: Repository) -> None:
+    names = (f"name: one\n{CLOUD}", f"name: two\n{CLOUD}")
+    pull_request(
+        repository,
+        {"a.yaml": "---\n".join(names)},
+        {"a.yaml": "---\n".join((names[1], f"name: one\n{LARGER}"))},
+    )
+    (change,) = repository.lint("a.yaml").targets
+    assert (change.address, change.replaced_fields) == ("a/wb", ("data_disk",))
+
+
 def test_notebooks_are_not_compared(repository: Repository) -> None:
     repository.commit({"a.ipynb": "{}"})
     with pytest.raises(UsageError, match="are for specs"):

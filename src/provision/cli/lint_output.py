@@ -66,6 +66,7 @@ def render_findings(
         [document.configuration.fail_on for document in result.documents],
         len(result.suppressed),
         len(result.fixed or ()),
+        result.targets,
     )
     return _RENDERERS[output_format](files)
 

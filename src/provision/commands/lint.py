@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # checking specs needs neither effects nor the readers of not
     from provision.commands.lint_comparison import FixedFinding
     from provision.commands.lint_notebook import CheckedNotebook
     from provision.effects.system import ProgressCallback, System
+    from provision.target_changes import ChangedTarget
 
 _RANKS = list(Severity)
 _ROUNDS = 5
@@ -40,13 +41,14 @@ class LintResult(NamedTuple):
     """The checked documents of all files, and the files that were changed or failed.
 
     `changed` maps names to unified diffs. `fixed` are the findings of the base that are gone, None
-    without a base.
+    without a base, and `targets` the targets with another price or that would be replaced.
     """
 
     documents: tuple[CheckedDocument | CheckedNotebook, ...]
     changed: dict[str, str]
     failed_files: tuple[tuple[Path, ProvisionError], ...] = ()
     fixed: tuple[FixedFinding, ...] | None = None
+    targets: tuple[ChangedTarget, ...] = ()
 
     @property
     def suppressed(self) -> tuple[SuppressedFinding, ...]:
@@ -117,6 +119,7 @@ def lint(
         {**result.changed, **from_notebooks.changed},
         (*unmatched, *result.failed_files, *from_notebooks.failed_files),
         result.fixed,
+        result.targets,
     )
 
 
@@ -160,6 +163,7 @@ class _SpecLinter:
         self.failed: list[tuple[Path, ProvisionError]] = []
         self.skipped = 0
         self.fixed: list[FixedFinding] = []
+        self.targets: list[ChangedTarget] = []
 
     def lint(self, files: tuple[InputFile, ...]) -> LintResult:
         """Check every file, and return the findings, the changes and the failures."""
@@ -176,8 +180,9 @@ class _SpecLinter:
             try:
                 documents = self._check(path, is_spec)
                 if comparison is not None:
-                    documents, fixed = comparison.compare(path, documents)
-                    self.fixed += fixed
+                    documents, changes = comparison.compare(path, documents)
+                    self.fixed += changes.fixed
+                    self.targets += changes.targets
                 self.documents += documents
             except (SourceError, ExternalError) as error:
                 self.failed.append((path, error))
@@ -188,6 +193,7 @@ class _SpecLinter:
             self.changed,
             tuple(self.failed),
             None if comparison is None else tuple(self.fixed),
+            tuple(self.targets),
         )
 
     def _check(self, path: Path, is_spec: bool) -> tuple[CheckedDocument, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from provision.errors import ExternalError, SourceError, UsageError
 from provision.facts import Facts
 from provision.source import Source
 from provision.source.loader import MAX_FILE_BYTES
+from provision.target_changes import ChangedTarget, compare_targets
 from provision.views.diagnostics.fingerprints import fingerprint
 
 if TYPE_CHECKING:
@@ -42,6 +44,13 @@ class FixedFinding(NamedTuple):
     source: Source
 
 
+class FileChanges(NamedTuple):
+    """What the change of a file removes from the findings, and what it does to targets."""
+
+    fixed: tuple[FixedFinding, ...] = ()
+    targets: tuple[ChangedTarget, ...] = ()
+
+
 class RevisionComparison:
     """Compares the findings on specs with those of another revision."""
 
@@ -53,15 +62,16 @@ class RevisionComparison:
 
     def compare(
         self, path: Path, documents: tuple[CheckedDocument, ...]
-    ) -> tuple[tuple[CheckedDocument, ...], tuple[FixedFinding, ...]]:
-        """Return the documents of a file with its new findings only, and the fixed findings.
+    ) -> tuple[tuple[CheckedDocument, ...], FileChanges]:
+        """Return the documents of a file with its new findings only, and what the change does.
 
         The others are among the suppressed ones. A finding is new if no finding of the same rule
         is at the same value, or if the change edits that value. Lines and the order of items do not
         matter, and a renamed file is compared with the deleted file most like it.
         """
         if self._is_unchanged(path, documents):
-            return tuple(_keep_new(document, document.diagnostics) for document in documents), ()
+            documents = tuple(_keep_new(document, document.diagnostics) for document in documents)
+            return documents, FileChanges()
         old = self._check_base(path)
         known: Counter[_Identity] = Counter()
         for document in old:
@@ -82,7 +92,27 @@ class RevisionComparison:
                 if known[identity] > 0:
                     known[identity] -= 1
                     fixed.append(FixedFinding(finding, document.source))
-        return tuple(result), tuple(fixed)
+        changes = FileChanges(tuple(fixed), self._compare_targets(path, old, documents))
+        return tuple(result), changes
+
+    def _compare_targets(
+        self, path: Path, old: tuple[CheckedDocument, ...], new: tuple[CheckedDocument, ...]
+    ) -> tuple[ChangedTarget, ...]:
+        """Return the changes of the targets of a file's specs; none for specs that are not valid.
+
+        Several specs in a file are compared by their names.
+        """
+        if any(document.spec is None for document in (*old, *new)):
+            return ()
+        before = {document.spec.name: document.spec for document in old if document.spec}
+        after = {document.spec.name: document.spec for document in new if document.spec}
+        if len(old) == len(new) == 1:
+            return compare_targets(path.stem, old[0].spec, new[0].spec, self.facts)
+        changes = [
+            compare_targets(path.stem, before.get(name), after.get(name), self.facts)
+            for name in dict.fromkeys((*before, *after))
+        ]
+        return tuple(itertools.chain.from_iterable(changes))
 
     def _is_unchanged(self, path: Path, documents: tuple[CheckedDocument, ...]) -> bool:
         names = {name for document in documents for name in document.source.texts}

@@ -12,7 +12,12 @@ from provision.facts.card_names import reduce_name
 from provision.facts.compatibility import CompatibilityFacts, cuda_of, flavour_of
 from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import VersionFloor
-from provision.facts.schema_platforms import GpuAttachment, ImageDriver, MachineType
+from provision.facts.schema_platforms import (
+    GpuAttachment,
+    ImageDriver,
+    ImageFamily,
+    MachineType,
+)
 from provision.facts.schema_torch import Card, UnsupportedAccelerator
 from provision.facts.versions import parse_version, require_version
 
@@ -58,6 +63,13 @@ class Facts(CompatibilityFacts):
             if row.family == family and row.since.isdigit() and row.since <= day
         ]
         return max(drivers, key=lambda row: row.since, default=None)
+
+    def newest_workbench_image(self) -> ImageFamily:
+        """Return the newest family of Workbench's images."""
+        families = (
+            row for row in self.images.values() if row.kind == "workbench" and not row.legacy
+        )
+        return max(families, key=lambda row: row.released)
 
     def machines_with(self, card: str, count: int = 1) -> tuple[MachineType, ...]:
         """Return the machine types with exactly that many cards, the smallest first."""

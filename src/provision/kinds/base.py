@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from provision.diagnostics import Route
 from provision.facts import Card, Evidence, Facts, flavour_of
+from provision.facts.machines import MachineOffer
 from provision.facts.schema_platforms import ColabRuntime, ImageFamily
 from provision.field_types import EnvironmentName, ShorthandModel, StrictModel
 from provision.kinds.places import Machine, Place
@@ -321,6 +322,16 @@ class Kind:
             facts: the tables to look up.
         """
         return target.target
+
+    def machine_offer(self, target: TargetFacts, facts: Facts) -> MachineOffer | None:
+        """Return the machine with its price in the first region, None if it is unknown or free."""
+        return None
+
+    def replaced_fields(
+        self, before: TargetFacts, after: TargetFacts, facts: Facts
+    ) -> tuple[str, ...]:
+        """Return the changed fields that no update changes in what was created before."""
+        return ()
 
     def machine_with_ram(
         self, ram_gib: float, target: TargetFacts, facts: Facts

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from provision.facts import Facts
+from provision.facts.machines import MachineOffer
 from provision.field_types import Duration, Size, StrictModel, parse_duration, parse_size
 from provision.kinds.base import (
     NOT_SUPPORTED_YET,
@@ -24,9 +25,26 @@ from provision.kinds.base import (
 from provision.kinds.machine_types import (
     find_largest_machine,
     find_machine_with_ram,
+    find_offer,
     resolve_machine_type,
 )
 
+_IMMUTABLE = (
+    "project",
+    "region",
+    "machine_type",
+    "data_disk",
+    "network",
+    "subnet",
+    "internet",
+    "idle_shutdown",
+    "end_user_credentials",
+    "secure_boot",
+    "reservation",
+)
+"""Fields that no update of a template changes. Source: aiplatform v1 discovery document,
+notebookRuntimeTemplates.patch.
+"""
 _DISK_GB = (10, 65536)
 """Sizes of a data disk (Terraform, google_colab_runtime_template)."""
 
@@ -115,6 +133,29 @@ class ColabEnterprise(Kind):
             reserved=own.reservation is not None,
         )
         return own.model_copy(update={"machine_type": name})
+
+    def machine_offer(self, target: TargetFacts, facts: Facts) -> MachineOffer | None:
+        """Return the machine with its price, which is Compute Engine's times an assumed factor."""
+        own = target.target
+        assert isinstance(own, ColabEnterpriseTarget)  # noqa: S101
+        offer = find_offer(own.machine_type, own.region, target, facts)
+        factor = facts.conditions["enterprise price"]
+        if offer is None:
+            return None
+        return offer._replace(dollars=offer.dollars * float(factor.value), evidence=factor.evidence)
+
+    def replaced_fields(
+        self,
+        before: TargetFacts,
+        after: TargetFacts,
+        facts: Facts,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        """Return the changed fields for which `apply` replaces the template."""
+        old, new = before.target, after.target
+        fields = [name for name in _IMMUTABLE if getattr(old, name) != getattr(new, name)]
+        if before.gpu_settings.gpu != after.gpu_settings.gpu:
+            fields.append("gpu")
+        return tuple(fields)
 
     def machine_with_ram(
         self, ram_gib: float, target: TargetFacts, facts: Facts

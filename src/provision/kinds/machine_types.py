@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from provision.facts import Facts
-from provision.facts.machines import choose_machine_type, find_cpu_machines, find_machines
+from provision.facts.machines import (
+    MachineOffer,
+    cheapest_offer,
+    choose_machine_type,
+    find_cpu_machines,
+    find_machines,
+    list_offers,
+)
 from provision.facts.schema_platforms import MachineType
 from provision.kinds.base import LargerMachine, TargetFacts
 
@@ -38,6 +45,17 @@ def resolve_machine_type(
     count = target.gpu_settings.gpu.count
     chosen = choose_machine_type(facts, target.card, count, region, ram_gib, reserved=reserved)
     return machine_type if chosen.machine is None else chosen.machine.name
+
+
+def find_offer(
+    machine_type: str, region: str, target: TargetFacts, facts: Facts
+) -> MachineOffer | None:
+    """Return a machine type with the target's GPUs, and its price in a region; None if unknown."""
+    machine = facts.machines.get(machine_type)
+    if machine is None:
+        return None
+    offers = list_offers((machine,), target.card, target.gpu_settings.gpu.count)
+    return cheapest_offer(offers, region)
 
 
 def find_machine_with_ram(

@@ -6,6 +6,7 @@ from provision.diagnostics import Route
 from provision.facts import Facts
 from provision.facts.lazy_tables import load_zones
 from provision.facts.machines import (
+    MachineOffer,
     cheapest_offer,
     find_cpu_machines,
     find_machines,
@@ -33,10 +34,12 @@ from provision.kinds.base import (
 from provision.kinds.machine_types import (
     find_largest_machine,
     find_machine_with_ram,
+    find_offer,
     resolve_machine_type,
 )
 from provision.kinds.places import Place, place_word
 from provision.kinds.workbench_fields import WorkbenchTarget
+from provision.kinds.workbench_replacement import find_replaced_fields
 
 _ANY_INSTANCE = {"project": "my-project", "zones": ["us-central1-a"], "nat": True}
 """Fields of a place that say nothing about what its machine can run."""
@@ -62,10 +65,7 @@ class Workbench(Kind):
     def starter_fields(self, gpu: Gpu, facts: Facts, *, conda: bool) -> Mapping[str, StarterField]:  # noqa: ARG002
         """Return names to replace, and zones, a machine type and an image for the GPU."""
         zones, machine, region = _starter_machine(gpu, facts)
-        image = max(
-            (row for row in facts.images.values() if row.kind == "workbench" and not row.legacy),
-            key=lambda row: row.released,
-        )
+        image = facts.newest_workbench_image()
         price = f"the cheapest in {region} with this GPU" if machine != "auto" else ""
         account = "trainer@my-project.iam.gserviceaccount.com"
         return {
@@ -133,6 +133,21 @@ class Workbench(Kind):
             reserved=own.reservation is not None,
         )
         return own.model_copy(update={"machine_type": name})
+
+    def machine_offer(self, target: TargetFacts, facts: Facts) -> MachineOffer | None:
+        """Return the machine with its price in the region of the first zone."""
+        own = target.target
+        assert isinstance(own, WorkbenchTarget)  # noqa: S101
+        return find_offer(own.machine_type, region_of(own.zones[0]), target, facts)
+
+    def replaced_fields(
+        self, before: TargetFacts, after: TargetFacts, facts: Facts
+    ) -> tuple[str, ...]:
+        """Return the changed fields for which `apply` replaces the instance."""
+        old, new = before.target, after.target
+        assert isinstance(old, WorkbenchTarget)  # noqa: S101
+        assert isinstance(new, WorkbenchTarget)  # noqa: S101
+        return tuple(find_replaced_fields(old, new, facts))
 
     def machine_with_ram(
         self, ram_gib: float, target: TargetFacts, facts: Facts

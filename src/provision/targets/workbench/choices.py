@@ -82,18 +82,6 @@ class ImageChoice(NamedTuple):
     problem: str = ""
 
 
-def find_newest_family(facts: Facts) -> str:
-    """Return the newest family of Workbench's images."""
-    return max(
-        (
-            image
-            for image in facts.images.values()
-            if image.kind == "workbench" and not image.legacy
-        ),
-        key=lambda image: image.released,
-    ).family
-
-
 def is_image_unpinned(image: str | None) -> bool:
     """Return whether the spec names no image, or only a family."""
     return image is None or not split_image_name(image)[1]
@@ -111,7 +99,7 @@ def choose_image(
     The image of an existing instance (`recorded`: project, name, family) stays as long as the spec
     names the same family: a weekly image is not a reason for a new machine.
     """
-    family = split_image_name(declared)[0] if declared else find_newest_family(facts)
+    family = split_image_name(declared)[0] if declared else facts.newest_workbench_image().family
     row = facts.images.get(family)
     project = row.project if row else _PROJECT
     if declared is not None and not is_image_unpinned(declared):

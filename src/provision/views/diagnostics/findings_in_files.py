@@ -8,6 +8,7 @@ from typing import NamedTuple
 from provision.diagnostics import Diagnostic, Severity, Span
 from provision.errors import ProvisionError
 from provision.sanitize import redact
+from provision.target_changes import ChangedTarget
 from provision.views.diagnostics.repository_paths import Repository
 from provision.views.diagnostics.source_location import SpecSource, error_lines, finding_lines
 from provision.views.diagnostics.text import sort_findings
@@ -24,6 +25,7 @@ class CheckedFiles(NamedTuple):
         fail_on: for each document, the lowest severity that fails.
         hidden: the number of findings that were accepted or are not new.
         fixed: the number of findings that a change removes.
+        targets: the targets that a change makes cost another price, or replaces.
     """
 
     documents: Sequence[tuple[Sequence[Diagnostic], SpecSource]]
@@ -32,6 +34,7 @@ class CheckedFiles(NamedTuple):
     fail_on: Sequence[Severity]
     hidden: int = 0
     fixed: int = 0
+    targets: Sequence[ChangedTarget] = ()
 
     def located(self) -> Iterator[tuple[Diagnostic, Span, SpecSource]]:
         """Yield each finding with its span and its document, sorted within a document."""

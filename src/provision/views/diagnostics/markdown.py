@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from provision.diagnostics import Severity
 from provision.spelling import pluralize
+from provision.target_changes import ChangedTarget
 from provision.views.diagnostics.findings_in_files import CheckedFiles
-from provision.views.markdown import escape_markdown
+from provision.views.markdown import escape_markdown, table_row
+
+if TYPE_CHECKING:
+    from provision.facts.machines import MachineOffer
 
 MAX_BYTES = 60_000
 """Bytes; a comment of GitHub has at most 65,536 characters."""
+_RULE = "|---|---|---|---|"
+_PRICES = (
+    "Prices are on demand, without disks and traffic. A target is replaced if it was applied from "
+    "the other revision."
+)
 _RANKS = list(Severity)
 _WORDS = {
     Severity.ERROR: "error",
@@ -44,4 +55,27 @@ def render_markdown(files: CheckedFiles) -> str:
         if len((text + row).encode()) > MAX_BYTES:
             return f"{text}\n{len(rows) - number} more are not listed.\n"
         text += row + "\n"
-    return text
+    return text + _render_targets(files.targets)
+
+
+def _render_targets(changes: Sequence[ChangedTarget]) -> str:
+    """Return a table of targets with another price, and of those that would be replaced."""
+    if not changes:
+        return ""
+    rows = [
+        table_row(
+            change.address,
+            _describe_offer(change.before, absent=change.is_new),
+            _describe_offer(change.after, absent=change.is_removed),
+            ", ".join(change.replaced_fields) or "no",
+        )
+        for change in changes
+    ]
+    head = [table_row("target", "price before", "price after", "would be replaced"), _RULE]
+    return "\n".join(["", "#### Targets", "", *head, *rows, "", _PRICES, ""])
+
+
+def _describe_offer(offer: MachineOffer | None, *, absent: bool) -> str:
+    if offer is None:
+        return "no target" if absent else "not known"
+    return f"${offer.dollars:.2f} an hour ({offer.machine.name}, {offer.region})"
