@@ -137,6 +137,36 @@ def test_json(bench: Bench) -> None:
     assert done.stderr == ""
 
 
+def test_what_a_notebook_imports_and_nothing_installs_is_listed(bench: Bench) -> None:
+    cells = [
+        "%pip install torch==2.11.0",
+        "import torch, numpy, cv2\nimport xgboost as xgb\nimport ours",
+    ]
+    notebook = {
+        "nbformat": 4,
+        "nbformat_minor": 4,
+        "metadata": {},
+        "cells": [
+            {
+                "cell_type": "code",
+                "metadata": {},
+                "execution_count": None,
+                "outputs": [],
+                "source": source,
+            }
+            for source in cells
+        ],
+    }
+    write(bench, "train.ipynb", json.dumps(notebook))
+    done = bench.run("import", "train.ipynb", "-o", "spec.yaml", "--output-format", "json")
+    assert done.returncode == 0, done.stderr
+    left = json.loads(done.stdout)["leftovers"]
+    assert [part["message"] for part in left] == [
+        "cv2 is imported, but no cell installs opencv-python",
+        "xgboost is imported, but no cell installs xgboost",
+    ]
+
+
 def test_no_credential_is_printed(bench: Bench) -> None:
     lines = "--index-url https://me:s3cr3t@packages.example.org/simple\nours==1.0\n"
     write(bench, "requirements.txt", lines)

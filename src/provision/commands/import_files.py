@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from provision.errors import Refused, UsageError
 from provision.facts import load_facts
 from provision.imports.captures import read_capture
 from provision.imports.merge import merge_files
-from provision.imports.model import ImportContext, ImportedFile, ImportedProject
+from provision.imports.model import ImportContext, ImportedFile, ImportedProject, Leftover
+from provision.imports.notebook import MAX_NOTEBOOK_BYTES, read_notebook
 from provision.imports.read import read_files
 from provision.imports.spec_text import WrittenSpec, write_spec
 from provision.source.nodes import to_text_file
@@ -75,7 +76,7 @@ def import_files(
     paths = tuple(dict.fromkeys(paths))
     files = read_files(paths, reader)
     check_groups(files, groups)
-    return _write_spec(paths, files, out, groups, kinds, gpu, first_line)
+    return _write_spec(paths, files, out, reader, groups, kinds, gpu, first_line)
 
 
 def import_capture(text: str, reader: Reader, *, out: Path | None) -> ImportResult:
@@ -85,13 +86,14 @@ def import_capture(text: str, reader: Reader, *, out: Path | None) -> ImportResu
         ExternalError: the text is not a capture.
     """
     file = read_capture(CAPTURE_NAME, text, ImportContext(Path(), reader))
-    return _write_spec([CAPTURE_NAME], [file], out)
+    return _write_spec([CAPTURE_NAME], [file], out, reader)
 
 
 def _write_spec(
     paths: Sequence[Path],
     files: Sequence[ImportedFile],
     out: Path | None,
+    reader: Reader,
     groups: Collection[str] = (),
     kinds: Collection[str] = (),
     gpu: str | None = None,
@@ -102,6 +104,8 @@ def _write_spec(
     spec = write_spec(project, starter.targets, gpu=starter.gpu, comments=starter.comments)
     spec = spec._replace(text=first_line + spec.text)
     checked = check_spec_text(out or DEFAULT_NAME, spec.text, facts)
+    missing = _find_uninstalled(paths, checked, reader)
+    project = project._replace(leftovers=(*project.leftovers, *missing))
     return ImportResult(
         tuple(zip(paths, files, strict=True)),
         project,
@@ -109,6 +113,28 @@ def _write_spec(
         _with_origins(checked, project, spec),
         starter.placeholders,
     )
+
+
+def _find_uninstalled(
+    paths: Sequence[Path], checked: CheckedDocument, reader: Reader
+) -> Iterator[Leftover]:
+    """Yield the packages that notebooks import and that neither a cell nor the spec installs."""
+    notebooks = [path for path in paths if path.suffix.lower() == ".ipynb"]
+    if not notebooks or checked.spec is None:
+        return
+    from provision.rules.notebook.context import NotebookContext
+    from provision.rules.notebook.uninstalled_imports import find_uninstalled_imports
+
+    for path in notebooks:
+        notebook = read_notebook(path, reader.read(path, MAX_NOTEBOOK_BYTES))
+        context = NotebookContext(notebook, load_facts(), checked.spec)
+        for found, package in find_uninstalled_imports(context):
+            yield Leftover(
+                found.span,
+                f"{found.module} is imported, but no cell installs {package}",
+                "Colab has it preinstalled; another place may not have it",
+                f"add {package} to packages",
+            )
 
 
 def check_output_path(path: Path, reader: Reader, *, force: bool) -> None:

@@ -99,6 +99,7 @@ class _CellReader:
         self.magics: Sequence[CellMagic] = ()
         self.is_complete = True
         self.relevant_lines: list[int] = []
+        self._open_handlers = 0
 
     @cached_property
     def file(self) -> TextFile:
@@ -203,7 +204,10 @@ class _CellReader:
         inside = condition
         if needs_colab:
             inside = condition.and_if("`import google.colab` succeeds", is_colab=True)
+        handles = bool(statement.handlers)
+        self._open_handlers += handles
         self._read_statements(statement.body, inside)
+        self._open_handlers -= handles
         first = shorten(statement.body[0])
         for magic in self._magics_in(first)[:1]:
             first = magic.text
@@ -227,6 +231,8 @@ class _CellReader:
         if not self.with_imports:
             return
         span = self._span(statement)
+        if self._open_handlers:
+            condition = condition.and_if("its failure is handled")
         for module in imported_modules(statement):
             self.imports.append(CellImport(self.cell.number, module, span, condition))
 

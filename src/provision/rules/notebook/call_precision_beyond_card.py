@@ -85,7 +85,7 @@ RULE = Rule(
         notebook_example(
             "from accelerate import Accelerator\n"
             'accelerator = Accelerator(«mixed_precision="fp8"»)\n',
-            spec='gpu: T4\npython: "3.12"\npackages: [torch]\n',
+            spec='gpu: T4\npython: "3.12"\npackages: [torch, accelerate]\n',
         ),
     ),
     good=(
