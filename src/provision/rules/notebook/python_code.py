@@ -44,11 +44,15 @@ class CallArgument(NamedTuple):
 
 
 class CellCall(NamedTuple):
-    """A call: the full name of the function, such as "transformers.TrainingArguments"."""
+    """A call: the full name of the function, such as "transformers.TrainingArguments".
+
+    `is_complete`: no argument but the first is given by position, and none is unpacked.
+    """
 
     cell: int
     function: str
     arguments: tuple[CallArgument, ...]
+    is_complete: bool = True
 
     @property
     def name(self) -> str:
@@ -186,7 +190,10 @@ class _CellReader:
             for keyword in call.keywords
             if keyword.arg is not None
         )
-        self.calls.append(CellCall(self.cell.number, name, arguments))
+        is_unpacked = len(arguments) < len(call.keywords)
+        has_others = len(call.args) > 1 or any(isinstance(one, ast.Starred) for one in call.args)
+        is_complete = not is_unpacked and not has_others
+        self.calls.append(CellCall(self.cell.number, name, arguments, is_complete))
 
     def _magics_of(self, call: ast.Call) -> Iterator[CellMagic]:
         for argument in call.args:

@@ -18,73 +18,45 @@ Set `eval_strategy` to the value of `save_strategy`, and `save_steps` to a multi
 
 from __future__ import annotations
 
-from typing import Any
-
 from provision.diagnostics import (
     Edit,
     Insert,
+    RelatedLocation,
     Replace,
     RouteLocation,
     Severity,
 )
 from provision.rules.edits import unsafe_fix
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
+from provision.rules.training.best_model import EVALUATION_KEYS, WHY, find_best_model_mismatch
 from provision.rules.training.trainer_arguments import ARGUMENTS_ROUTE
-
-STEPS = 500
-"""Default of save_steps and logging_steps; eval_steps defaults to logging_steps (training_args.py
-of 4.57.6 and 5.23.0).
-"""
 
 
 def _check(context: LintContext) -> Findings:
     arguments = context.spec.training.arguments
-    if arguments.get("load_best_model_at_end") is not True or not context.uses_trainer:
+    if not context.uses_trainer or context.resolved is not None:
         return
-    if context.resolved is not None:
+    mismatch = find_best_model_mismatch(arguments)
+    if mismatch is None:
         return
-    route = (*ARGUMENTS_ROUTE, "load_best_model_at_end")
-    why = (
-        "TrainingArguments raises an error: the best checkpoint must have been both evaluated "
-        "and saved."
-    )
-    keys = [name for name in ("eval_strategy", "evaluation_strategy") if name in arguments]
-    evaluation = str(arguments[keys[0]]) if keys else "no"
-    saving = str(arguments.get("save_strategy", "steps"))
-    save = arguments.get("save_steps", STEPS)
-    evaluate = arguments.get("eval_steps", arguments.get("logging_steps", STEPS))
-    if saving not in ("best", evaluation):
-        name = "save_strategy"
-        value = evaluation
-        if evaluation == "no":
-            name = "eval_strategy"
-            value = saving
+    name, value = mismatch.field, mismatch.value
+    fix = None
+    related: tuple[RelatedLocation, ...] = ()
+    if name != "save_steps":
         edit: Edit = Insert(ARGUMENTS_ROUTE, name, f'"{value}"')
         if name in arguments:
             edit = Replace(RouteLocation((*ARGUMENTS_ROUTE, name)), f'"{value}"')
-        yield RULE.diagnostic(
-            "load_best_model_at_end needs equal strategies for saving and evaluation, but "
-            f"save_strategy is {saving} and eval_strategy is {evaluation}",
-            route,
-            why=why,
-            help=f"set {name}: {value}",
-            related=related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation set here") if keys else (),
-            fix=unsafe_fix(f"set {name}: {value}", edit),
-        )
-    elif saving == "steps" and _is_mismatch(save, evaluate):
-        yield RULE.diagnostic(
-            f"save_steps: {save} is not a multiple of eval_steps: {evaluate}",
-            route,
-            why=why,
-            help=f"set save_steps: {-(-save // evaluate) * evaluate}",
-        )
-
-
-def _is_mismatch(save: Any, evaluate: Any) -> bool:
-    """Return whether both are integers and the first is not a multiple of the second."""
-    if type(save) is not int or type(evaluate) is not int:
-        return False
-    return evaluate > 0 and save % evaluate != 0
+        fix = unsafe_fix(f"set {name}: {value}", edit)
+        keys = [key for key in EVALUATION_KEYS if key in arguments]
+        related = related_at((*ARGUMENTS_ROUTE, keys[0]), "evaluation set here") if keys else ()
+    yield RULE.diagnostic(
+        mismatch.message,
+        (*ARGUMENTS_ROUTE, "load_best_model_at_end"),
+        why=WHY,
+        help=f"set {name}: {value}",
+        related=related,
+        fix=fix,
+    )
 
 
 RULE = Rule(
