@@ -263,6 +263,16 @@ def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) 
     assert text[start : text.index("  shared memory")] in page
 
 
+def test_the_record_of_another_spec_is_named_as_that(tmp_path: Path) -> None:
+    result = fit_keras(tmp_path, "in-memory")
+    text = view.render_text(result.targets, result.run, color=False, width=100)
+    assert "target local of another spec (keras)" in text
+    spec = f"name: keras\n{KERAS_SPEC}"
+    own = fit_of(tmp_path, spec, RUNS / "in-memory.json")
+    assert own.run is not None
+    assert not own.run.is_of_other_spec
+
+
 def test_a_keras_run_that_reads_its_data_in_parts_fits_colab(tmp_path: Path) -> None:
     result = fit_keras(tmp_path, "in-parts")
     ram = resource_of(result, "colab", FitResource.RAM)

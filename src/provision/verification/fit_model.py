@@ -130,6 +130,9 @@ class RunFigures:
     """Memory ran out, so that the program would have taken more."""
     arrays: tuple[LargeArray, ...] = ()
     """The largest arrays of the program, for its peak of RAM."""
+    spec: str = ""
+    """The name of the spec that was run, "" if it is unknown."""
+    is_of_other_spec: bool = False
 
     @classmethod
     def from_report(cls, path: str, report: Report) -> RunFigures | None:
@@ -168,6 +171,7 @@ class RunFigures:
             read_bytes(peaks, "shm_bytes"),
             bool(to_number(ended.get("memory_kills"))),
             tuple(read_arrays(record)),
+            str(subject.get("spec") or ""),
         )
 
 

@@ -88,7 +88,10 @@ def describe_run(run: RunFigures | None) -> str:
     """Return the origin of the measurements in one line."""
     if run is None:
         return "No run is recorded: what is needed is estimated or required by the spec."
-    return f"Measured: {run.program or 'a program'}, target {run.target}, {run.created}."
+    target = run.target
+    if run.is_of_other_spec:
+        target += f" of another spec ({run.spec})"
+    return f"Measured: {run.program or 'a program'}, target {target}, {run.created}."
 
 
 def _overall(targets: Sequence[TargetFit]) -> bool | None:
@@ -172,6 +175,7 @@ def _run_to_json(run: RunFigures) -> dict[str, Any]:
     return {
         "path": run.path,
         "program": run.program,
+        "spec": run.spec,
         "target": run.target,
         "created_utc": run.created,
         "memory_ran_out": run.is_killed,

@@ -27,10 +27,10 @@ from ..observing.resource_usage import (
 )
 from ..redactor import Redactor
 from ..report_json import canonical_digest, to_canonical_json
+from . import SCHEMA
 from .peaks import CardPeak, PeakUsage, max_known
 from .series import Series
 
-SCHEMA = "provision.run/1"
 INTERVAL_S = 1.0
 _SAVE_EACH = 30
 _KEPT_RECORDS = 20
