@@ -165,6 +165,12 @@ def _check(workshop: Workshop) -> tuple[Cost, Cost | None]:
     return repeat(_once(program), rounds=5), None
 
 
+def _fit(workshop: Workshop) -> tuple[Cost, Cost | None]:
+    spec = workshop.project("fit")
+    spec.write_text(f"{spec.read_text()}\nrequires: {{ram: 1GiB}}\n")
+    return repeat(_once(workshop.script("provision", "fit", str(spec))), rounds=5), None
+
+
 def _rules(workshop: Workshop) -> tuple[Cost, Cost | None]:
     asked = workshop.python("-c", _RULES, str(workshop.project("rules")))
     return median([Cost(*json.loads(_said(asked))) for _ in range(7)]), None
@@ -368,6 +374,7 @@ PROMISES: dict[Promise, Measure] = {
         "lint-diff-base", "provision lint --diff-base", "provision lint", Figure.WALL_RATIO, 2.2
     ): _lint_diff_base,
     Promise("check", "provision check, three places", "", Figure.WALL, 0.5): _check,
+    Promise("fit", "provision fit", "", Figure.CPU, 0.3): _fit,
     Promise("facts", "all tables of facts, beyond import", "", Figure.CPU, 0.015): _facts,
     Promise("rules", "the rules on one spec, beyond import", "", Figure.CPU, 0.02): _rules,
     Promise("rules-many", "the same, a spec of many", "", Figure.CPU, 0.001): _rules_many,

@@ -35,7 +35,10 @@ _BYTES_PER_UNIT = {
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SIZE_PATTERN = r"^[0-9]{1,6}(\.[0-9]{1,3})?\s?(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$"
 COUNT_PATTERN = r"^\d+(\.\d+)?[KMBT]$"
-MODEL_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$"
+MODEL_ID_PATTERN = (
+    r"^(\.\.?(/[A-Za-z0-9._-]+)+/?|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?)$"
+)
+"""OWNER/NAME on the Hugging Face Hub, or a folder: ./NAME."""
 SECRETS_ARE_NAMED = (
     "a spec names secrets and never contains them: use {env: NAME}, {secret: projects/...} or "
     "{colab: NAME}"

@@ -1,4 +1,4 @@
-"""A training with jax on the stand-in for a Colab runtime, in an environment of its own."""
+"""Trainings with jax and Keras on the stand-in for a Colab runtime, in their own environment."""
 
 from __future__ import annotations
 
@@ -18,6 +18,26 @@ JAX = (
     .replace("framework: none", "framework: jax")
     .replace('runtime: "2025.07"}', 'runtime: "2025.07", isolation: venv}')
 )
+
+KERAS = (
+    JAX.replace("[jax==0.10.*]", "[keras==3.*, tensorflow-cpu==2.21.*]").replace(
+        "framework: jax", "framework: keras, backend: tensorflow"
+    )
+    + "env: {KERAS_BACKEND: tensorflow}\n"
+)
+
+
+def test_keras_is_verified_without_torch(render: Callable[..., Rendered], machine: Machine) -> None:
+    made = render(KERAS, "keras")
+    with Notebook(machine, made.notebook) as notebook:
+        ran = notebook.run(0)
+    assert ran.ended == "ok", ran.text
+    assert machine.status["outcome"] == "verified"
+    assert machine.report["subject"]["proof"] == "keras"
+    passed = {row["id"] for row in machine.report["checks"] if row["status"] == "pass"}
+    assert passed >= {"J01", "J02", "J05", "J06", "J07", "J08"}
+    readings = {row["key"]: row["value"] for row in machine.report["readings"]}
+    assert (readings["framework.name"], readings["framework.dtype"]) == ("tensorflow", "float32")
 
 
 def test_jax_is_verified_without_torch_and_the_kernel_is_noted(

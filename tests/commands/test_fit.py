@@ -21,6 +21,11 @@ from tests.rig import Bench, small_spec
 from tests.views.test_runs import record as run_record
 
 GIB = 2**30
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = Path(__file__).parent / "run_records"
+"""Records of examples/keras-memory on TensorFlow 2.21: 220000 images in a control group of 14 GiB
+(in-memory), 40000 in one of 1500 MiB (killed), and 220000 read in parts in that one (in-parts).
+"""
 SPEC = """gpu: none
 python: "3.12"
 packages: [numpy]
@@ -226,6 +231,85 @@ def test_a_file_that_is_not_a_record_is_refused(tmp_path: Path, content: str, wo
     path.write_text(content)
     with pytest.raises(ProvisionError, match=words):
         fit_of(tmp_path, SPEC.format(training=""), path)
+
+
+KERAS_SPEC = """gpu: none
+python: "3.12"
+packages: [keras==3.*, tensorflow-cpu==2.21.*]
+training: {framework: keras, backend: tensorflow}
+targets:
+  colab: {kind: colab, runtime: "2026.07"}
+"""
+
+
+def fit_keras(tmp_path: Path, name: str) -> FitResult:
+    """Compare a recorded run of examples/keras-memory with Colab."""
+    return fit_of(tmp_path, KERAS_SPEC, RUNS / f"{name}.json")
+
+
+def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) -> None:
+    result = fit_keras(tmp_path, "in-memory")
+    ram = resource_of(result, "colab", FitResource.RAM)
+    assert (ram.fits, result.exit_code) == (False, 1)
+    assert "images (float64, 5.0 GiB)" in ram.need.detail
+    parts, shorter, machine = ram.savings
+    assert parts.startswith("read the data in parts (tf.data, a PyDataset, a DataLoader)")
+    assert "saves at least 5.0 GiB" in parts
+    assert shorter.startswith("create images as float32 in place of float64: saves at least 2.5")
+    assert machine.startswith("set shape: high")
+    text = view.render_text(result.targets, result.run, color=False, width=100)
+    page = (ROOT / "docs/how-to/keras-and-jax.md").read_text(encoding="utf-8")
+    start = text.index("colab (colab)")
+    assert text[start : text.index("  shared memory")] in page
+
+
+def test_the_record_of_another_spec_is_named_as_that(tmp_path: Path) -> None:
+    result = fit_keras(tmp_path, "in-memory")
+    text = view.render_text(result.targets, result.run, color=False, width=100)
+    assert "target local of another spec (keras)" in text
+    spec = f"name: keras\n{KERAS_SPEC}"
+    own = fit_of(tmp_path, spec, RUNS / "in-memory.json")
+    assert own.run is not None
+    assert not own.run.is_of_other_spec
+
+
+def test_a_keras_run_that_reads_its_data_in_parts_fits_colab(tmp_path: Path) -> None:
+    result = fit_keras(tmp_path, "in-parts")
+    ram = resource_of(result, "colab", FitResource.RAM)
+    assert (ram.fits, ram.savings, result.exit_code) == (True, (), 0)
+    assert ram.need.bytes < GIB
+
+
+def test_the_need_of_a_killed_run_is_not_known(tmp_path: Path) -> None:
+    ram = resource_of(fit_keras(tmp_path, "killed"), "colab", FitResource.RAM)
+    assert (ram.fits, ram.need.is_minimum) == (None, True)
+    assert "killed because memory ran out" in ram.need.detail
+    result = fit_of(tmp_path, KERAS_SPEC + "requires: {ram: 14GiB}\n", RUNS / "killed.json")
+    assert resource_of(result, "colab", FitResource.RAM).fits is False
+
+
+@pytest.mark.parametrize(
+    ("training", "env", "counts"),
+    [
+        ("framework: keras, backend: tensorflow", "A: b", False),
+        ("framework: keras, backend: tensorflow", 'TF_FORCE_GPU_ALLOW_GROWTH: "true"', True),
+        ("framework: jax", "A: b", False),
+        ("framework: jax", 'XLA_PYTHON_CLIENT_PREALLOCATE: "false"', True),
+        ("framework: keras, backend: torch", "A: b", True),
+    ],
+)
+def test_gpu_memory_that_a_framework_takes_in_advance_is_not_counted(
+    tmp_path: Path, training: str, env: str, counts: bool
+) -> None:
+    write_record(tmp_path, "wb")
+    spec = GPU_SPEC.format(method="full", machine="g2-standard-48")
+    model = spec[spec.index("  framework") : spec.index("targets")]
+    spec = spec.replace(f"training:\n{model}", f"training: {{{training}}}\nenv: {{{env}}}\n")
+    result = fit_of(tmp_path, spec)
+    resources = {part.resource for part in result.targets[0].resources}
+    assert (FitResource.GPU in resources) is counts
+    words = "".join(result.targets[0].not_counted)
+    assert ("takes most of a GPU in advance" in words) is not counts
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from provision.agent.probe.checks.rehearsal import PARAMETER_DIFFERENCE
 from provision.agent.probe.proofs.model_shape import choose_shape
@@ -27,6 +28,7 @@ READERS: tuple[Callable[[Path], Any], ...] = (
     lazy_tables.load_symptoms,
     lazy_tables.load_conda_names,
     lazy_tables.load_models,
+    lazy_tables.load_tensorflow,
     lazy_tables.load_colab_packages,
 )
 
@@ -55,6 +57,21 @@ def test_sizes_of_a_model() -> None:
     # In small models the embedding is a large share, so it must be counted once if it is shared.
     assert models["qwen/qwen2.5-0.5b"].parameters == 494032768
     assert all(row.evidence.confidence == "high" for row in models.values())
+
+
+def test_tensorflow_releases() -> None:
+    found = {row.release: row for row in lazy_tables.load_tensorflow()}
+    row = found["2.17.1"]
+    assert (row.cuda, row.cudnn, row.sm, row.ptx) == (
+        "12.3",
+        "8",
+        ("6.0", "7.0", "8.0", "8.9"),
+        "9.0",
+    )
+    assert "3.12" not in found["2.15.1"].pythons
+    releases = [Version(release) for release in found]
+    assert releases == sorted(releases)
+    assert min(releases) == Version("2.10.0")
 
 
 def test_the_rehearsal_can_build_each_model() -> None:

@@ -44,6 +44,7 @@ EXAMPLES = {
     "extends-cycle": "extends: spec.yaml\n",
     "extends-limit": "extends: 0.yaml\n",
     "extends-unusable": "extends: list.yaml\n",
+    "model-config-unusable": OK + "training: {model: {id: ./nowhere}}\n",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec, check_single_document, load_spec
@@ -94,7 +94,8 @@ def read_figures(loaded: LoadedSpec, record: Path | None, reader: Reader) -> Run
         record = _newest_record(loaded, reader)
     if record is None:
         return _newest_command(loaded, reader)
-    return RunFigures.from_record(str(record), read_run_record(record, reader))
+    figures = RunFigures.from_record(str(record), read_run_record(record, reader))
+    return replace(figures, is_of_other_spec=figures.spec != loaded.spec.name)
 
 
 def evaluate(loaded: LoadedSpec, name: str, run: RunFigures | None, reader: Reader) -> TargetFit:

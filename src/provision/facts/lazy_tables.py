@@ -13,6 +13,7 @@ from typing import TypeVar
 from provision.facts.fact_tables import CompiledTables
 from provision.facts.schema_packages import CondaName, KnownModel, Symptom
 from provision.facts.schema_platforms import CardZones, MachinePrice
+from provision.facts.schema_torch import TensorFlowRelease
 
 LAZY_TABLES_FOLDER = Path(__file__).with_name("on_demand")
 _Row = TypeVar("_Row")
@@ -41,6 +42,11 @@ def load_conda_names(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, CondaNam
 def load_models(folder: Path = LAZY_TABLES_FOLDER) -> Mapping[str, KnownModel]:
     """Return well-known models by their id in lower case."""
     return {row.id.lower(): row for row in _load_rows("models", KnownModel, folder)}
+
+
+def load_tensorflow(folder: Path = LAZY_TABLES_FOLDER) -> tuple[TensorFlowRelease, ...]:
+    """Return the TensorFlow releases, oldest first."""
+    return _load_rows("tensorflow", TensorFlowRelease.from_columns, folder)
 
 
 @lru_cache(maxsize=8)

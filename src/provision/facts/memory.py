@@ -18,6 +18,18 @@ Paged state may be in RAM (bitsandbytes documentation, Optimizers). Adafactor wi
 stores only a row and a column of the second one (arXiv 1804.04235, section 3), which is negligible.
 """
 
+PREALLOCATION_VARIABLES = {
+    "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
+    "jax": (
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+        "false",
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR"),
+    ),
+}
+"""The variable that makes a framework allocate GPU memory on demand, its value, and other variables
+with the same effect (TensorFlow guide, Use a GPU; JAX, GPU memory allocation).
+"""
+
 
 class Workload(NamedTuple):
     """A training or inference job; None is an unknown value.

@@ -85,6 +85,26 @@ class TorchBuild(NamedTuple):
         return cls(sm=tuple(sm.split()), **columns)
 
 
+class TensorFlowRelease(NamedTuple):
+    """A TensorFlow release: the Pythons with a Linux x86_64 wheel, and what it is compiled for.
+
+    It has machine code for `sm` and PTX of capability `ptx` ("" for none).
+    """
+
+    release: str
+    pythons: Strings
+    cuda: str
+    cudnn: str
+    sm: Strings
+    ptx: str
+    evidence: Evidence
+
+    @classmethod
+    def from_columns(cls, *, sm: str, **columns: Any) -> Self:
+        """Return a row of the table, which writes capabilities between spaces."""
+        return cls(sm=tuple(sm.split()), **columns)
+
+
 class CudaToolkit(NamedTuple):
     """A CUDA toolkit.
 

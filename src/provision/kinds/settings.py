@@ -99,8 +99,8 @@ class TrainingModel(StrictModel):
     id: str | None = Field(
         default=None, pattern=MODEL_ID_PATTERN, examples=["meta-llama/Llama-3.1-8B"]
     )
-    """Name of a well-known model on the Hugging Face Hub, whose sizes are used for the fields below
-    that are not set.
+    """Name of a well-known model on the Hugging Face Hub, or a folder with the model's config.json,
+    relative to the spec, as in ./model. Its sizes are used for the fields below that are not set.
     """
     parameters: str | None = Field(default=None, pattern=COUNT_PATTERN, examples=["1.1B"])
     """Number of parameters, as in 1.1B or 350M."""

@@ -156,6 +156,12 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         Severity.WARNING,
     ),
     FindingKind(
+        "REF008",
+        "model-config-unusable",
+        "The config.json of the folder that `training.model.id` names is missing, outside the "
+        "project, too large or not a JSON object.",
+    ),
+    FindingKind(
         "IMP001",
         "files-contradict",
         "Two lines of the files that `provision check` reads contradict each other.",

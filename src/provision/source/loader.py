@@ -16,6 +16,7 @@ from provision.diagnostics import Diagnostic, Location, RouteLocation
 from provision.errors import ExternalError, SourceError
 from provision.source.document import Source
 from provision.source.findings import make_finding
+from provision.source.model_config import add_model_sizes
 from provision.source.nodes import (
     LocatedValue,
     Mapping,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from provision.spec import Spec
 
 ROOT_MARKERS = ("provision.toml", "pyproject.toml", ".git")
-
-
 MAX_FILE_BYTES = 1 << 20
 """Bytes; a spec of 60 lines has 1.3 kB (our choice)."""
 MAX_TOTAL_BYTES = 2 << 20
@@ -78,7 +77,8 @@ def read_spec_file(path: Path, reader: Reader) -> tuple[Source, ...]:
         tree = data = None
         if document.root is not None:
             tree = chain.extend(build_value_tree(document.root))
-            data = tree.data()
+            folder, findings = origin.path.parent, chain.diagnostics
+            data = add_model_sizes(tree.data(), folder, root, reader, findings)
         diagnostics = (*document.diagnostics, *chain.diagnostics)
         sources.append(Source(path, text.name, root, index, chain.texts, tree, diagnostics, data))
     return tuple(sources)

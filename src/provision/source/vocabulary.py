@@ -13,8 +13,8 @@ FORMAT_DESCRIPTIONS: dict[str, tuple[str, str]] = {
         '"16GiB"',
     ),
     r"^\d+(\.\d+)?[KMBT]$": ("a number of parameters with a unit (K, M, B, T)", '"1.1B"'),
-    r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?$": (
-        "the name of a model on the Hugging Face Hub",
+    r"^(\.\.?(/[A-Za-z0-9._-]+)+/?|[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?)$": (
+        "the name of a model on the Hugging Face Hub, or a folder such as ./model",
         "meta-llama/Llama-3.1-8B",
     ),
     r"^[1-9][0-9]{0,4}[smhd]$": ("a whole number followed by s, m, h or d", '"30m"'),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from provision.facts import Facts
 from provision.facts.host_usage import checkpoint_disk_usage, loaded_weights
 from provision.facts.memory import (
+    PREALLOCATION_VARIABLES,
     MemorySaving,
     Workload,
     combine_savings,
@@ -22,11 +23,13 @@ from provision.verification.fit_model import (
     AvailableAmount,
     FitResource,
     FitSources,
+    LargeArray,
     NeedOrigin,
     ResourceFit,
     ResourceNeed,
     RunFigures,
     TargetFit,
+    describe_arrays,
     format_size,
     read_bytes,
 )
@@ -52,13 +55,28 @@ def evaluate_target(
             available = _available(resource, target, facts, sources)
             fit = ResourceFit(resource, needs, available)
             if fit.fits is False:
-                helpful = tuple(_savings(fit, spec, target, work, facts))
+                helpful = tuple(_savings(fit, spec, target, work, facts, sources.run))
                 fit = ResourceFit(resource, needs, available, helpful)
             resources.append(fit)
     unknown: tuple[str, ...] = ()
     if work is not None and target.gpu_settings.is_nvidia:
         unknown = estimate_memory(work, facts).unknown
+    if sources.run is not None and sources.run.gpu and target.gpu_settings.is_nvidia:
+        unknown += tuple(_preallocation(spec))
     return TargetFit(target.name, target.kind.name, tuple(resources), unknown)
+
+
+def _preallocation(spec: Spec) -> Iterator[str]:
+    """Yield why the GPU memory that a run took does not show what it needs, if so."""
+    framework = {"jax": "jax", "keras": spec.backend()}.get(spec.framework(), "")
+    if framework not in PREALLOCATION_VARIABLES:
+        return
+    variable, value, _ = PREALLOCATION_VARIABLES[framework]
+    if spec.env.get(variable, "").lower() != value:
+        yield (
+            f"the GPU memory of the run, because {framework} takes most of a GPU in advance (to "
+            f"measure it, set {variable}={value} under `env` and run again)"
+        )
 
 
 def _needs(
@@ -76,8 +94,14 @@ def _needs(
     if estimate is not None:
         yield estimate
     measured = _measured(resource, run)
+    if resource is FitResource.GPU and any(_preallocation(spec)):
+        measured = None
     if run is not None and measured:
         detail = f"peak of {run.program}" if run.program else "peak of the run"
+        if run.is_killed:
+            detail += ", which was killed because memory ran out, or one of its processes was"
+        if resource is FitResource.RAM and run.arrays:
+            detail += f", with the arrays {describe_arrays(run.arrays)}"
         yield ResourceNeed(measured, NeedOrigin.MEASURED, detail, is_minimum=run.is_killed)
     required = _required(resource, spec)
     if required is not None:
@@ -213,7 +237,12 @@ def _reported(resource: FitResource, report: Report) -> int | None:
 
 
 def _savings(
-    fit: ResourceFit, spec: Spec, target: TargetFacts, work: Workload | None, facts: Facts
+    fit: ResourceFit,
+    spec: Spec,
+    target: TargetFacts,
+    work: Workload | None,
+    facts: Facts,
+    run: RunFigures | None,
 ) -> Iterator[str]:
     """Yield what helps, the largest saving first."""
     available = fit.available
@@ -224,7 +253,9 @@ def _savings(
             yield from _gpu_savings(work, available.bytes, target, facts)
         case FitResource.RAM:
             data = data_in_memory(spec.training, target.gpu_settings.gpu.count)
-            if data:
+            if run is not None and run.arrays and fit.need.origin is NeedOrigin.MEASURED:
+                yield from _array_savings(run.arrays, fit.need.bytes)
+            elif data:
                 left = format_size(max(fit.need.bytes - data, 0))
                 yield (
                     f"read the data in parts and remove training.data.in_memory: saves "
@@ -239,6 +270,26 @@ def _savings(
             yield "use fewer DataLoader workers, or smaller batches"
         case _:
             pass
+
+
+def _array_savings(arrays: tuple[LargeArray, ...], needed: int) -> Iterator[str]:
+    """Yield what needs less RAM than the arrays of a program.
+
+    Frameworks make copies of arrays, so that more is saved than their own size.
+    """
+    size = sum(array.bytes for array in arrays)
+    yield (
+        f"read the data in parts (tf.data, a PyDataset, a DataLoader) in place of the arrays: "
+        f"saves at least {format_size(size)}, then at most {format_size(needed - size)} is needed"
+    )
+    doubles = tuple(array for array in arrays if array.dtype == "float64")
+    if doubles:
+        half = sum(array.bytes for array in doubles) // 2
+        names = ", ".join(array.name for array in doubles)
+        yield (
+            f"create {names} as float32 in place of float64: saves at least {format_size(half)}, "
+            f"then at most {format_size(needed - half)} is needed"
+        )
 
 
 def _gpu_savings(work: Workload, limit: int, target: TargetFacts, facts: Facts) -> Iterator[str]:

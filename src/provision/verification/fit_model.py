@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from provision.agent.probe.model import Status
 from provision.effects.local import MachineResources
@@ -77,9 +77,15 @@ class ResourceFit:
 
     @property
     def fits(self) -> bool | None:
-        """Whether it fits; None if the size of the target's resource is unknown."""
-        margin = self.margin
-        return None if margin is None else margin >= 0
+        """Whether it fits; None if the size of the target's resource is unknown.
+
+        It is also unknown what a program would have taken that was killed for memory.
+        """
+        margin, need = self.margin, self.need
+        if margin is None or margin < 0:
+            return None if margin is None else False
+        is_cut = need.origin is NeedOrigin.MEASURED and need.is_minimum
+        return None if is_cut else True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,14 @@ class TargetFit:
         return True if verdicts and None not in verdicts else None
 
 
+class LargeArray(NamedTuple):
+    """A NumPy array that a program kept in a variable to its end."""
+
+    name: str
+    dtype: str
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class RunFigures:
     """The measured peaks of one `provision run`, in bytes; None for an unknown one."""
@@ -114,6 +128,11 @@ class RunFigures:
     shm: int | None
     is_killed: bool
     """Memory ran out, so that the program would have taken more."""
+    arrays: tuple[LargeArray, ...] = ()
+    """The largest arrays of the program, for its peak of RAM."""
+    spec: str = ""
+    """The name of the spec that was run, "" if it is unknown."""
+    is_of_other_spec: bool = False
 
     @classmethod
     def from_report(cls, path: str, report: Report) -> RunFigures | None:
@@ -151,6 +170,8 @@ class RunFigures:
             _card_peak(record),
             read_bytes(peaks, "shm_bytes"),
             bool(to_number(ended.get("memory_kills"))),
+            tuple(read_arrays(record)),
+            str(subject.get("spec") or ""),
         )
 
 
@@ -161,6 +182,21 @@ class FitSources:
     report: Report | None = None
     machine: MachineResources | None = None
     run: RunFigures | None = None
+
+
+def read_arrays(record: Mapping[str, Any]) -> Iterator[LargeArray]:
+    """Yield the arrays of a record; records of earlier versions have none."""
+    for row in rows_of(record, "arrays"):
+        size = read_bytes(row, "bytes")
+        if size:
+            yield LargeArray(str(row.get("name")), str(row.get("dtype")), size)
+
+
+def describe_arrays(arrays: Iterable[LargeArray]) -> str:
+    """Return arrays as text: "images (float64, 5.0 GiB), labels (int64, 2 MiB)"."""
+    return ", ".join(
+        f"{array.name} ({array.dtype}, {format_size(array.bytes)})" for array in arrays
+    )
 
 
 def format_size(count: float) -> str:

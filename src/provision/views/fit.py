@@ -11,7 +11,7 @@ from provision.views.formatting import Style, Styler, indent_rest, map_strings, 
 from provision.views.report.html import render_template
 
 SCHEMA = "provision.fit/1"
-_VERDICTS = {True: "fits", False: "does not fit", None: "size unknown"}
+_VERDICTS = {True: "fits", False: "does not fit", None: "not known"}
 _STYLES = {True: Style.GOOD, False: Style.ERROR, None: Style.WARNING}
 _WORDS = {True: "FITS EVERYWHERE", False: "DOES NOT FIT", None: "NOT FULLY KNOWN"}
 _TONES = {True: "verified", False: "failed", None: "unverified"}
@@ -88,7 +88,10 @@ def describe_run(run: RunFigures | None) -> str:
     """Return the origin of the measurements in one line."""
     if run is None:
         return "No run is recorded: what is needed is estimated or required by the spec."
-    return f"Measured: {run.program or 'a program'}, target {run.target}, {run.created}."
+    target = run.target
+    if run.is_of_other_spec:
+        target += f" of another spec ({run.spec})"
+    return f"Measured: {run.program or 'a program'}, target {target}, {run.created}."
 
 
 def _overall(targets: Sequence[TargetFit]) -> bool | None:
@@ -108,7 +111,7 @@ def _lines(
         if not target.resources:
             yield "  the needs of the training are unknown here"
         for resource in target.resources:
-            verdict = styler(_VERDICTS[resource.fits], _STYLES[resource.fits])
+            verdict = styler(_verdict(resource), _STYLES[resource.fits])
             name = f"  {resource.resource.value:<{_LABEL_WIDTH}} "
             yield f"{name}{verdict}: {escape_line(_summarize(resource))}"
             for text in (*_details(resource), *_advice(resource)):
@@ -117,6 +120,10 @@ def _lines(
         if target.not_counted:
             text = f"not counted: {'; '.join(target.not_counted)}"
             yield from indent_rest("  ", wrap(escape_line(text), width - 2), 2)
+
+
+def _verdict(resource: ResourceFit) -> str:
+    return "size unknown" if resource.available is None else _VERDICTS[resource.fits]
 
 
 def _summarize(resource: ResourceFit) -> str:
@@ -153,7 +160,7 @@ def _bars(target: TargetFit) -> tuple[FitBar, ...]:
         bars.append(
             FitBar(
                 resource.resource.value,
-                _VERDICTS[resource.fits],
+                _verdict(resource),
                 tone,
                 round(resource.need.bytes / scale, 2),
                 None if has is None else round(has / scale, 2),
@@ -168,6 +175,7 @@ def _run_to_json(run: RunFigures) -> dict[str, Any]:
     return {
         "path": run.path,
         "program": run.program,
+        "spec": run.spec,
         "target": run.target,
         "created_utc": run.created,
         "memory_ran_out": run.is_killed,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from provision.sanitize import escape_line
+from provision.verification.fit_model import describe_arrays, read_arrays
 from provision.verification.report import rows_of, to_number
 from provision.views.formatting import format_amount, format_seconds
 
@@ -87,6 +88,7 @@ def list_figures(record: Mapping[str, Any]) -> list[Figure]:
     for index, card in enumerate(_cards(record)):
         figures += _card_figures(f"GPU {index}", card)
     figures += _torch_figures(rows_of(record, "torch"))
+    figures.append(("arrays at the end", describe_arrays(read_arrays(record))))
     return [Figure(name, value) for name, value in figures if value]
 
 

@@ -174,6 +174,17 @@ def test_a_record_is_canonical_without_secrets_and_carries_its_digest(tmp_path: 
     )
 
 
+def test_the_arrays_of_the_largest_process_are_recorded(tmp_path: Path) -> None:
+    rows = [{"name": "images", "dtype": "float64", "bytes": 2**30}]
+    (tmp_path / "arrays-1.json").write_text(json.dumps({"pid": 1, "arrays": rows}))
+    small = [{**rows[0], "name": "s3cret-word", "bytes": 5}]
+    (tmp_path / "arrays-2.json").write_text(json.dumps({"pid": 2, "arrays": small}))
+    assert sampled(tmp_path, {"pid": os.getpid()}, {"code": 0, "signal": None})["arrays"] == rows
+    (tmp_path / "arrays-1.json").unlink()
+    (found,) = sampled(tmp_path, {"pid": os.getpid()}, {"code": 0, "signal": None})["arrays"]
+    assert found["name"] == "<redacted>"
+
+
 def test_the_last_records_are_kept(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"0{number:02}.json").write_text("{}")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from provision.agent.probe.monitor.sampler import SCHEMA
+from provision.agent.probe.monitor import SCHEMA
 from provision.agent.probe.report_json import canonical_digest
 from provision.commands.shared.load import LoadedSpec
 from provision.effects.system import Reader

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Insert, Severity
 from provision.facts import cuda_of
+from provision.facts.memory import PREALLOCATION_VARIABLES
 from provision.facts.versions import is_satisfiable
 from provision.rules.admitted_releases import torch_releases, torch_rows
 from provision.rules.edits import unsafe_fix
@@ -41,18 +42,6 @@ from provision.rules.rule import (
     related_at,
 )
 from provision.rules.source_builds import major_version
-
-PREALLOCATION_VARIABLES = {
-    "tensorflow": ("TF_FORCE_GPU_ALLOW_GROWTH", "true", ()),
-    "jax": (
-        "XLA_PYTHON_CLIENT_PREALLOCATE",
-        "false",
-        ("XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR"),
-    ),
-}
-"""The variable that makes a framework allocate GPU memory on demand, its value, and other variables
-with the same effect (TensorFlow guide, Use a GPU; JAX, GPU memory allocation).
-"""
 
 
 def _check(context: LintContext) -> Findings:

@@ -12,7 +12,8 @@ neither by `lint`, nor by `provision fit`, nor by the verification.
 
 ## How to fix
 
-Set `parameters`, `hidden_size` and `layers`: they are on the model's page, and in its config.json
+Name a folder with the model's config.json, as in `id: ./model`, or set `parameters`, `hidden_size`
+and `layers`: they are on the model's page, and in its config.json
 as hidden_size and num_hidden_layers.
 """
 

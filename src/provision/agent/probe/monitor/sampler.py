@@ -27,10 +27,10 @@ from ..observing.resource_usage import (
 )
 from ..redactor import Redactor
 from ..report_json import canonical_digest, to_canonical_json
+from . import SCHEMA
 from .peaks import CardPeak, PeakUsage, max_known
 from .series import Series
 
-SCHEMA = "provision.run/1"
 INTERVAL_S = 1.0
 _SAVE_EACH = 30
 _KEPT_RECORDS = 20
@@ -174,8 +174,15 @@ class _RunMonitor:
                 "nvml_error": self._cards.error,
             },
             "series": self._series.columns(),
-            "torch": _notes(Path(self.about["notes"]), self._redactor),
+            "torch": _notes(Path(self.about["notes"]), "torch", self._redactor),
+            "arrays": self._arrays(),
         }
+
+    def _arrays(self) -> list[JsonObject]:
+        """Return the arrays of the process whose arrays are the largest."""
+        notes = _notes(Path(self.about["notes"]), "arrays", self._redactor)
+        of_processes: list[list[JsonObject]] = [note["arrays"] for note in notes]
+        return max(of_processes, key=lambda rows: sum(row["bytes"] for row in rows), default=[])
 
 
 def _ending(ended: JsonObject | None, before: int | None, after: int | None) -> JsonObject:
@@ -207,9 +214,9 @@ def _flat(cards: list[JsonObject]) -> JsonObject:
     return readings
 
 
-def _notes(folder: Path, redactor: Redactor) -> list[JsonObject]:
+def _notes(folder: Path, name: str, redactor: Redactor) -> list[JsonObject]:
     notes = []
-    for file in sorted(folder.glob("torch-*.json")):
+    for file in sorted(folder.glob(f"{name}-*.json")):
         try:
             note = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Notes torch's memory at the end of a Python that imported it.
+"""Notes torch's memory and the large arrays of a Python at its end.
 
 Another module named sitecustomize runs as if this one did not exist.
 """
@@ -14,20 +14,45 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LONGEST = 6000
+_MOST_ARRAYS = 8
+_SMALLEST_ARRAY = 1 << 20
 
 
 def _note(folder: str) -> None:
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     try:
-        import json
-
-        note = {"pid": os.getpid(), "version": str(torch.__version__), "cards": _cards(torch)}
-        with open(os.path.join(folder, f"torch-{os.getpid()}.json"), "w", encoding="utf-8") as out:
-            json.dump(note, out)
+        if torch is not None:
+            version = str(torch.__version__)
+            _write(folder, "torch", {"version": version, "cards": _cards(torch)})
+        arrays = _arrays(numpy) if numpy is not None else []
+        if arrays:
+            _write(folder, "arrays", {"arrays": arrays})
     except Exception:  # noqa: BLE001
         return
+
+
+def _write(folder: str, name: str, note: Any) -> None:
+    import json
+
+    path = os.path.join(folder, f"{name}-{os.getpid()}.json")
+    with open(path, "w", encoding="utf-8") as out:
+        json.dump({"pid": os.getpid(), **note}, out)
+
+
+def _arrays(numpy: Any) -> Any:
+    """Return the largest arrays in the variables of the main module, each buffer once."""
+    owners: dict[int, Any] = {}
+    for name, value in list(vars(sys.modules["__main__"]).items()):
+        if not isinstance(value, numpy.ndarray):
+            continue
+        owner: Any = value
+        while isinstance(owner.base, numpy.ndarray) and not isinstance(owner, numpy.memmap):
+            owner = owner.base
+        # Pages of a memory map are those of its file: the system takes them back.
+        if not isinstance(owner, numpy.memmap) and owner.nbytes >= _SMALLEST_ARRAY:
+            owners.setdefault(id(owner), (owner.nbytes, name, str(owner.dtype)))
+    largest = sorted(owners.values(), reverse=True)[:_MOST_ARRAYS]
+    return [{"name": name, "dtype": dtype, "bytes": size} for size, name, dtype in largest]
 
 
 def _cards(torch: Any) -> Any:

@@ -1,0 +1,124 @@
+"""The requested TensorFlow has no code for the GPU.
+
+## What it does
+
+Compares the compute capability of each GPU with those that the admitted TensorFlow releases were
+compiled for, among the releases with a wheel for the Python of the spec. If a release has only PTX
+for the GPU, which the driver compiles at the first start, that is an info.
+
+## Why
+
+TensorFlow installs and imports. It then ignores a GPU that is older than its code ("Ignoring
+visible gpu device ... with Cuda compute capability 3.7. The minimum required Cuda capability is
+6.0.") and computes on the CPU. With PTX only, the first start can take 30 minutes.
+
+## How to fix
+
+Use a release that has code for the GPU: `provision facts list tensorflow` lists them. Some need an
+older Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.diagnostics import Severity
+from provision.facts import Card
+from provision.facts.compatibility import CodeForm
+from provision.facts.lazy_tables import load_tensorflow
+from provision.facts.schema_torch import TensorFlowRelease
+from provision.facts.versions import parse_specifiers, require_version
+from provision.rules.package_requirements import RequestedPackage, requested_package
+from provision.rules.rule import (
+    Findings,
+    LintContext,
+    ResolvedSet,
+    Rule,
+    example,
+    examples,
+    related_at,
+)
+
+
+def _check(context: LintContext) -> Findings:
+    package = requested_package(context, "tensorflow")
+    if package is None or not any(target.card for target in context.targets):
+        return
+    rows = list(_admitted(context, package))
+    for route, target in context.targets_by_gpu.items():
+        if target.card is None or not rows:
+            continue
+        codes = [context.facts.code_for(target.card, row) for row in rows]
+        if any(code and code.form is CodeForm.MACHINE for code in codes):
+            continue
+        card, newest = f"{target.card.name} ({target.card.cc})", rows[-1]
+        related = related_at(route, "GPU requested here")
+        if any(codes):
+            yield RULE.diagnostic(
+                f"{package.description} has only PTX for {card}, no machine code",
+                package.route,
+                severity=Severity.INFO,
+                why="The driver compiles it when the program first starts, which can take 30 "
+                "minutes, and caches the result in ~/.nv/ComputeCache.",
+                help="keep ~/.nv/ComputeCache, or set CUDA_CACHE_PATH to a folder that stays",
+                related=related,
+                evidence=newest.evidence,
+            )
+        else:
+            yield RULE.diagnostic(
+                f"{package.description} has no code for {card}: {newest.release} was built for "
+                f"{' '.join(newest.sm)} and PTX {newest.ptx}",
+                package.route,
+                severity=newest.evidence.cap_severity(Severity.ERROR),
+                why="TensorFlow ignores this GPU and computes on the CPU.",
+                help=_advice(context, target.card),
+                related=related,
+                evidence=newest.evidence,
+            )
+
+
+def _admitted(context: LintContext, package: RequestedPackage) -> Iterator[TensorFlowRelease]:
+    """Yield the admitted releases with a wheel for the Python of the spec, oldest first."""
+    admits = parse_specifiers(package.specifiers)
+    python = context.resolved.python if context.resolved else context.spec.python
+    for row in load_tensorflow():
+        if python in row.pythons and admits.contains(require_version(row.release)):
+            yield row
+
+
+def _advice(context: LintContext, card: Card) -> str:
+    """Return the newest release with code for a card, and its newest Python."""
+    fitting = [row for row in load_tensorflow() if context.facts.code_for(card, row)]
+    if not fitting:
+        return "use a newer GPU"
+    newest = fitting[-1]
+    return f"use a newer GPU, or tensorflow=={newest.release} with Python {newest.pythons[-1]}"
+
+
+RULE = Rule(
+    id="GPU013",
+    name="tensorflow-not-for-card",
+    severity=Severity.ERROR,
+    sources=(
+        "build_info.py in the wheels of tensorflow on PyPI: support/remake_tensorflow.py",
+        "tensorflow/core/common_runtime/gpu/gpu_device.cc, the messages about compute capability",
+    ),
+    check=_check,
+    bad=examples(
+        example(
+            'gpu: K80\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
+            other_ids=("CUD009",),
+        ),
+        'gpu: RTX-PRO-6000\npython: "3.12"\npackages: [«"tensorflow[and-cuda]==2.21.*"»]\n',
+        example(
+            'gpu: K80\npython: "3.11"\npackages: [«"tensorflow[and-cuda]"»]\n',
+            ResolvedSet({"tensorflow": "2.15.1", "nvidia-cudnn-cu12": "8.9.4.25"}, "3.11"),
+        ),
+    ),
+    good=examples(
+        'gpu: K80\npython: "3.11"\npackages: ["tensorflow[and-cuda]==2.14.*"]\n',
+        'gpu: L4\npython: "3.12"\npackages: ["tensorflow[and-cuda]==2.21.*"]\n',
+        'gpu: T4\npython: "3.12"\npackages: ["tensorflow[and-cuda]"]\n',
+        'gpu: none\npython: "3.12"\npackages: ["tensorflow==2.21.*"]\n',
+    ),
+)
