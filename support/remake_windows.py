@@ -21,9 +21,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from packaging.specifiers import SpecifierSet
+
 from remaking.running import Remade, ask, options, rows_of
 from remaking.sheets import Row
-from remaking.wheels import Shelf
+from remaking.wheels import Shelf, bound
 from windows.comparing import Limit, Window
 from windows.gathering import gather
 from windows.packages import PACKAGES, Package
@@ -49,6 +51,8 @@ def rows(windows: Iterable[Window], known: Mapping[str, Row]) -> Iterator[dict[s
             "uses": f"{limit.name.file}:{limit.name.line}",
             "has": _has(limit),
         }
+        if window.declared:
+            row["declared"] = bound(SpecifierSet(window.declared))
         old = known.get(row["id"], {})
         yield row | {column: old[column] for column in KEPT if column in old}
 

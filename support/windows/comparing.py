@@ -40,7 +40,8 @@ class Limit(NamedTuple):
 class Window(NamedTuple):
     """The releases `first` to `last` of a package need `specifier` of another one.
 
-    `limits` are the names that set the bound, as release `first` uses them.
+    `limits` are the names that set the bound, as release `first` uses them; `declared` is what
+    release `last` requires of the other package.
     """
 
     package: str
@@ -51,6 +52,7 @@ class Window(NamedTuple):
     specifier: str
     severity: str
     limits: tuple[Limit, ...]
+    declared: str
 
 
 def states_of(states: Sequence[Located]) -> tuple[int | None, int | None]:
@@ -113,6 +115,7 @@ def compare(
                     specifier,
                     severity,
                     tuple(run[0][1][1]),
+                    needs[last].declared.get(of, ""),
                 )
             )
     return windows

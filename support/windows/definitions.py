@@ -15,7 +15,8 @@ from windows.module_names import (
     exporting_module,
     read_module_names,
 )
-from windows.source_tree import SourceTree
+from windows.outline import block
+from windows.source_tree import SourceTree, parse
 
 _KEEPS_SIGNATURE = re.compile(
     r"contextmanager|staticmethod|classmethod|abstractmethod|no_grad|inference_mode|lru_cache|cache$|wraps|"
@@ -35,12 +36,15 @@ class State(StrEnum):
     UNDECIDED = "undecided"
 
 
+Block = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
 class Definition(NamedTuple):
     """The result of a lookup; `node` is the class or function, if it was found."""
 
     state: State
     module: str = ""
-    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | None = None
+    node: Block | None = None
     is_module: bool = False
 
     @property
@@ -60,10 +64,22 @@ class Definitions:
         """Read nothing yet; a module is parsed when a name in it is looked up."""
         self.tree = tree
         self.names = cache(self._names)
+        self.whole = cache(self._whole)
         self.find = cache(self._find)
 
     def _names(self, module: str) -> ModuleNames:
         return read_module_names(self.tree, module)
+
+    def _whole(self, module: str, node: Block) -> Block:
+        """Return a class with its body, which the outline of a module does not have."""
+        if not isinstance(node, ast.ClassDef):
+            return node
+        first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+        parsed = parse(block(self.tree.text(module), first)) or self.tree.parse(module)
+        for statement in ast.walk(parsed) if parsed else ():
+            if isinstance(statement, ast.ClassDef) and statement.name == node.name:
+                return statement
+        return node
 
     def _find(self, path: str) -> Definition:
         """Return the definition of a dotted path such as "transformers.cache_utils.HybridCache"."""
@@ -198,7 +214,7 @@ class Definitions:
         if binding is None:
             return Definition(State.PRESENT, module)
         if not isinstance(binding, Imported):
-            return Definition(State.PRESENT, module, binding)
+            return Definition(State.PRESENT, module, self.whole(module, binding))
         own = self.tree.has_module(binding.module.partition(".")[0])
         if not own:
             return PRESENT

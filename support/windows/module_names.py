@@ -59,7 +59,7 @@ class ModuleNames:
 
 def read_module_names(tree: SourceTree, module: str) -> ModuleNames:
     """Return the names of a module; one that cannot be parsed is open."""
-    text, parsed = tree.text(module), tree.parse(module)
+    text, parsed = tree.text(module), tree.parse_outline(module, classes=True)
     names = ModuleNames()
     if parsed is None:
         names.is_open = True

@@ -27,6 +27,7 @@ from windows.uses import ModuleUses, Use, read_uses
 _MODULES = {
     "uses": (
         "source_tree",
+        "outline",
         "definitions",
         "module_names",
         "guards",
@@ -35,7 +36,7 @@ _MODULES = {
         "packages",
     ),
     "declared": (),
-    "names": ("source_tree", "definitions", "module_names"),
+    "names": ("source_tree", "outline", "definitions", "module_names"),
 }
 """The modules that decide each kind of reading: a change of one makes kept readings invalid."""
 _USES: dict[tuple[str, bool, int], ModuleUses] = {}

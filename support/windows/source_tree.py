@@ -10,6 +10,7 @@ from pathlib import Path
 from zipfile import ZipFile, ZipInfo
 
 from remaking.index import File, Index
+from windows.outline import outline
 
 GAP = 1 << 18
 """Bytes between two members that are fetched rather than paid for with another request."""
@@ -43,12 +44,12 @@ class SourceTree:
 
     def parse(self, module: str) -> ast.Module | None:
         """Return the syntax tree of a module; None if it cannot be parsed."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(self.text(module))
-        except (SyntaxError, ValueError, RecursionError):
-            return None
+        return parse(self.text(module))
+
+    def parse_outline(self, module: str, *, classes: bool) -> ast.Module | None:
+        """Return the syntax tree without the bodies of functions, and of classes if `classes`."""
+        text = self.text(module)
+        return parse(outline(text, classes=classes)) or parse(text)
 
     def metadata(self) -> str:
         """Return METADATA, "" if it is not in the copy."""
@@ -85,6 +86,16 @@ class SourceTree:
             self.paths[module] = name
         elif found := _COMPILED.match(name):
             self.compiled.add(found["module"].replace("/", "."))
+
+
+def parse(text: str) -> ast.Module | None:
+    """Return the syntax tree of a text; None if it cannot be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
 def fetch_sources(file: File, index: Index, cache: Path) -> Path:

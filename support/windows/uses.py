@@ -42,7 +42,7 @@ class ModuleUses:
 def read_uses(tree: SourceTree, module: str, packages: Iterable[str], *, calls: bool) -> ModuleUses:
     """Return the uses of top-level `packages` in a module, those in functions only with `calls`."""
     reader = _Reader(tree, module, frozenset(packages), calls)
-    parsed = tree.parse(module)
+    parsed = tree.parse(module) if calls else tree.parse_outline(module, classes=False)
     if parsed is not None:
         for statement in parsed.body:
             reader.visit(statement)
