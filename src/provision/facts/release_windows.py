@@ -9,6 +9,7 @@ from provision.diagnostics import Severity
 from provision.facts.fact_tables import FactTables
 from provision.facts.schema_windows import ReleaseWindow
 from provision.facts.versions import (
+    admitted_versions,
     has_version_in_range,
     is_satisfiable,
     parse_specifiers,
@@ -82,11 +83,11 @@ def _admitted_releases(facts: FactTables, package: str, specifiers: str) -> Sequ
     """Return the admitted releases that were read, and one that is newer than all of them."""
     admits = parse_specifiers(specifiers)
     read = facts.windows_read[package].releases
-    admitted = list(admits.filter(read))
+    admitted = admitted_versions(admits, read)
     if admitted:
         return admitted
     named = [clause.version for clause in admits if clause.operator == "=="]
-    return [version for version in named if parse_version(version) and admits.contains(version)]
+    return [version for version in named if parse_version(version)]
 
 
 def _admits_older(facts: FactTables, package: str, specifiers: str) -> bool:
