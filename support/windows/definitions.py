@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from windows.module_names import (
     DEPRECATIONS,
     Imported,
     ModuleNames,
-    exporting_module,
+    exporting_modules,
     read_module_names,
 )
 from windows.outline import block
@@ -64,6 +64,7 @@ class Definitions:
         """Read nothing yet; a module is parsed when a name in it is looked up."""
         self.tree = tree
         self.names = cache(self._names)
+        self.exported = cache(partial(exporting_modules, tree))
         self.whole = cache(self._whole)
         self.find = cache(self._find)
 
@@ -120,8 +121,12 @@ class Definitions:
                     found = self.member(candidate, name, depth + 1)
                     return found if found.node is not None else PRESENT
             return PRESENT
-        if names.structure and (target := exporting_module(self.tree, names.structure, name)):
-            return self.member(target, name, depth + 1) if target != module else PRESENT
+        if names.structure:
+            target = self.exported(names.structure).get(name, module)
+            # Stars below such a module are for type checkers.
+            if target != module:
+                return self.member(target, name, depth + 1)
+            return Definition(State.ABSENT, module)
         if self._is_removed(name, names):
             return Definition(State.REMOVED, module)
         found = self._from_stars(names, name, depth)

@@ -190,31 +190,32 @@ def _add_lazy(names: ModuleNames, value: ast.expr, key: str) -> None:
                 names.lazy.setdefault(module, "")
 
 
-def exporting_module(tree: SourceTree, folder: str, name: str) -> str:
-    """Return the module below a folder that exports a name, "" if there is none."""
+def exporting_modules(tree: SourceTree, folder: str) -> dict[str, str]:
+    """Return the names that modules below a folder export, each with its module."""
+    exported: dict[str, str] = {}
     for module in tree.paths:
         if module.startswith(f"{folder}."):
             key = (module, tree.checksum(module))
             if key not in _EXPORTED:
                 _EXPORTED[key] = frozenset(_exported_names(tree.text(module)))
-            if name in _EXPORTED[key]:
-                return module
-    return ""
+            exported.update(dict.fromkeys(_EXPORTED[key], module))
+    return exported
 
 
 _EXPORTED: dict[tuple[str, int], frozenset[str]] = {}
+_LIST = re.compile(r"^__all__ \+?= \[([^\]]*)\]", re.MULTILINE)
+_MARK = re.compile(r"^@(?:export|requires)\b", re.MULTILINE)
+_BLOCK = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 
 
 def _exported_names(text: str) -> Iterator[str]:
     """Yield `__all__` of a module, and what it marks as exported, without parsing it."""
-    for found in re.finditer(r"^__all__ \+?= \[(.*?)\]", text, re.MULTILINE | re.DOTALL):
+    for found in _LIST.finditer(text):
         yield from re.findall(r"[\"'](\w+)[\"']", found[1])
-    for found in re.finditer(
-        r"^@(?:export|requires)\(.*?\)\n(?:@.*\n)*(?:class|def) (\w+)",
-        text,
-        re.MULTILINE | re.DOTALL,
-    ):
-        yield found[1]
+    for mark in _MARK.finditer(text):
+        block = _BLOCK.search(text, mark.end())
+        if block:
+            yield block[1]
 
 
 def _strings(value: ast.AST) -> list[str]:
