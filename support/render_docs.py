@@ -19,6 +19,7 @@ import yaml
 from provision.cli.app import SECTIONS, app
 from provision.cli.help import HelpContext
 from provision.commands.schema import schema_text
+from provision.facts import load_facts
 from provision.rules import RULES, load_notebook_rules, render_rule_page
 from provision.schema import json_schema
 from provision.source.findings import FINDING_KINDS
@@ -26,6 +27,7 @@ from provision.source.vocabulary import FORMAT_DESCRIPTIONS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from terminal_svg import THEMES, record, render
+from window_page import window_page
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/:-]*|\d+[A-Za-z]+")
 DOCS = Path(__file__).parents[1] / "docs"
@@ -166,6 +168,7 @@ def pages() -> dict[str, str]:
         "reference/findings.md": findings_page(),
         "reference/rules.md": rules_page(),
         "reference/commands.md": commands_page(),
+        "reference/windows.md": window_page(load_facts(), NOTE),
         **pictures(),
     }
 

@@ -39,6 +39,11 @@ class Shelf:
         self._releases: dict[str, dict[Version, list[File]]] = {}
         self._wheels: dict[str, Wheel] = {}
 
+    @property
+    def index(self) -> Index:
+        """The index."""
+        return self._index
+
     def releases(self, package: str) -> dict[Version, list[File]]:
         """Return the final releases of a package that have a wheel, oldest first; a wheel that was
         withdrawn (yanked) does not count.

@@ -76,6 +76,7 @@ from provision.facts.schema_variables import (
     FolderVariable,
     VariableEffect,
 )
+from provision.facts.schema_windows import ReadReleases, ReleaseWindow
 
 SCHEMA_VERSION = 1
 EVIDENCE_FIELDS = Evidence._fields
@@ -313,6 +314,8 @@ class FactTables:
     """By the package that requires one of `wheel_releases`."""
     numpy_floors = keyed("extensions.numpy2", NumpyFloor)
     undeclared = rows("undeclared", UndeclaredRequirement)
+    windows = rows("windows", ReleaseWindow.from_columns)
+    windows_read = keyed("windows.read", ReadReleases.from_columns)
     platforms = keyed("extensions.platforms", PlatformWheels)
     one_of = rows("extensions.one_of", ExclusivePackages)
     bringers = keyed("extensions.brings", KnownDependencies)
@@ -354,6 +357,15 @@ class FactTables:
         """The first and the last release of each range of transformers releases, oldest first."""
         ends = (end for row in self.transformers for end in (row.first, row.last))
         return tuple(dict.fromkeys(ends))
+
+    @cached_property
+    def windows_of(self) -> Mapping[str, tuple[ReleaseWindow, ...]]:
+        """The windows of each package, by the package that uses a name."""
+        packages = dict.fromkeys(window.package for window in self.windows)
+        return {
+            package: tuple(window for window in self.windows if window.package == package)
+            for package in packages
+        }
 
     @cached_property
     def accelerate_packages(self) -> frozenset[str]:

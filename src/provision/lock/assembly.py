@@ -24,6 +24,7 @@ from provision.lock.model import (
 )
 from provision.lock.uv_project import ResolvedPackages, ResolveRequest, lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, oldest_glibc, with_platform_files
+from provision.lock.window_bounds import WindowBound
 from provision.target_facts import collect_target_facts
 
 
@@ -96,8 +97,10 @@ def limit_to_glibc(resolved: ResolvedPackages, request: ResolveRequest) -> Extra
     return ExtraConstraints(constraints, problem, tuple(dict.fromkeys(lines)))
 
 
-def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:
-    """Return the lock of resolved packages.
+def build_lock(
+    request: ResolveRequest, resolved: ResolvedPackages, bounds: Iterable[WindowBound] = ()
+) -> Lock:
+    """Return the lock of resolved packages, with the bounds that were added for windows.
 
     Raises:
         LockError: an environment on Linux would get another torch than its flavour's.
@@ -125,6 +128,7 @@ def build_lock(request: ResolveRequest, resolved: ResolvedPackages) -> Lock:
             dict(sorted(targets.items())),
             indexes,
             resolved.packages,
+            bounds=tuple(bounds),
         )
     )
 

@@ -44,6 +44,7 @@ _SCHEMA: Mapping[str, Any] = {
             "files": {"*": str},
         }
     ],
+    "bounds?": [{"package": str, "specifier": str, "window": str}],
     "conda?": [
         {
             **dict.fromkeys(

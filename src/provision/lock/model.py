@@ -13,6 +13,7 @@ from typing import Any
 from provision.effects.conda import CondaRecord
 from provision.errors import LockError
 from provision.lock.document_schema import find_schema_errors
+from provision.lock.window_bounds import WindowBound
 
 _FAMILY = "provision.lock/"
 FORMAT_VERSION = 2
@@ -99,7 +100,7 @@ class TargetChoice:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Every choice made for one spec; `inputs` are the fields of the spec that decided."""
+    """Every choice made for one spec: `inputs` of the spec decided, `bounds` were added."""
 
     inputs: Mapping[str, Any]
     python: str
@@ -112,6 +113,7 @@ class Lock:
     """The digest of the spec's text about packages (see `text_digest`), "" if it has none."""
     conda: tuple[LockedCondaPackage, ...] = ()
     """Packages of conda targets: Python, `conda_packages`, `source: conda`, and their needs."""
+    bounds: tuple[WindowBound, ...] = ()
 
     def environment(self, target: str, platform: str) -> LockedEnvironment | None:
         """Return the environment of a target on a platform, None if the lock does not cover it."""
@@ -309,6 +311,8 @@ def _to_document(lock: Lock) -> dict[str, Any]:
     }
     document["indexes"] = dict(sorted(lock.indexes.items()))
     document["packages"] = [_package_to_document(package, keys) for package in lock.packages]
+    if lock.bounds:
+        document["bounds"] = [asdict(bound) for bound in lock.bounds]
     if lock.conda:
         document["conda"] = [_conda_to_document(package) for package in lock.conda]
     return document
@@ -357,6 +361,7 @@ def _from_document(document: Mapping[str, Any]) -> Lock:
         document["digest"],
         str(document.get("written", "")),
         tuple(_to_conda_package(part) for part in document.get("conda", ())),
+        tuple(WindowBound(**part) for part in document.get("bounds", ())),
     )
 
 

@@ -31,11 +31,14 @@ from provision.lock.uv_project import (
     to_uv_project,
 )
 from provision.lock.wheels import marker_of
+from provision.lock.window_bounds import WindowBound, propose_bounds
 from provision.spec import Spec
 from provision.target_facts import collect_target_facts
 
 _MAX_ROUNDS = 4
 """Attempts to bring the versions of all targets together; ours."""
+_MAX_BOUNDS = 20
+"""Resolutions that try to close windows between packages; ours."""
 
 
 def resolve_spec(
@@ -101,7 +104,7 @@ def _resolve_best(
     best = requests[0]
     if best.proposal.release is not None:
         try:
-            return _resolve_until_shared(best, system, progress)
+            return _resolve_within_windows(best, system, progress)
         except LockError as error:
             return _resolve_with_older_torch(requests, error, system, progress)
     if best.spec.exclude_newer is not None:
@@ -109,7 +112,7 @@ def _resolve_best(
         releases = admitted_torch_releases(best.spec, best.facts)
         if releases:
             best = best._replace(constraints={"torch": f"<={releases[0].release}"})
-    return _resolve_until_shared(best, system, progress)
+    return _resolve_within_windows(best, system, progress)
 
 
 def _torch_constraints(release: str | None, facts: Facts) -> dict[str, str]:
@@ -156,13 +159,48 @@ def _resolve_with_older_torch(
         oldest = Version(min(torches).public)
         for request in requests[1:]:
             if Version(request.proposal.release or "0") <= oldest:
-                return _resolve_until_shared(request, system, progress)
+                return _resolve_within_windows(request, system, progress)
     raise own_error or error
+
+
+def _resolve_within_windows(
+    request: ResolveRequest, system: System, progress: ProgressCallback
+) -> Lock:
+    """Resolve, add a bound for each window that the result breaks, and resolve again.
+
+    A bound with which nothing resolves is left out; the rules report its window.
+    """
+    request, resolved = _resolve_until_shared(request, system, progress)
+    bounds: list[WindowBound] = []
+    tried: set[WindowBound] = set()
+    while len(tried) < _MAX_BOUNDS:
+        versions = {row.name: Version(row.version).public for row in resolved.packages}
+        proposed = propose_bounds(request.spec, request.facts, versions)
+        bound = next((bound for bound in proposed if bound not in tried), None)
+        if bound is None:
+            break
+        tried.add(bound)
+        try:
+            request, resolved = _resolve_until_shared(
+                request._replace(bounds=(*request.bounds, bound.requirement)), system, progress
+            )
+        except Unsatisfiable:
+            continue
+        bounds.append(bound)
+        progress(Notice(f"added the bound {bound.requirement}, for the window {bound.window}"))
+    for extra in resolved.unused_extras:
+        progress(
+            Notice(
+                f"warning: {extra} has no effect: the extra does not exist, or adds nothing on "
+                "these platforms"
+            )
+        )
+    return build_lock(request, resolved, sorted(bounds))
 
 
 def _resolve_until_shared(
     request: ResolveRequest, system: System, progress: ProgressCallback
-) -> Lock:
+) -> tuple[ResolveRequest, ResolvedPackages]:
     """Resolve with more constraints until one version of each package runs at every target."""
     narrowing: ExtraConstraints | None = None
     for _ in range(_MAX_ROUNDS):
@@ -174,14 +212,7 @@ def _resolve_until_shared(
             raise
         narrowing = unify_versions(resolved) or limit_to_glibc(resolved, request)
         if narrowing is None:
-            for extra in resolved.unused_extras:
-                progress(
-                    Notice(
-                        f"warning: {extra} has no effect: the extra does not exist, or adds "
-                        "nothing on these platforms"
-                    )
-                )
-            return build_lock(request, resolved)
+            return request, resolved
         request = request._replace(constraints={**request.constraints, **narrowing.constraints})
     assert narrowing is not None  # noqa: S101
     raise narrowing.to_error("")

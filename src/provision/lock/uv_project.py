@@ -35,7 +35,8 @@ from provision.spec import Spec, canonical_name
 class ResolveRequest(NamedTuple):
     """A spec to resolve with the torch builds of its targets.
 
-    `direct` are the names to require directly, `source_builds` the packages to build.
+    `direct` are the names to require directly, `source_builds` the packages to build, and `bounds`
+    further constraints, which hold whatever `constraints` become.
     """
 
     spec: Spec
@@ -45,6 +46,7 @@ class ResolveRequest(NamedTuple):
     constraints: Mapping[str, str] = MappingProxyType({})
     direct: frozenset[str] = frozenset()
     source_builds: Mapping[str, SourceBuild] = MappingProxyType({})
+    bounds: tuple[str, ...] = ()
 
     @property
     def flavours(self) -> dict[str, tuple[str, ...]]:
@@ -101,7 +103,10 @@ def to_uv_project(request: ResolveRequest) -> UvProject:
         tuple(map(marker_of, platforms)),
         spec.exclude_newer,
         request.preferences,
-        tuple(f"{name}{version}" for name, version in sorted(request.constraints.items())),
+        (
+            *(f"{name}{version}" for name, version in sorted(request.constraints.items())),
+            *request.bounds,
+        ),
         tuple(variants),
         tuple(sorted(overridden | metadata_indexes.keys())),
     )

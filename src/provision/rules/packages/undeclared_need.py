@@ -31,6 +31,7 @@ from provision.rules.package_requirements import (
     requested_package,
 )
 from provision.rules.packages.undeclared_requirements import check_undeclared
+from provision.rules.packages.window_findings import check_windows
 from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
 
@@ -49,6 +50,9 @@ def _check(context: LintContext) -> Findings:
         for finding in check_undeclared(RULE, context, package, need):
             findings.setdefault((need.package, need.of), finding)
     yield from findings.values()
+    for pair, finding in check_windows(RULE, context):
+        if pair not in findings:
+            yield finding
     for name in ("transformers", "trl"):
         if user := requested_package(context, name):
             for need in _runtime_checks(context, user):

@@ -1,0 +1,215 @@
+"""Compares what releases use with what releases of the other package have."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from windows.definitions import State
+from windows.reading import Located, Name, NeededName, Needs, Release
+
+SEVERITIES = ("error", "warning")
+_AHEAD = 45
+"""Days after its own upload in which a release may rely on the next release of another package."""
+
+
+class Limit(NamedTuple):
+    """One bound that a name sets: ">=" the first release that has it, or "<" the first without.
+
+    `has` is its definition in release `at_has`; the next release on that side is `lacks`.
+    """
+
+    specifier: str
+    bound: Version
+    name: NeededName
+    has: Located
+    at_has: Version
+    lacks: Version
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether it is a lower bound."""
+        return self.specifier.startswith(">=")
+
+
+class Window(NamedTuple):
+    """The releases `first` to `last` of a package need `specifier` of another one.
+
+    `limits` are the names that set the bound, as release `first` uses them; `declared` is what
+    release `last` requires of the other package.
+    """
+
+    package: str
+    first: Version
+    last: Version
+    is_newest: bool
+    of: str
+    specifier: str
+    severity: str
+    limits: tuple[Limit, ...]
+    declared: str
+
+
+def states_of(states: Sequence[Located]) -> tuple[int | None, int | None]:
+    """Return the index of the first release that has a name, and of the first that lost it.
+
+    None if every release that was read has it on that side, or if any release there is undecided.
+    """
+    kinds = [State(item.state) for item in states]
+    removed = [index for index, kind in enumerate(kinds) if kind is State.REMOVED]
+    if removed:  # what says that it removed a name had it before
+        kinds[: removed[-1]] = [
+            State.PRESENT if kind is State.UNDECIDED else kind for kind in kinds[: removed[-1]]
+        ]
+    present = [index for index, kind in enumerate(kinds) if kind is State.PRESENT]
+    if not present:
+        return None, None
+    first, last = present[0], present[-1]
+    lacking = (State.ABSENT, State.REMOVED)
+    floor = first if first and all(kind in lacking for kind in kinds[:first]) else None
+    rest = kinds[last + 1 :]
+    ceiling = last + 1 if rest and all(kind in lacking for kind in rest) else None
+    return floor, ceiling
+
+
+def compare(
+    releases: Sequence[Release],
+    needs: Mapping[Version, Needs],
+    others: Sequence[Release],
+    located: Mapping[Version, Mapping[Name, Located]],
+) -> list[Window]:
+    """Return the windows between one package and another.
+
+    Args:
+        releases: the releases of the package, oldest first.
+        needs: what each of them needs.
+        others: the releases of the other package, oldest first.
+        located: where each of these has the needed names.
+    """
+    windows: list[Window] = []
+    of = others[0].package
+    for is_floor in (True, False):
+        binding = [
+            (release, _binding(release, needs[release.version], others, located, is_floor))
+            for release in releases
+        ]
+        runs = groupby(binding, key=lambda item: item[1] and (item[1][0], item[1][1][0].specifier))
+        for key, group in runs:
+            run = [(release, limits) for release, limits in group]
+            if key is None or run[0][1] is None:
+                continue
+            severity, specifier = key
+            first, last = run[0][0].version, run[-1][0].version
+            windows.append(
+                Window(
+                    releases[0].package,
+                    first,
+                    last,
+                    last == releases[-1].version,
+                    of,
+                    specifier,
+                    severity,
+                    tuple(run[0][1][1]),
+                    needs[last].declared.get(of, ""),
+                )
+            )
+    return windows
+
+
+def _binding(
+    release: Release,
+    needs: Needs,
+    others: Sequence[Release],
+    located: Mapping[Version, Mapping[Name, Located]],
+    is_floor: bool,
+) -> tuple[str, list[Limit]] | None:
+    """Return the strictest bound on one side with its severity, and the names that set it.
+
+    A bound of a lower severity counts only if no bound of a higher one exists on that side.
+    """
+    of = others[0].package
+    declared = SpecifierSet(needs.declared.get(of, ""))
+    limits: dict[str, list[Limit]] = {}
+    for name in needs.names:
+        if name.of != of:
+            continue
+        if is_floor and name.if_present:
+            continue  # what asks whether the package is there may ask for its version too
+        states = [located[other.version][name.path, name.argument] for other in others]
+        limit = _limit(name, states, others, is_floor)
+        if limit is None or not _is_plausible(release, states, others, declared):
+            continue
+        if not _is_admitted(limit, others, declared):
+            continue
+        limits.setdefault(name.severity, []).append(limit)
+    for severity in SEVERITIES:
+        found = limits.get(severity)
+        if found:
+            pick = max if is_floor else min
+            bound = pick(limit.bound for limit in found)
+            return severity, [limit for limit in found if limit.bound == bound]
+    return None
+
+
+def _limit(
+    name: NeededName, states: Sequence[Located], others: Sequence[Release], is_floor: bool
+) -> Limit | None:
+    floor, ceiling = states_of(states)
+    if is_floor and floor is not None:
+        bound = others[floor].version
+        return Limit(f">={bound}", bound, name, states[floor], bound, others[floor - 1].version)
+    if not is_floor and ceiling is not None:
+        bound = others[ceiling].version
+        has, at = states[ceiling - 1], others[ceiling - 1].version
+        return Limit(f"<{bound}", bound, name, has, at, bound)
+    return None
+
+
+def _is_plausible(
+    release: Release, states: Sequence[Located], others: Sequence[Release], declared: SpecifierSet
+) -> bool:
+    """Return whether the newest other releases at the day of the upload had the name.
+
+    A release that did not work with them on its first day was misread, or asks for their version in
+    a way that was not recognized.
+    """
+    day = datetime.date.fromisoformat(release.uploaded)
+    until = (day + datetime.timedelta(days=_AHEAD)).isoformat()
+    ahead = [
+        index for index, other in enumerate(others) if release.uploaded < other.uploaded <= until
+    ]
+    before = [
+        index
+        for index, other in enumerate(others)
+        if other.uploaded <= release.uploaded and declared.contains(other.version)
+    ]
+    candidates = [*before[-1:], *ahead]
+    fine = (State.PRESENT, State.UNDECIDED)
+    return any(State(states[index].state) in fine for index in candidates)
+
+
+def _is_admitted(limit: Limit, others: Iterable[Release], declared: SpecifierSet) -> bool:
+    """Return whether the declared requirement admits a release that lacks the name."""
+    return any(
+        declared.contains(other.version)
+        and (other.version < limit.bound if limit.is_floor else other.version >= limit.bound)
+        for other in others
+    )
+
+
+def describe(windows: Iterable[Window]) -> Iterator[str]:
+    """Yield a line for each window, for people."""
+    for window in windows:
+        last = "" if window.is_newest else str(window.last)
+        name = min((limit.name for limit in window.limits), key=lambda name: len(name.path))
+        argument = f"({name.argument}=)" if name.argument else ""
+        yield (
+            f"{window.severity:8}{window.package} {window.first}..{last} needs "
+            f"{window.of}{window.specifier}: {name.path}{argument} at {name.file}:{name.line}"
+            f" (+{len(window.limits) - 1})"
+        )
