@@ -4,6 +4,8 @@ Of each release from the first row on: the Pythons with a wheel for Linux x86_64
 from `tensorflow/python/platform/build_info.py` in the wheel of the newest Python the CUDA and cuDNN
 versions and the compute capabilities that it was compiled for. The member is read by HTTP range, so
 no wheel is fetched whole.
+
+Not touched: releases before the first row.
 """
 
 from __future__ import annotations
