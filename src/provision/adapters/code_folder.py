@@ -74,7 +74,12 @@ class _Listing:
 
 
 def read_code(
-    folder: Path, root: Path, exclude: Sequence[str], environment: Mapping[str, str]
+    folder: Path,
+    root: Path,
+    exclude: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    untracked: bool = False,
 ) -> CodeTree:
     """Return the code of a folder; what cannot be used is among its problems.
 
@@ -83,11 +88,16 @@ def read_code(
         root: the project, which the folder may not leave.
         exclude: patterns of paths, or of names of files and folders, that are left out.
         environment: the caller's variables.
+        untracked: take the files that git neither tracks nor ignores too.
     """
     real = Path(os.path.realpath(folder))
     if problem := _folder_problem(folder, real, root):
         return CodeTree(folder, CodeManifest(()), problems=(problem,))
     listing = _list_tracked(real, environment) or _Listing(list(_walk(real)))
+    if untracked:
+        ignored = (*_IGNORED_FOLDERS, *_IGNORED_FILES, ".*")
+        new = [path for path in listing.untracked if not is_excluded(path, ignored)]
+        listing.paths, listing.untracked = sorted([*listing.paths, *new]), []
     kept = [path for path in listing.paths if not is_excluded(path, exclude)]
     secret = [path for path in kept if _is_secret_name(path)]
     kept = [path for path in kept if not _is_secret_name(path) and _exists(real, path)]
@@ -122,13 +132,13 @@ def read_code(
         )
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
-    untracked = [path for path in listing.untracked if not is_excluded(path, made)]
+    left_out = [path for path in listing.untracked if not is_excluded(path, made)]
     return CodeTree(
         real,
         CodeManifest(tuple(files), listing.commit, bool(changed)),
         contents,
         tuple(secret),
-        tuple(untracked),
+        tuple(left_out),
         tuple(changed),
         tuple(problems),
     )

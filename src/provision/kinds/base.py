@@ -206,6 +206,8 @@ class TargetFields(NamedTuple):
     """Names of the used indexes that are folders of this machine (`file://`)."""
     code_routes: tuple[Route, ...] = ()
     """The declared fields that need the project's code at the target, or run it there."""
+    origin_routes: tuple[Route, ...] = ()
+    """The packages from paths and repositories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,8 @@ class Kind:
     reference_hint: ClassVar[str] = ""
     """The edit after which this kind can read a secret."""
 
+    installs_origins: ClassVar[bool] = False
+    """Packages from paths and repositories can be installed at its targets."""
     runs_code: ClassVar[bool] = False
     """The project's code is brought to its targets, and `verify.command` is run there."""
     has_runtimes: ClassVar[bool] = False
@@ -349,6 +353,14 @@ class Kind:
                 f"{'.'.join(map(str, code_route))} at a target of kind {self.name} is "
                 f"{NOT_SUPPORTED_YET}",
                 "remove it, or keep this target in another spec",
+            )
+        for origin_route in () if self.installs_origins else fields.origin_routes:
+            yield Refusal(
+                origin_route,
+                f"a package from a path or a repository at a target of kind {self.name} is "
+                f"{NOT_SUPPORTED_YET}",
+                "serve its wheel from an index under `indexes`, or keep this target in another "
+                "spec",
             )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:

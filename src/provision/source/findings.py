@@ -156,6 +156,12 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         Severity.WARNING,
     ),
     FindingKind(
+        "REF008",
+        "package-source-unusable",
+        "The folder or wheel file of a package cannot be used: it is missing, outside of the "
+        "project, or another package.",
+    ),
+    FindingKind(
         "IMP001",
         "files-contradict",
         "Two lines of the files that `provision check` reads contradict each other.",

@@ -8,13 +8,14 @@ listed here, and a test compares the lists with the imports.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
 import provision
 from provision.agent.core.files import digest_of_sources, zip_files
 from provision.agent.probe.own_code import CORE_MODULES
+from provision.effects.wheels import PackageSource
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
@@ -103,6 +104,7 @@ def expectations_of(
     environment: LockedEnvironment,
     prefix: PurePath,
     code_digest: str | None = None,
+    sources: Sequence[PackageSource] = (),
 ) -> dict[str, Any]:
     """Return the expectations for one target; the caller adds a nonce.
 
@@ -113,6 +115,7 @@ def expectations_of(
         environment: The target's part of the lock.
         prefix: The folder of the environment on the device.
         code_digest: Digest of the code that is brought there; None for no code.
+        sources: The packages from paths and repositories.
     """
     declared = spec.targets[target]
     from_conda = conda_provided_versions(lock, environment, spec) if lock.conda else {}
@@ -148,6 +151,11 @@ def expectations_of(
         **_from_facts(spec),
         **_job(spec, code_digest),
     }
+    if sources:
+        expectations["sources"] = {
+            source.name: {"digest": source.digest, "editable": source.editable}
+            for source in sources
+        }
     if not spec.gpu.is_none:
         expectations["gpu"] = {"type": spec.gpu.type, "count": spec.gpu.count}
     if environment.driver:
