@@ -93,22 +93,11 @@ def read_code(
     real = Path(os.path.realpath(folder))
     if problem := _folder_problem(folder, real, root):
         return CodeTree(folder, CodeManifest(()), problems=(problem,))
-    listing = _list_tracked(real, environment) or _Listing(list(_walk(real)))
-    if untracked:
-        ignored = (*_IGNORED_FOLDERS, *_IGNORED_FILES, ".*")
-        new = [path for path in listing.untracked if not is_excluded(path, ignored)]
-        listing.paths, listing.untracked = sorted([*listing.paths, *new]), []
+    listing = _list_files(real, environment, untracked=untracked)
     kept = [path for path in listing.paths if not is_excluded(path, exclude)]
     secret = [path for path in kept if _is_secret_name(path)]
     kept = [path for path in kept if not _is_secret_name(path) and _exists(real, path)]
-    problems = [
-        CodeProblem(
-            f"{escape_line(path)} is a submodule, whose files git does not track here",
-            "add it to code.exclude, or copy what is needed of it into the repository",
-        )
-        for path in listing.submodules
-        if not is_excluded(path, exclude)
-    ]
+    problems = list(_submodule_problems(listing, exclude))
     files: list[CodeFile] = []
     contents: dict[str, bytes] = {}
     if size_problem := _find_size_problem(real, kept):
@@ -169,6 +158,24 @@ def _folder_problem(folder: Path, real: Path, root: Path) -> CodeProblem | None:
     if not real.is_dir():
         return CodeProblem(f"{folder} is not a folder", "name the folder that contains the code")
     return None
+
+
+def _submodule_problems(listing: _Listing, exclude: Sequence[str]) -> Iterator[CodeProblem]:
+    for path in listing.submodules:
+        if not is_excluded(path, exclude):
+            yield CodeProblem(
+                f"{escape_line(path)} is a submodule, whose files git does not track here",
+                "add it to code.exclude, or copy what is needed of it into the repository",
+            )
+
+
+def _list_files(folder: Path, environment: Mapping[str, str], *, untracked: bool) -> _Listing:
+    listing = _list_tracked(folder, environment) or _Listing(list(_walk(folder)))
+    if untracked:
+        ignored = (*_IGNORED_FOLDERS, *_IGNORED_FILES, ".*")
+        new = [path for path in listing.untracked if not is_excluded(path, ignored)]
+        listing.paths, listing.untracked = sorted([*listing.paths, *new]), []
+    return listing
 
 
 def _list_tracked(folder: Path, environment: Mapping[str, str]) -> _Listing | None:

@@ -149,13 +149,8 @@ def expectations_of(
         "training": _training(spec),
         **_conda_files(lock, environment),
         **_from_facts(spec),
-        **_job(spec, code_digest),
+        **_job(spec, code_digest, sources),
     }
-    if sources:
-        expectations["sources"] = {
-            source.name: {"digest": source.digest, "editable": source.editable}
-            for source in sources
-        }
     if not spec.gpu.is_none:
         expectations["gpu"] = {"type": spec.gpu.type, "count": spec.gpu.count}
     if environment.driver:
@@ -165,10 +160,15 @@ def expectations_of(
     return expectations
 
 
-def _job(spec: Spec, code_digest: str | None) -> dict[str, Any]:
-    """Return the code and the command of the project, as far as they are declared."""
+def _job(spec: Spec, code_digest: str | None, sources: Sequence[PackageSource]) -> dict[str, Any]:
+    """Return the project's packages, code and command, as far as they are declared."""
     verify = spec.verify
     job: dict[str, Any] = {}
+    if sources:
+        job["sources"] = {
+            source.name: {"digest": source.digest, "editable": source.editable}
+            for source in sources
+        }
     if code_digest is not None:
         job["code"] = {"digest": code_digest}
     if verify.command:
