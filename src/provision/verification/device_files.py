@@ -141,7 +141,7 @@ def expectations_of(
         "direct": sorted(
             ({package.key for package in spec.packages} & versions.keys()) | from_conda.keys()
         ),
-        "gpu": {"type": None, "count": 0},
+        "gpu": _gpu(spec),
         "requires": _requires(spec),
         "paths": dict(spec.paths),
         "env": dict(spec.env),
@@ -151,13 +151,17 @@ def expectations_of(
         **_from_facts(spec),
         **_job(spec, code_digest, sources),
     }
-    if not spec.gpu.is_none:
-        expectations["gpu"] = {"type": spec.gpu.type, "count": spec.gpu.count}
     if environment.driver:
         expectations["driver_min"] = environment.driver
     if getattr(declared, "isolation", None) == "system":
         expectations["shared"] = True
     return expectations
+
+
+def _gpu(spec: Spec) -> dict[str, Any]:
+    if spec.gpu.is_none:
+        return {"type": None, "count": 0}
+    return {"type": spec.gpu.type, "count": spec.gpu.count}
 
 
 def _job(spec: Spec, code_digest: str | None, sources: Sequence[PackageSource]) -> dict[str, Any]:
