@@ -68,7 +68,8 @@ PARTS = {
 EXAMPLES = """\
 Gpu: {type: A100-80GB, count: 2}
 Package: {name: torch, version: "==2.13.*", extras: [opt-einsum], marker: sys_platform == 'linux',
-  index: private, build: false, source: pypi}
+  index: private, build: false, source: pypi, path: ./libs/ours, editable: false,
+  git: "https://github.com/huggingface/trl", rev: v0.29.0, subdirectory: packages/trl}
 CondaPackage: {name: ffmpeg, version: ">=6", channel: conda-forge}
 Index: {url: "https://packages.example.com/simple"}
 SecretReference: {secret: projects/my-project/secrets/hf/versions/3, env: HF_TOKEN, colab: HF_TOKEN}

@@ -93,6 +93,17 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: rig\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
         archive.writestr(f"{stem}.dist-info/RECORD", "")
     return f"{stem}-py3-none-any.whl"
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    name = build_wheel(folder)
+    module = Path("build.py").resolve()
+    stem = "-".join(name.split("-")[:2])
+    with zipfile.ZipFile(Path(folder) / name, "w") as archive:
+        archive.writestr(f"_{stem}.pth", f"{module.parent}\\n")
+        archive.writestr(f"{stem}.dist-info/METADATA", "Metadata-Version: 2.1\\nName: {}\\nVersion: {}\\n".format(*stem.split("-")))
+        archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: rig\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr(f"{stem}.dist-info/RECORD", f"_{stem}.pth,,\\n{stem}.dist-info/METADATA,,\\n{stem}.dist-info/WHEEL,,\\n{stem}.dist-info/RECORD,,\\n")
+    return name
 """  # noqa: E501
 """A build backend without requirements of its own: the module `rigbackend`, in a wheel
 `rigbackend`.

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -20,6 +20,17 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
+
+from provision.package_origins import (
+    check_git_url,
+    check_path,
+    check_revision,
+    check_subdirectory,
+    find_contradiction,
+    parse_unnamed,
+    parse_url,
+    refuse_other_keys,
+)
 
 _BYTES_PER_UNIT = {
     "B": 1,
@@ -155,21 +166,6 @@ _BLANK_FOR_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s+v?(\d[\w.*+!-]*)\s
 _OPEN_BRACKET = re.compile(r"^\s*[A-Za-z0-9][\w.-]*\[[^\]]*$")
 _REVERSED_OPERATOR = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*=([<>])\s*(\d[\w.*+!-]*)\s*$")
 _MISSING_COMMA = re.compile(r"[<>=!~]=?\s*[\w.]+\s*[<>=!~]")
-_FROM_ELSEWHERE = re.compile(
-    r"^\s*(?:[a-z]+\+)?(?:https?|ssh|git|file)://|^\s*(?:-e\b|\.{0,2}/|\.{1,2}(?:\[|\s*$))|\.whl\s*$"
-)
-
-_INDEX_HINT = (
-    "build a wheel, serve it from an index under `indexes` and select that with `index:`; "
-    "for your own project without a build step, use `code: .`"
-)
-_SOURCE_KEYS = {
-    "git": "a repository",
-    "url": "a URL",
-    "path": "a path",
-    "editable": "an editable install",
-}
-"""Keys of other tools for a package that no index has, with what they name."""
 
 
 def suggest_requirement(text: str) -> str:
@@ -185,27 +181,8 @@ def suggest_requirement(text: str) -> str:
     return "write NAME==VERSION, as in torch==2.11.0"
 
 
-def _not_from_index() -> PydanticCustomError:
-    return PydanticCustomError(
-        "requirement",
-        "is a URL or a path; only packages from an index are supported",
-        {"hint": _INDEX_HINT},
-    )
-
-
-def _refuse_source_keys(line: Mapping[Any, Any]) -> None:
-    """Raise PydanticCustomError if a package names a repository, a URL or a folder."""
-    for key, source in _SOURCE_KEYS.items():
-        if key in line:
-            raise PydanticCustomError(
-                "requirement",
-                f"names {source} (`{key}`); only packages from an index are supported",
-                {"hint": _INDEX_HINT},
-            )
-
-
 class Package(ShorthandModel):
-    """A package: `transformers[torch]>=5.13` or {name, version, extras, index, build, source}."""
+    """A package: `transformers[torch]>=5.13`, `./x-1.0-py3-none-any.whl`, {name, git, rev} ..."""
 
     name: PackageName
     """Name of the distribution."""
@@ -223,25 +200,37 @@ class Package(ShorthandModel):
     """
     source: Literal["pypi", "conda"] = "pypi"
     """`conda` lets a conda target take this package from its channels."""
+    path: Annotated[str, AfterValidator(check_path)] | None = None
+    """Folder with a pyproject.toml, or wheel file, relative to the spec and inside the project."""
+    editable: bool = False
+    """Install the folder of `path` so that edits of it have an effect at once; at local targets.
+    """
+    git: Annotated[str, AfterValidator(check_git_url)] | None = None
+    """Repository (https or ssh) that the package is built from; git reads it with your
+    credentials.
+    """
+    rev: Annotated[str, AfterValidator(check_revision)] | None = None
+    """Branch, tag or commit of `git`; the lock has the commit. The default branch if not set."""
+    subdirectory: Annotated[str, AfterValidator(check_subdirectory)] | None = None
+    """Folder of the package in the repository of `git`."""
 
     @model_validator(mode="before")
     @classmethod
     def _from_short(cls, value: Any) -> Any:
         if isinstance(value, dict):
-            _refuse_source_keys(value)
+            refuse_other_keys(value)
         if not isinstance(value, str):
             return value
         try:
             requirement = Requirement(value)
         except InvalidRequirement:
-            if _FROM_ELSEWHERE.search(value):
-                raise _not_from_index() from None
+            if (fields := parse_unnamed(value)) is not None:
+                return fields
             raise PydanticCustomError(
                 "requirement", "is not a requirement", {"hint": suggest_requirement(value)}
             ) from None
-        if requirement.url:
-            raise _not_from_index()
         return {
+            **(parse_url(requirement.url) if requirement.url else {}),
             "name": requirement.name,
             "version": str(requirement.specifier),
             "extras": sorted(requirement.extras),
@@ -259,10 +248,32 @@ class Package(ShorthandModel):
             ) from None
         return value
 
+    @model_validator(mode="after")
+    def _one_origin(self) -> "Package":
+        if problem := find_contradiction(vars(self)):
+            raise PydanticCustomError("package_source", problem)
+        return self
+
     @property
     def key(self) -> str:
         """The canonical (PEP 503) name."""
         return canonical_name(self.name)
+
+    @property
+    def is_from_index(self) -> bool:
+        """True unless it comes from a path or a repository."""
+        return self.git is None and self.path is None
+
+    @property
+    def origin(self) -> str:
+        """The path or repository that it comes from, as text; "" for an index."""
+        if self.path is not None:
+            return f"{self.path} (editable)" if self.editable else self.path
+        if self.git is None:
+            return ""
+        revision = f"@{self.rev}" if self.rev else ""
+        folder = f"#subdirectory={self.subdirectory}" if self.subdirectory else ""
+        return f"git+{self.git}{revision}{folder}"
 
     @property
     def is_built(self) -> bool:

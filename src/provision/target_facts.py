@@ -125,6 +125,11 @@ def find_target_refusals(spec: Spec, name: str, facts: Facts) -> tuple[Refusal, 
             )
             if is_declared
         ),
+        origin_routes=tuple(
+            ("packages", number)
+            for number, package in enumerate(spec.packages)
+            if not package.is_from_index
+        ),
     )
     target = target_facts(spec, facts, name)
     return tuple(target.kind.refusals(target, fields, facts))

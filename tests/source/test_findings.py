@@ -8,7 +8,7 @@ from provision.diagnostics import RelatedLocation, RouteLocation, Severity, Span
 from provision.source.findings import FINDING_KINDS, MAX_MESSAGE_LENGTH, make_finding
 
 OK = 'gpu: L4\npython: "3.12"\npackages: [torch]\n'
-OF_FILES = ("IMP", "SUP", "POL", "REF006", "REF007")
+OF_FILES = ("IMP", "SUP", "POL", "REF006", "REF007", "REF009")
 """Kinds that are not about the text of a spec; they have tests of their own."""
 SPEC_KINDS = [one for one in FINDING_KINDS if not one.id.startswith(OF_FILES)]
 """The kinds about specs; those about the files that `check` reads are in test_check.py, those about

@@ -74,7 +74,12 @@ class _Listing:
 
 
 def read_code(
-    folder: Path, root: Path, exclude: Sequence[str], environment: Mapping[str, str]
+    folder: Path,
+    root: Path,
+    exclude: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    untracked: bool = False,
 ) -> CodeTree:
     """Return the code of a folder; what cannot be used is among its problems.
 
@@ -83,22 +88,16 @@ def read_code(
         root: the project, which the folder may not leave.
         exclude: patterns of paths, or of names of files and folders, that are left out.
         environment: the caller's variables.
+        untracked: take the files that git neither tracks nor ignores too.
     """
     real = Path(os.path.realpath(folder))
     if problem := _folder_problem(folder, real, root):
         return CodeTree(folder, CodeManifest(()), problems=(problem,))
-    listing = _list_tracked(real, environment) or _Listing(list(_walk(real)))
+    listing = _list_files(real, environment, untracked=untracked)
     kept = [path for path in listing.paths if not is_excluded(path, exclude)]
     secret = [path for path in kept if _is_secret_name(path)]
     kept = [path for path in kept if not _is_secret_name(path) and _exists(real, path)]
-    problems = [
-        CodeProblem(
-            f"{escape_line(path)} is a submodule, whose files git does not track here",
-            "add it to code.exclude, or copy what is needed of it into the repository",
-        )
-        for path in listing.submodules
-        if not is_excluded(path, exclude)
-    ]
+    problems = list(_submodule_problems(listing, exclude))
     files: list[CodeFile] = []
     contents: dict[str, bytes] = {}
     if size_problem := _find_size_problem(real, kept):
@@ -122,13 +121,13 @@ def read_code(
         )
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
-    untracked = [path for path in listing.untracked if not is_excluded(path, made)]
+    left_out = [path for path in listing.untracked if not is_excluded(path, made)]
     return CodeTree(
         real,
         CodeManifest(tuple(files), listing.commit, bool(changed)),
         contents,
         tuple(secret),
-        tuple(untracked),
+        tuple(left_out),
         tuple(changed),
         tuple(problems),
     )
@@ -159,6 +158,24 @@ def _folder_problem(folder: Path, real: Path, root: Path) -> CodeProblem | None:
     if not real.is_dir():
         return CodeProblem(f"{folder} is not a folder", "name the folder that contains the code")
     return None
+
+
+def _submodule_problems(listing: _Listing, exclude: Sequence[str]) -> Iterator[CodeProblem]:
+    for path in listing.submodules:
+        if not is_excluded(path, exclude):
+            yield CodeProblem(
+                f"{escape_line(path)} is a submodule, whose files git does not track here",
+                "add it to code.exclude, or copy what is needed of it into the repository",
+            )
+
+
+def _list_files(folder: Path, environment: Mapping[str, str], *, untracked: bool) -> _Listing:
+    listing = _list_tracked(folder, environment) or _Listing(list(_walk(folder)))
+    if untracked:
+        ignored = (*_IGNORED_FOLDERS, *_IGNORED_FILES, ".*")
+        new = [path for path in listing.untracked if not is_excluded(path, ignored)]
+        listing.paths, listing.untracked = sorted([*listing.paths, *new]), []
+    return listing
 
 
 def _list_tracked(folder: Path, environment: Mapping[str, str]) -> _Listing | None:

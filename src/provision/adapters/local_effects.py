@@ -50,7 +50,7 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
         case local.CreateVenv():
             context.uv().create_venv(effect)
         case local.InstallPackages():
-            _install_packages(effect, context.uv(), progress)
+            _install_packages(effect, context, progress)
         case local.RunProbe():
             run_probe(effect, context.environment, progress)
         case CreateCondaPrefix(path=path, program=program):
@@ -84,9 +84,13 @@ def perform(effect: local.LocalEffect, context: LocalContext, progress: Progress
 
 
 def _install_packages(
-    effect: local.InstallPackages, uv: UvToolchain, progress: ProgressCallback
+    effect: local.InstallPackages, context: LocalContext, progress: ProgressCallback
 ) -> None:
-    verified = {}
+    uv, verified = context.uv(), {}
+    if effect.sources:
+        from provision.adapters.uv.package_builds import with_built_packages
+
+        effect = with_built_packages(effect, uv, context.environment, progress)
     if effect.earlier is not None:
         from provision.adapters.environment_damage import find_verified_files
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.system import Effect, ProgressCallback
+    from provision.effects.wheels import PackageSource, RepositoryPackage
     from provision.kinds.places import Machine
 
 _PLATFORMS = {
@@ -107,6 +108,12 @@ class RealSystem:
         from provision.adapters.code_folder import read_code
 
         return read_code(folder, root, exclude, self._environment)
+
+    def read_package_folder(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
+        """See Reader."""
+        from provision.adapters.code_folder import read_code
+
+        return read_code(folder, root, exclude, self._environment, untracked=True)
 
     def read_link(self, path: Path) -> str | None:
         """See Reader."""
@@ -302,6 +309,24 @@ class RealSystem:
         sources = self.find_package_sources((index,) if index is not None else (), "")
         source = sources.named[0] if sources.named else sources.default
         return create_metadata_index(release, source, self.uv.environment())
+
+    def create_package_index(self, name: str, version: str, metadata: str) -> str:
+        """See System."""
+        from provision.adapters.uv.sdist_metadata import create_package_index
+
+        return create_package_index(name, version, metadata, self.uv.environment())
+
+    def fetch_package(self, url: str, revision: str, subdirectory: str) -> RepositoryPackage:
+        """See System."""
+        from provision.adapters.git_repository import fetch_package
+
+        return fetch_package(url, revision, subdirectory, self._environment)
+
+    def build_metadata(self, source: PackageSource, python: str, progress: ProgressCallback) -> str:
+        """See System."""
+        from provision.adapters.uv.package_builds import build_wheel, read_metadata
+
+        return read_metadata(build_wheel(source, python, self.uv, self._environment, progress))
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:
         """See System."""

@@ -75,6 +75,14 @@ def export(
     lock = ensure_lock(loaded, system, progress, frozen=True).lock
     targets = _target_names(loaded, lock, target)
     part = view_target(lock, targets[0])
+    origins = [viewed.package for viewed in part.packages if viewed.package.origin is not None]
+    if origins:
+        named = (f"{one.name}: {one.origin.description}" for one in origins if one.origin)
+        raise Refused(
+            "packages from paths and repositories cannot be exported yet",
+            why="\n".join(named),
+            hint="serve their wheels from an index under `indexes`",
+        )
     text = _text(loaded, form, lock, targets[0], system, progress)
     return ExportedLock(
         text,

@@ -14,6 +14,7 @@ from provision.commands.shared.lock_file import (
     read_lock_file,
     read_lock_text,
 )
+from provision.commands.shared.package_origins import list_changed_origins, read_origins
 from provision.diagnostics import Diagnostic, Severity
 from provision.effects.local import WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
@@ -142,7 +143,8 @@ def ensure_lock(
     progress(f"locking: {reason}")
     keep = remove_packages(old, names, loaded) if old is not None else None
     try:
-        lock = resolve_spec(loaded.spec, loaded.facts, system, progress, keep=keep)
+        origins = read_origins(loaded, system, progress)
+        lock = resolve_spec(loaded.spec, loaded.facts, system, progress, keep=keep, origins=origins)
     except LockError as error:
         raise _with_hints(loaded, error, system, progress) from error
     summary = None
@@ -183,7 +185,10 @@ def _read_checked_lock(loaded: LoadedSpec, reader: Reader) -> tuple[Lock | None,
     lock = read_lock_file(loaded, reader)
     if lock is None:
         return None, ()
-    if changes := list_changed_inputs(loaded.spec, lock):
+    changes = list_changed_inputs(loaded.spec, lock)
+    if not changes:
+        changes = list_changed_origins(loaded, lock, reader)
+    if changes:
         flaws = find_lock_flaws(lock)
     else:
         flaws = find_disagreements(lock, loaded.spec, loaded.facts)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from provision.agent.install.document import PackageToInstall
 from provision.effects.conda import CreateCondaPrefix
 from provision.effects.packages import NamedIndex
+from provision.effects.wheels import PackageSource
 
 
 class InstallPython(NamedTuple):
@@ -39,6 +40,8 @@ class InstallPackages(NamedTuple):
     """Another program also installs packages there: these stay."""
     reinstall: tuple[str, ...] = ()
     """Names of pins to install again even if they have the right version."""
+    sources: tuple[PackageSource, ...] = ()
+    """Packages from paths and repositories: they are built, or used as a wheel, and installed."""
     earlier: Path | None = None
     """An earlier environment: files that it shares with this one are not read again to be compared,
     if they are unchanged since they were compared there.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UvProject,
     )
     from provision.effects.service import ServiceEffect
+    from provision.effects.wheels import PackageSource, RepositoryPackage
     from provision.kinds.places import Machine
 
 ProgressCallback = Callable[[str], None]
@@ -108,6 +109,12 @@ class Reader(Protocol):
             folder: the folder, absolute.
             root: the project, which the folder may not leave.
             exclude: patterns of paths, or of names of files and folders, that are left out.
+        """
+
+    def read_package_folder(self, folder: Path, root: Path, exclude: Sequence[str]) -> CodeTree:
+        """Return the files that a package is built from, as `read_code` does.
+
+        Files that git neither tracks nor ignores belong to them.
         """
 
     def read_link(self, path: Path) -> str | None:
@@ -302,6 +309,31 @@ class System(Reader, Protocol):
         Raises:
             LockError: the metadata cannot be read.
             NetworkError: the source distribution cannot be downloaded.
+        """
+
+    def create_package_index(self, name: str, version: str, metadata: str) -> str:
+        """Return the address of an index whose only wheel has this METADATA and no files."""
+
+    def fetch_package(self, url: str, revision: str, subdirectory: str) -> RepositoryPackage:
+        """Return the commit of a revision and the package's pyproject.toml. May block for minutes.
+
+        The user's git reads it, with the user's credentials. None of its code is run.
+
+        Args:
+            url: the repository.
+            revision: a branch, a tag or a commit; "" for the default branch.
+            subdirectory: the folder of the package; "" for the top.
+
+        Raises:
+            LockError: there is no such revision or folder.
+            NetworkError: the repository cannot be reached.
+        """
+
+    def build_metadata(self, source: PackageSource, python: str, progress: ProgressCallback) -> str:
+        """Build a package, which runs its code, and return the METADATA of its wheel.
+
+        Raises:
+            ExternalError: it cannot be built.
         """
 
     def perform(self, effect: Effect, progress: ProgressCallback) -> None:

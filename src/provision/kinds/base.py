@@ -16,8 +16,10 @@ from provision.facts.schema_platforms import ColabRuntime, ImageFamily
 from provision.field_types import EnvironmentName, ShorthandModel, StrictModel
 from provision.kinds.places import Machine, Place
 from provision.kinds.settings import (
+    LargerMachine,
     MachineRequirements,
     SecretSource,
+    StarterField,
     TargetSecrets,
     TargetTraining,
     TargetVariables,
@@ -166,13 +168,6 @@ class TargetFacts(NamedTuple):
         return self.route_to(*route) if name in self.target.secrets else route
 
 
-class StarterField(NamedTuple):
-    """The value of a field in a first spec, and a comment for the person who edits it."""
-
-    value: Any
-    comment: str = ""
-
-
 class Capacity(NamedTuple):
     """An amount of a resource in bytes, with its provider in words and its source.
 
@@ -183,14 +178,6 @@ class Capacity(NamedTuple):
     provider: str
     route: Route
     evidence: Evidence
-
-
-class LargerMachine(NamedTuple):
-    """A machine with enough RAM: the field of the target to set, its value, and the RAM in GiB."""
-
-    field: str
-    value: str
-    ram_gib: float
 
 
 class TargetFields(NamedTuple):
@@ -207,6 +194,8 @@ class TargetFields(NamedTuple):
     """Names of the used indexes that are folders of this machine (`file://`)."""
     code_routes: tuple[Route, ...] = ()
     """The declared fields that need the project's code at the target, or run it there."""
+    origin_routes: tuple[Route, ...] = ()
+    """The packages from paths and repositories."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +230,8 @@ class Kind:
     reference_hint: ClassVar[str] = ""
     """The edit after which this kind can read a secret."""
 
+    installs_origins: ClassVar[bool] = False
+    """Packages from paths and repositories can be installed at its targets."""
     runs_code: ClassVar[bool] = False
     """The project's code is brought to its targets, and `verify.command` is run there."""
     has_runtimes: ClassVar[bool] = False
@@ -360,6 +351,14 @@ class Kind:
                 f"{'.'.join(map(str, code_route))} at a target of kind {self.name} is "
                 f"{NOT_SUPPORTED_YET}",
                 "remove it, or keep this target in another spec",
+            )
+        for origin_route in () if self.installs_origins else fields.origin_routes:
+            yield Refusal(
+                origin_route,
+                f"a package from a path or a repository at a target of kind {self.name} is "
+                f"{NOT_SUPPORTED_YET}",
+                "serve its wheel from an index under `indexes`, or keep this target in another "
+                "spec",
             )
         gpu = target.gpu_settings.gpu
         if target.gpu_settings.is_nvidia:

@@ -13,17 +13,16 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
-    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
     Resource,
-    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
 )
 from provision.kinds.places import Place, place_word
+from provision.kinds.settings import LargerMachine, StarterField
 
 _STANDARD_GIB = 16
 """RAM in GiB below which a machine resembles the one whose /dev/shm was measured (12.7 GiB). Our

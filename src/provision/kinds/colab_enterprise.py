@@ -14,10 +14,8 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
-    LargerMachine,
     Refusal,
     Resource,
-    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
@@ -28,6 +26,7 @@ from provision.kinds.machine_types import (
     find_offer,
     resolve_machine_type,
 )
+from provision.kinds.settings import LargerMachine, StarterField
 
 _IMMUTABLE = (
     "project",

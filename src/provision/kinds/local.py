@@ -14,12 +14,12 @@ from provision.kinds.base import (
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
-    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
 )
 from provision.kinds.places import Machine, Place
+from provision.kinds.settings import StarterField
 from provision.sanitize import escape_line
 
 
@@ -43,6 +43,7 @@ class Local(Kind):
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"
     runs_code = True
+    installs_origins = True
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Create the declaration, with the measurements of this machine if they are needed."""
@@ -118,6 +119,13 @@ class Local(Kind):
                 "add ipykernel to `packages`",
             )
         yield from super().refusals(target, fields, facts)
+        for origin_route in fields.origin_routes if self.uses_conda(target.target) else ():
+            yield Refusal(
+                origin_route,
+                "a package from a path or a repository at a target with manager: conda is "
+                f"{NOT_SUPPORTED_YET}",
+                "use manager: uv, or serve its wheel from an index under `indexes`",
+            )
         if fields.cuda_toolkit is not None:
             yield Refusal(
                 ("cuda_toolkit",),

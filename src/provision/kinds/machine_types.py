@@ -12,7 +12,8 @@ from provision.facts.machines import (
     list_offers,
 )
 from provision.facts.schema_platforms import MachineType
-from provision.kinds.base import LargerMachine, TargetFacts
+from provision.kinds.base import TargetFacts
+from provision.kinds.settings import LargerMachine
 
 
 def find_largest_machine(

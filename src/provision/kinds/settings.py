@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, Field, GetJsonSchemaHandler, Strict, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -242,3 +242,18 @@ def merge_training(base: Training, own: Training) -> Training:
 
 def _written_fields(model: StrictModel) -> dict[str, Any]:
     return {name: getattr(model, name) for name in model.model_fields_set}
+
+
+class StarterField(NamedTuple):
+    """The value of a field in a first spec, and a comment for the person who edits it."""
+
+    value: Any
+    comment: str = ""
+
+
+class LargerMachine(NamedTuple):
+    """A machine with enough RAM: the field of the target to set, its value, and the RAM in GiB."""
+
+    field: str
+    value: str
+    ram_gib: float

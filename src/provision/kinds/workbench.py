@@ -21,12 +21,10 @@ from provision.kinds.base import (
     Capacity,
     Gpu,
     Kind,
-    LargerMachine,
     ProvidedSoftware,
     ProvidedVersion,
     Refusal,
     Resource,
-    StarterField,
     TargetFacts,
     TargetFields,
     TargetModel,
@@ -38,6 +36,7 @@ from provision.kinds.machine_types import (
     resolve_machine_type,
 )
 from provision.kinds.places import Place, place_word
+from provision.kinds.settings import LargerMachine, StarterField
 from provision.kinds.workbench_fields import WorkbenchTarget
 from provision.kinds.workbench_replacement import find_replaced_fields
 

@@ -3,10 +3,10 @@
 Importing it does not load the model of the language: `lock --check` does without it if it can.
 """
 
+from provision.lock.conda_package import LockedCondaPackage
 from provision.lock.inputs import compute_text_digest
 from provision.lock.model import (
     Lock,
-    LockedCondaPackage,
     LockedEnvironment,
     LockedFile,
     LockedPackage,

@@ -15,6 +15,7 @@ from provision.errors import Unsatisfiable
 from provision.facts import Facts, cuda_of
 from provision.facts.versions import parse_version
 from provision.kinds.base import TargetFacts
+from provision.lock.conda_package import LockedCondaPackage
 from provision.lock.conda_request import (
     CondaEnvironment,
     build_solve_request,
@@ -24,7 +25,6 @@ from provision.lock.conda_request import (
 )
 from provision.lock.model import (
     Lock,
-    LockedCondaPackage,
     LockedEnvironment,
     LockedPackage,
     environment_digest,

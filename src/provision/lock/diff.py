@@ -17,7 +17,7 @@ TargetPlatform = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedVersion:
-    """The exact version and index of a package in a lock."""
+    """The exact version of a package in a lock, and its index, path or commit."""
 
     version: str
     index: str
@@ -170,7 +170,11 @@ def _versions_by_target_platform(lock: Lock) -> dict[str, dict[TargetPlatform, L
     versions: dict[str, dict[TargetPlatform, LockedVersion]] = {}
     for target, environment in environments_by_target_platform(lock).items():
         for package in lock.packages_in(environment):
-            locked = LockedVersion(package.version, package.index, package.unconfirmed)
+            locked = LockedVersion(
+                package.version,
+                package.index if package.origin is None else package.origin.description,
+                package.unconfirmed,
+            )
             versions.setdefault(package.name, {})[target] = locked
         for record in lock.conda_records_in(environment):
             locked = LockedVersion(f"{record.version} {record.build}", record.channel)

@@ -40,6 +40,15 @@ _SCHEMA: Mapping[str, Any] = {
             "index": str,
             "in?": _TEXTS,
             "origin?": str,
+            "source?": {
+                "path?": str,
+                "editable?": bool,
+                "git?": str,
+                "commit?": str,
+                "subdirectory?": str,
+                "metadata": str,
+                "build?": {"*": _TEXTS},
+            },
             "requires": _TEXTS,
             "files": {"*": str},
         }
@@ -58,7 +67,13 @@ _SCHEMA: Mapping[str, Any] = {
         }
     ],
 }
-_TYPE_NAMES: Mapping[Any, str] = {str: "a string", int: "a number", dict: "an object", None: "null"}
+_TYPE_NAMES: Mapping[Any, str] = {
+    str: "a string",
+    int: "a number",
+    bool: "true or false",
+    dict: "an object",
+    None: "null",
+}
 
 
 def find_schema_errors(document: Any) -> Iterator[str]:

@@ -64,7 +64,8 @@ def named_indexes(lock: Lock) -> tuple[NamedIndex, ...]:
 def listing_requests(lock: Lock, sources: PackageSources) -> tuple[tuple[str, IndexSource], ...]:
     """Return each package of a lock with the source of its index on this machine."""
     by_name = {source.name: source for source in (sources.default, *sources.named)}
-    return tuple(dict.fromkeys((package.name, by_name[package.index]) for package in lock.packages))
+    pairs = ((package.name, by_name[package.index]) for package in lock.from_indexes)
+    return tuple(dict.fromkeys(pairs))
 
 
 def conda_channels(lock: Lock) -> tuple[CondaChannel, ...]:
@@ -92,7 +93,7 @@ def compare_with_indexes(
     local_wheels = {wheel.name for wheel in sources.wheels}
     mismatches, unproven, yanked = [], [], []
     package_counts, file_counts = Counter[str](), Counter[str]()
-    for package in lock.packages:
+    for package in lock.from_indexes:
         listed = {file.name: file for file in listings[package.name, package.index] or ()}
         package_counts[package.index] += 1
         file_counts[package.index] += len(package.files)

@@ -123,7 +123,7 @@ def list_changed_inputs(spec: Spec, lock: Lock) -> tuple[str, ...]:
 
 
 def _package_line(package: Package) -> str:
-    index = f" from {package.index}" if package.index else ""
+    index = f" from {package.index or package.origin}" if package.index or package.origin else ""
     conda = " from conda where a target has it" if package.source == "conda" else ""
     build = " or its source" if package.build is True else ""
     if package.built_names:

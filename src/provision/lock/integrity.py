@@ -11,13 +11,14 @@ from packaging.version import Version
 
 from provision.effects.conda import CONDA_SUBDIRS, CondaRecord
 from provision.facts.versions import parse_version
+from provision.lock.conda_package import LockedCondaPackage
 from provision.lock.model import (
     Lock,
-    LockedCondaPackage,
     LockedEnvironment,
     LockedPackage,
     environment_digest,
 )
+from provision.lock.origins import find_origin_flaws
 from provision.lock.wheels import (
     PLATFORMS,
     oldest_glibc,
@@ -141,7 +142,11 @@ def _package_flaws(
     if version is None or not re.fullmatch(r"[!-~]+", package.version):
         yield flaw_in_package(package, f"{package.version!r} is not a version (PEP 440)")
         return
-    if package.index != "pypi" and package.index not in lock.indexes:
+    if package.origin is not None:
+        yield from (flaw_in_package(package, what) for what in find_origin_flaws(package.origin))
+        if package.index:
+            yield flaw_in_package(package, "it has a source and an index")
+    elif package.index != "pypi" and package.index not in lock.indexes:
         yield flaw_in_package(package, f"the lock has no index {package.index!r}")
     yield from (
         flaw_in_package(package, f"requires {name!r}, which is not a canonical package name")
@@ -189,6 +194,8 @@ def _file_problems(
     if package.built:
         if len(package.files) != 1:
             yield "a package that is built has one file, its source distribution"
+        return
+    if package.origin is not None and not package.files and not package.origin.is_wheel:
         return
     for platform in platforms:
         if not any(wheel_runs_on(file.name, python, platform) for file in package.files):

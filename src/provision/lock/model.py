@@ -12,7 +12,9 @@ from typing import Any
 
 from provision.effects.conda import CondaRecord
 from provision.errors import LockError
+from provision.lock.conda_package import LockedCondaPackage
 from provision.lock.document_schema import find_schema_errors
+from provision.lock.origins import LockedOrigin
 from provision.lock.window_bounds import WindowBound
 
 _FAMILY = "provision.lock/"
@@ -37,7 +39,7 @@ class LockedFile:
 
 @dataclass(frozen=True, slots=True)
 class LockedPackage:
-    """One locked package of an index, under its canonical name.
+    """One locked package of an index, a path or a repository, under its canonical name.
 
     `environments` are the keys of the environments that have it, `requires` the names of the
     packages it needs there.
@@ -51,19 +53,13 @@ class LockedPackage:
     files: tuple[LockedFile, ...]
     unconfirmed: bool = False
     """The hash is that of a file on the locking machine, and no other source has confirmed it."""
+    origin: LockedOrigin | None = None
+    """The path or repository that it comes from; its `index` is "" then."""
 
     @property
     def built(self) -> bool:
         """True for a package that is locked as source and built when it is installed."""
         return any(not file.name.endswith(".whl") for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class LockedCondaPackage:
-    """One locked file of a conda channel and the environments that have it."""
-
-    record: CondaRecord
-    environments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +110,11 @@ class Lock:
     conda: tuple[LockedCondaPackage, ...] = ()
     """Packages of conda targets: Python, `conda_packages`, `source: conda`, and their needs."""
     bounds: tuple[WindowBound, ...] = ()
+
+    @property
+    def from_indexes(self) -> tuple[LockedPackage, ...]:
+        """The packages that are not from a path or a repository."""
+        return tuple(package for package in self.packages if package.origin is None)
 
     def environment(self, target: str, platform: str) -> LockedEnvironment | None:
         """Return the environment of a target on a platform, None if the lock does not cover it."""
@@ -184,6 +185,7 @@ def environment_digest(
             package.version,
             package.index,
             [(file.name, file.sha256) for file in package.files],
+            *([package.origin.to_document()] if package.origin is not None else []),
         )
         for package in packages
     ]
@@ -314,7 +316,7 @@ def _to_document(lock: Lock) -> dict[str, Any]:
     if lock.bounds:
         document["bounds"] = [asdict(bound) for bound in lock.bounds]
     if lock.conda:
-        document["conda"] = [_conda_to_document(package) for package in lock.conda]
+        document["conda"] = [package.to_document() for package in lock.conda]
     return document
 
 
@@ -335,18 +337,11 @@ def _package_to_document(package: LockedPackage, keys: tuple[str, ...]) -> dict[
         document["in"] = package.environments
     if package.unconfirmed:
         document["origin"] = "unconfirmed"
+    if package.origin is not None:
+        document["source"] = package.origin.to_document()
     document["requires"] = package.requires
     document["files"] = {file.name: file.sha256 for file in package.files}
     return document
-
-
-def _conda_to_document(package: LockedCondaPackage) -> dict[str, Any]:
-    document = {
-        key: value
-        for key, value in package.record._asdict().items()
-        if value or key in ("name", "version", "build", "depends")
-    }
-    return {**document, "in": package.environments}
 
 
 def _from_document(document: Mapping[str, Any]) -> Lock:
@@ -360,7 +355,7 @@ def _from_document(document: Mapping[str, Any]) -> Lock:
         tuple(_to_package(part, keys) for part in document["packages"]),
         document["digest"],
         str(document.get("written", "")),
-        tuple(_to_conda_package(part) for part in document.get("conda", ())),
+        tuple(map(LockedCondaPackage.from_document, document.get("conda", ()))),
         tuple(WindowBound(**part) for part in document.get("bounds", ())),
     )
 
@@ -374,15 +369,8 @@ def _to_package(part: Mapping[str, Any], keys: tuple[str, ...]) -> LockedPackage
         tuple(part["requires"]),
         tuple(LockedFile(name, sha256) for name, sha256 in part["files"].items()),
         part.get("origin") == "unconfirmed",
+        LockedOrigin.from_document(part["source"]) if "source" in part else None,
     )
-
-
-def _to_conda_package(part: Mapping[str, Any]) -> LockedCondaPackage:
-    fields = {"number": 0, "noarch": "", "md5": "", "constrains": (), **part}
-    environments = tuple(fields.pop("in"))
-    for key in ("depends", "constrains"):
-        fields[key] = tuple(fields[key])
-    return LockedCondaPackage(CondaRecord(**fields), environments)
 
 
 def _to_choice(part: Mapping[str, Any]) -> TargetChoice:

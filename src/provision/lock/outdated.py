@@ -70,7 +70,7 @@ def list_ending(spec: Spec, facts: Facts, today: date) -> Iterator[OutdatedItem]
 
 def list_patches(lock: Lock, spec: Spec, listings: Listings) -> Iterator[OutdatedItem]:
     """Yield newer releases with the same first two numbers that the spec admits."""
-    for package in dict.fromkeys(lock.packages):
+    for package in dict.fromkeys(lock.from_indexes):
         newest = _newest_patch(package, spec, listings)
         if newest is not None:
             name = f"{package.name} {package.version}"
@@ -89,7 +89,7 @@ def list_vulnerable(
 
 def public_versions(lock: Lock) -> tuple[tuple[str, str], ...]:
     """Return the packages with versions as the public index has them, without +cpu or +cu128."""
-    pairs = ((package.name, package.version.partition("+")[0]) for package in lock.packages)
+    pairs = ((package.name, package.version.partition("+")[0]) for package in lock.from_indexes)
     return tuple(dict.fromkeys(pairs))
 
 

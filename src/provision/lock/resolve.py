@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from packaging.version import Version
 
@@ -48,12 +49,13 @@ def resolve_spec(
     progress: ProgressCallback,
     *,
     keep: Lock | None = None,
+    origins: Mapping[str, SourceBuild] = MappingProxyType({}),
 ) -> Lock:
     """Return the lock of a spec: one version of each package, torch in the build of each target.
 
     Versions of `keep` stay if they still fit, and those of a Colab runtime that packages go on
     top of. Torch and its family come from the index of their flavour, also if only another package
-    needs them.
+    needs them. `origins` are the packages from paths and repositories.
 
     Raises:
         LockError: no set of versions serves every target, or a CPU target would get CUDA packages.
@@ -74,9 +76,9 @@ def resolve_spec(
     preferences = (*kept, *_runtime_preferences(spec, facts, versions.keys()))
     proposals = list(propose_flavours(spec, facts, torch))
     direct = frozenset(package.key for package in spec.packages)
-    sources: Mapping[str, SourceBuild] = {}
+    sources: Mapping[str, SourceBuild] = origins
     if any(package.build for package in spec.packages):
-        sources = find_source_builds(spec, facts, preferences, system, progress)
+        sources = {**find_source_builds(spec, facts, preferences, system, progress), **origins}
         direct |= sources.keys()  # uv binds only direct requirements to an index
     requests = [
         ResolveRequest(
@@ -224,6 +226,8 @@ def _locked_preferences(lock: Lock) -> tuple[VersionPreference, ...]:
     }
     preferences = []
     for package in lock.packages:
+        if package.origin is not None:
+            continue
         limits: tuple[str, ...] = ()
         if package.environments != tuple(markers):
             limits = tuple(dict.fromkeys(markers[key] for key in package.environments))

@@ -17,6 +17,7 @@ from provision.errors import LockError, Unsatisfiable
 from provision.facts import Facts
 from provision.facts.wheel_releases import brought_without_wheel
 from provision.lock.model import Lock, LockedFile
+from provision.lock.origins import LockedOrigin
 from provision.lock.wheels import marker_applies, marker_of, wheel_runs_on
 from provision.spec import Package, Spec
 from provision.target_facts import collect_target_facts
@@ -24,7 +25,7 @@ from provision.target_facts import collect_target_facts
 
 @dataclass(frozen=True, slots=True)
 class SourceBuild:
-    """A package that is built when it is installed.
+    """A package that is built when it is installed, or comes from a path or a repository.
 
     While uv resolves, a wheel with its metadata from `metadata_index_url` replaces it.
     """
@@ -32,8 +33,9 @@ class SourceBuild:
     package: str
     version: str
     index: str
-    file: LockedFile
+    file: LockedFile | None
     metadata_index_url: str
+    origin: LockedOrigin | None = None
 
     @property
     def metadata_index_name(self) -> str:
@@ -60,7 +62,9 @@ def find_source_builds(
     requested = {
         package.key: package
         for package in buildable_packages(spec, facts)
-        if package.source != "conda" and package.key not in facts.flavoured
+        if package.source != "conda"
+        and package.key not in facts.flavoured
+        and package.is_from_index
     }
     platforms: set[str] = set()
     if requested:
@@ -117,6 +121,9 @@ def with_source_hints(error: Unsatisfiable, sources: Mapping[str, SourceBuild]) 
     hint = error.hint
     for source in sources.values():
         if re.search(rf"(?<![\w.-]){re.escape(source.package)}(?![\w-])", error.why):
+            if source.origin is not None:
+                hint += f"\n{source.package} {source.version} is {source.origin.description}"
+                continue
             hint += (
                 f"\n{source.package} is built from its newest source release, {source.version}: "
                 "set an older one as its `version`"

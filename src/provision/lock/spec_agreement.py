@@ -32,6 +32,7 @@ from provision.lock.model import (
     TargetChoice,
     reachable_names,
 )
+from provision.lock.origins import LockedOrigin
 from provision.lock.source_builds import buildable_packages
 from provision.lock.uv_project import lock_platforms
 from provision.lock.wheels import LINUX_PLATFORMS, marker_applies
@@ -215,6 +216,14 @@ def _source_flaws(
 ) -> Iterator[str]:
     """Yield the problems of a package's index, its torch build, and source it may not build."""
     index = _index_of(package.name, environment, context)
+    line = context.spec.package(package.name)
+    declared = line is not None and not line.is_from_index
+    if declared != (package.origin is not None):
+        yield "the lock and the spec disagree whether it comes from a path or a repository"
+        return
+    if package.origin is not None and line is not None:
+        yield from _origin_flaws(package.origin, line)
+        return
     if package.index != index:
         yield f"it comes from index {package.index}; the spec has it from {index}"
     local = Version(package.version).local
@@ -229,6 +238,14 @@ def _source_flaws(
         package.name == allowed.key for allowed in buildable_packages(context.spec, context.facts)
     ):
         yield "it is source that would be built, and the spec does not allow that with `build`"
+
+
+def _origin_flaws(origin: LockedOrigin, line: Requested) -> Iterator[str]:
+    """Yield what differs from the spec; the path, whose root is not known here, is not compared."""
+    locked = origin.git, bool(origin.path), origin.editable, origin.subdirectory
+    declared = line.git or "", line.path is not None, line.editable, line.subdirectory or ""
+    if locked != declared:
+        yield f"its source is {origin.description}; the spec has {line.origin}"
 
 
 def _index_of(name: str, environment: LockedEnvironment, context: _Context) -> str:

@@ -262,7 +262,8 @@ def _to_locked_package(
     files: tuple[LockedFile, ...]
     source = request.source_builds.get(name)
     if source is not None:  # its row has the wheel of its metadata
-        index, files = source.index, (source.file,)
+        index, files = source.index, (source.file,) if source.file is not None else ()
+        _require_wheel_runs(source, platforms, python)
     else:
         index = _index_of(name, platforms, python, project, variant)
         files = _wheels_for(row, platforms, python)
@@ -274,7 +275,20 @@ def _to_locked_package(
         _requirements_in_graph(resolution.graph).get((name, version), ()),
         files,
         _is_unconfirmed(index, files, request.facts, resolution.sources),
+        None if source is None else source.origin,
     )
+
+
+def _require_wheel_runs(source: SourceBuild, platforms: tuple[str, ...], python: str) -> None:
+    """Raise LockError if a wheel file of the spec does not run on one of its platforms."""
+    if source.origin is None or source.file is None:
+        return
+    for platform in platforms:
+        if not wheel_runs_on(source.file.name, python, platform):
+            raise LockError(
+                f"{source.origin.path} does not run on {platform} with Python {python}",
+                hint="build it for that platform, or change `python` or `platforms`",
+            )
 
 
 def _wheels_for(

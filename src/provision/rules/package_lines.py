@@ -24,6 +24,13 @@ def package_lines(context: LintContext) -> Iterator[tuple[Route, Package]]:
         yield ("packages", index), package
 
 
+def index_lines(context: LintContext) -> Iterator[tuple[Route, Package]]:
+    """Yield each package that comes from an index or a channel, with the route of its line."""
+    for route, package in package_lines(context):
+        if package.is_from_index:
+            yield route, package
+
+
 def find_line(context: LintContext, name: str) -> tuple[Route, Package] | None:
     """Return the first line of a package, or None if it is not listed."""
     return context.cached("lines", lambda: _first_lines(context)).get(canonical_name(name))

@@ -28,7 +28,7 @@ def source_built_packages(context: LintContext) -> list[tuple[Route, Package]]:
     return [
         (route, package)
         for route, package in package_lines(context)
-        if package.is_built or package.key in context.facts.source_only
+        if package.is_from_index and (package.is_built or package.key in context.facts.source_only)
     ]
 
 

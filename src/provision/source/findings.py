@@ -162,6 +162,12 @@ FINDING_KINDS: tuple[FindingKind, ...] = (
         "project, too large or not a JSON object.",
     ),
     FindingKind(
+        "REF009",
+        "package-source-unusable",
+        "The folder or wheel file of a package cannot be used: it is missing, outside of the "
+        "project, or another package.",
+    ),
+    FindingKind(
         "IMP001",
         "files-contradict",
         "Two lines of the files that `provision check` reads contradict each other.",

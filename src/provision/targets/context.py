@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from provision.effects.code import CodeTree
+from provision.effects.wheels import PackageSource
 from provision.errors import Refused
 from provision.kinds.base import Refusal
 from provision.lock import Lock, LockedEnvironment
@@ -44,6 +45,7 @@ class TargetContext:
         target_option: The target for commands in messages; "" if the spec has only one.
         adopt: Resources that another state made may be taken over.
         code: The project's code as it is now; None if the spec declares none.
+        sources: The packages from paths and repositories as they are now.
     """
 
     spec: Spec
@@ -58,6 +60,7 @@ class TargetContext:
     target_option: str = ""
     adopt: bool = False
     code: CodeTree | None = None
+    sources: tuple[PackageSource, ...] = ()
 
     def command(self, verb: str) -> str:
         """Return the command line that applies a verb to this target."""
@@ -78,6 +81,7 @@ class TargetContext:
             self.environment,
             prefix,
             None if self.code is None else self.code.digest,
+            self.sources,
         )
 
     @property

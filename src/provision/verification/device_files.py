@@ -8,13 +8,14 @@ listed here, and a test compares the lists with the imports.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
 import provision
 from provision.agent.core.files import digest_of_sources, zip_files
 from provision.agent.probe.own_code import CORE_MODULES
+from provision.effects.wheels import PackageSource
 from provision.facts import load_facts
 from provision.facts.memory import MemorySaving, estimate_memory, find_savings
 from provision.lock import Lock, LockedEnvironment, digest_of
@@ -103,6 +104,7 @@ def expectations_of(
     environment: LockedEnvironment,
     prefix: PurePath,
     code_digest: str | None = None,
+    sources: Sequence[PackageSource] = (),
 ) -> dict[str, Any]:
     """Return the expectations for one target; the caller adds a nonce.
 
@@ -113,6 +115,7 @@ def expectations_of(
         environment: The target's part of the lock.
         prefix: The folder of the environment on the device.
         code_digest: Digest of the code that is brought there; None for no code.
+        sources: The packages from paths and repositories.
     """
     declared = spec.targets[target]
     from_conda = conda_provided_versions(lock, environment, spec) if lock.conda else {}
@@ -138,7 +141,7 @@ def expectations_of(
         "direct": sorted(
             ({package.key for package in spec.packages} & versions.keys()) | from_conda.keys()
         ),
-        "gpu": {"type": None, "count": 0},
+        "gpu": _gpu(spec),
         "requires": _requires(spec),
         "paths": dict(spec.paths),
         "env": dict(spec.env),
@@ -146,10 +149,8 @@ def expectations_of(
         "training": _training(spec),
         **_conda_files(lock, environment),
         **_from_facts(spec),
-        **_job(spec, code_digest),
+        **_job(spec, code_digest, sources),
     }
-    if not spec.gpu.is_none:
-        expectations["gpu"] = {"type": spec.gpu.type, "count": spec.gpu.count}
     if environment.driver:
         expectations["driver_min"] = environment.driver
     if getattr(declared, "isolation", None) == "system":
@@ -157,10 +158,21 @@ def expectations_of(
     return expectations
 
 
-def _job(spec: Spec, code_digest: str | None) -> dict[str, Any]:
-    """Return the code and the command of the project, as far as they are declared."""
+def _gpu(spec: Spec) -> dict[str, Any]:
+    if spec.gpu.is_none:
+        return {"type": None, "count": 0}
+    return {"type": spec.gpu.type, "count": spec.gpu.count}
+
+
+def _job(spec: Spec, code_digest: str | None, sources: Sequence[PackageSource]) -> dict[str, Any]:
+    """Return the project's packages, code and command, as far as they are declared."""
     verify = spec.verify
     job: dict[str, Any] = {}
+    if sources:
+        job["sources"] = {
+            source.name: {"digest": source.digest, "editable": source.editable}
+            for source in sources
+        }
     if code_digest is not None:
         job["code"] = {"digest": code_digest}
     if verify.command:

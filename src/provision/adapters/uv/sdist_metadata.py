@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tarfile
 import tomllib
@@ -65,15 +66,27 @@ def create_metadata_index(
         sdist = folder.with_name("source")
         download_file(file, index, environment, sdist)
         metadata = _render_metadata(release, file, _read_sdist(file, sdist))
-        _write_index(folder, release, metadata)
+        _write_index(folder, release.package, release.version, metadata)
 
     return create_once(f"source-{_CACHE_VERSION}-{file.sha256}", environment, write)
 
 
-def _write_index(folder: Path, release: Release, metadata: str) -> None:
-    package_folder = folder / release.package
+def create_package_index(
+    name: str, version: str, metadata: str, environment: Mapping[str, str]
+) -> str:
+    """Return the address of an index whose only wheel has this METADATA and no files."""
+    digest = hashlib.sha256(metadata.encode()).hexdigest()
+
+    def write(folder: Path) -> None:
+        _write_index(folder, name, version, metadata)
+
+    return create_once(f"package-{_CACHE_VERSION}-{digest}", environment, write)
+
+
+def _write_index(folder: Path, name: str, version: str, metadata: str) -> None:
+    package_folder = folder / name
     package_folder.mkdir(parents=True)
-    stem = f"{release.package.replace('-', '_')}-{release.version}"
+    stem = f"{name.replace('-', '_')}-{version}"
     wheel = package_folder / f"{stem}-py3-none-any.whl"
     info = f"{stem}.dist-info"
     texts = {
@@ -83,10 +96,10 @@ def _write_index(folder: Path, release: Release, metadata: str) -> None:
         "Root-Is-Purelib: true\n"
         "Tag: py3-none-any\n",
     }
-    texts["RECORD"] = "".join(f"{info}/{name},,\n" for name in (*texts, "RECORD"))
+    texts["RECORD"] = "".join(f"{info}/{file},,\n" for file in (*texts, "RECORD"))
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name, text in texts.items():
-            archive.writestr(zipfile.ZipInfo(f"{info}/{name}"), text)
+        for file, text in texts.items():
+            archive.writestr(zipfile.ZipInfo(f"{info}/{file}"), text)
     write_index_page(package_folder, [wheel])
 
 

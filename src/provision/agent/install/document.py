@@ -57,6 +57,8 @@ class PackageToInstall:
     """One package: canonical name, exact version, index (None: the default), sha256 of its files.
 
     `from_source`: its files are source, so that it is built with the installed packages.
+    `editable`: the folder that is installed itself, without an index; `build` are the versions of
+    what builds it.
     """
 
     name: str
@@ -64,6 +66,8 @@ class PackageToInstall:
     index: str | None
     hashes: tuple[str, ...]
     from_source: bool = False
+    editable: str = ""
+    build: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

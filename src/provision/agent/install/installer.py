@@ -23,6 +23,7 @@ from ..core.process import ProcessResult
 from ..core.record_audit import make_install_note, read_record
 from .document import AuditLevel, InstallError, InstallMode, InstallRequest, PackageToInstall
 from .uv_inputs import (
+    BUILD_FILE,
     HASHES_FILE,
     PROJECT_FILE,
     UV_CONFIG_FILE,
@@ -278,7 +279,9 @@ class _Installation:
             due = (self._versions.keys() - kept).union(reinstalled)
             packages = [package for package in packages if package.name in due]
             verb = ["install", "--no-deps"]
-        wheels = [package for package in packages if not package.from_source]
+        packages = list(packages)
+        editables = [package for package in packages if package.editable]
+        wheels = [package for package in packages if not (package.from_source or package.editable)]
         sources = [package for package in packages if package.from_source]
         if wheels or request.mode is InstallMode.OWN:
             self._call_uv(wheels, [*verb, "--only-binary", ":all:"], reinstalled, options)
@@ -288,6 +291,20 @@ class _Installation:
             verb = ["install", "--no-deps", "--no-build-isolation", *only]
             verb += ["--config-file", UV_CONFIG_FILE]
             self._call_uv(sources, verb, reinstalled, options)
+        for package in editables:
+            self._install_editable(package, reinstalled, options)
+
+    def _install_editable(
+        self, package: PackageToInstall, reinstalled: Collection[str], options: Iterable[str]
+    ) -> None:
+        """Install a folder itself; a folder has no hash."""
+        constraints = self.folder / BUILD_FILE
+        constraints.write_text("".join(f"{line}\n" for line in package.build), encoding="utf-8")
+        argv = [self.uv, "pip", "install", "--python", self.python.python, "--no-deps", "--quiet"]
+        argv += [*options, "--build-constraints", BUILD_FILE, "--editable", package.editable]
+        if package.name in reinstalled:
+            argv += ["--reinstall-package", package.name]
+        self._run_uv(argv)
 
     def _write_build_variables(self, sources: Iterable[PackageToInstall]) -> None:
         hashes = [sorted(package.hashes) for package in self.request.packages]
@@ -318,9 +335,12 @@ class _Installation:
         if self.python.managed_marker and self.request.mode is InstallMode.SHARED:
             argv.append("--break-system-packages")
         argv += [PROJECT_FILE] if verb[0] == "sync" else ["--requirements", PROJECT_FILE]
+        self._run_uv([*argv, "--constraints", HASHES_FILE])
+
+    def _run_uv(self, argv: list[str]) -> None:
         try:
             answer = self.run(
-                [*argv, "--constraints", HASHES_FILE],
+                argv,
                 {**self.environment, **build_request_variables(self.request)},
                 self.folder,
             )

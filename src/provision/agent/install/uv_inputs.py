@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from .document import DEFAULT_INDEX, InstallRequest, PackageToInstall
 
 PROJECT_FILE, HASHES_FILE, UV_CONFIG_FILE = "pyproject.toml", "hashes.txt", "given.toml"
+BUILD_FILE = "build.txt"
 _USERINFO = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<user>[^/?#:]*)(:(?P<password>[^/?#]*))?@(?P<rest>.*)",
     re.DOTALL,

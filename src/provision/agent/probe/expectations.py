@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,7 @@ class Expectations:
     """The locked conda files, each as NAME-VERSION-BUILD; the installer noted their packages."""
     code: DeclaredCode | None = None
     command: DeclaredCommand | None = None
+    sources: JsonObject = field(default_factory=dict)  # digest and `editable` by package
     training_proof: str = ""
     """The earlier report that has proven the training, which is not run again; "" for none."""
 
@@ -287,6 +288,7 @@ def parse_expectations(document: object, where: str = "expectations") -> Expecta
         conda=frozenset(reader.texts("conda")),
         code=_code(reader.optional_section("code")),
         command=_command(reader.optional_section("command")),
+        sources=reader.mapping("sources"),
         training_proof=reader.text("training_proof"),
     )
 
@@ -303,6 +305,7 @@ _DEFAULTS: JsonObject = {
     "conda": [],
     "code": None,
     "command": None,
+    "sources": {},
     "training_proof": "",
 }
 """Fields that expectations of earlier versions lack."""
@@ -320,8 +323,7 @@ def _packages(reader: FieldReader) -> dict[str, str]:
             case {"name": str(name), "version": str(version)}:
                 locked[normalize_name(name)] = version
             case _:
-                requirement = '{"name": string, "version": string}'
-                raise reader.error(f"packages[{position}]", requirement, entry)
+                raise reader.error(f"packages[{position}]", "an object with two strings", entry)
     return locked
 
 
@@ -394,6 +396,5 @@ def _levers(reader: FieldReader) -> tuple[Lever, ...]:
             case {"change": dict(change), "saves_bytes": int(saved)} if not isinstance(saved, bool):
                 levers.append(Lever(change, saved))
             case _:
-                requirement = '{"change": object, "saves_bytes": integer}'
-                raise reader.error(f"levers[{position}]", requirement, row)
+                raise reader.error(f"levers[{position}]", "a change and saves_bytes", row)
     return tuple(levers)

@@ -14,6 +14,7 @@ PUBLISHED_PATTERNS: dict[ReadingClass, tuple[str, ...]] = {
         "python.implementation",
         "packages.digest",
         "package.*",
+        "source.*",
         "torch.version",
         "torch.cuda",
         "framework.version",

@@ -1,4 +1,4 @@
-"""Reports code that a spec names and that does not exist."""
+"""Reports code and packages that a spec names and that do not exist."""
 
 from __future__ import annotations
 
@@ -15,6 +15,23 @@ if TYPE_CHECKING:
     from provision.spec import Spec
 
 _PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
+
+
+def find_unusable_packages(document: Source, spec: Spec, reader: Reader) -> Iterator[Diagnostic]:
+    """Yield a finding for each package whose path cannot be used."""
+    if all(package.path is None for package in spec.packages):
+        return
+    # Imported here: most specs need nothing of it.
+    from provision.commands.shared.path_packages import find_origin_problems
+
+    for number, error in find_origin_problems(spec, document.path, document.root, reader):
+        yield make_finding(
+            "package-source-unusable",
+            error.what,
+            RouteLocation(("packages", number)),
+            why=error.why,
+            hint=error.hint,
+        )
 
 
 def find_missing_code(document: Source, spec: Spec, reader: Reader) -> Iterator[Diagnostic]:

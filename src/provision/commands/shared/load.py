@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from provision import rules, source
-from provision.commands.shared.code_check import find_missing_code
+from provision.commands.shared.code_check import find_missing_code, find_unusable_packages
 from provision.commands.shared.configuration import (
     NO_CONFIGURATION,
     NO_OVERRIDES,
@@ -319,6 +319,7 @@ def _check_document(
         from_rules = (
             *rules.run_rules(LintContext(spec, document, facts)),
             *find_missing_code(document, spec, reader),
+            *find_unusable_packages(document, spec, reader),
         )
     findings = (*document.diagnostics, *problems, *from_rules)
     kept, suppressed = split_suppressed(document, findings)

@@ -57,6 +57,8 @@ def find_relaxation(
     That is a line without its bounds, another Python if uv's message names it, or a suggestion of
     `suggest`. uv runs a few times at most; a network error ends the search.
     """
+    if not all(package.is_from_index for package in loaded.spec.packages):
+        return ""  # each try would read the paths and repositories
     progress("searching for a change that resolves")
     numbers = find_conflicting_packages(loaded, message)
     try:

@@ -9,6 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_contents import (
+    find_package_refusals,
+    read_package_contents,
+)
 from provision.commands.shared.project_code import (
     add_code_notes,
     find_code_refusals,
@@ -148,10 +152,14 @@ def get_driver_and_context(
         adopt=adopt,
         code=read_spec_code(loaded, spec, reader),
     )
+    if any(package.origin is not None for package in lock.packages):
+        environment = lock.environment(name, context.platform)
+        sources = read_package_contents(loaded, lock, environment, reader)
+        context = replace(context, sources=sources)
     if loaded.sandbox_sources is None:
         return driver, context
-    sources = with_package_sources(loaded.sandbox_sources, lock, context.environment, reader)
-    return driver, replace(context, sandbox_sources=sources)
+    simulated = with_package_sources(loaded.sandbox_sources, lock, context.environment, reader)
+    return driver, replace(context, sandbox_sources=simulated)
 
 
 def runs_in_browser(context: TargetContext) -> bool:
@@ -214,7 +222,8 @@ def _plan_actions(
     loaded: LoadedSpec, driver: AnyDriver, context: TargetContext, ledger: Ledger, reader: Reader
 ) -> tuple[Action, ...]:
     observed = driver.observe(context, ledger, reader)
-    raise_refusals(loaded, (*find_code_refusals(context), *driver.refusals(context, observed)))
+    own = (*find_code_refusals(context), *find_package_refusals(context))
+    raise_refusals(loaded, (*own, *driver.refusals(context, observed)))
     actions = add_code_notes(context, driver.plan(context, observed))
     effects = (effect for action in actions for effect in action.effects)
     ledger.refuse_foreign_removals(effects, context.folder)

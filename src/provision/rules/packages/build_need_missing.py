@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Insert, Severity
 from provision.rules.edits import unsafe_fix
-from provision.rules.package_lines import find_line, package_lines
+from provision.rules.package_lines import find_line, index_lines
 from provision.rules.package_requirements import find_listed_provider, is_known_dependency
 from provision.rules.rule import (
     Example,
@@ -47,7 +47,7 @@ def _check(context: LintContext) -> Findings:
         yield from _unresolved_findings(context)
         return
     versions = context.resolved.versions
-    for route, package in package_lines(context):
+    for route, package in index_lines(context):
         known = context.facts.source_only.get(package.key)
         if known is None or package.key not in context.resolved.built_packages:
             continue
@@ -71,7 +71,7 @@ def _check(context: LintContext) -> Findings:
 
 def _unresolved_findings(context: LintContext) -> Findings:
     brought = _BROUGHT_BY_TORCH if has_torch(context) else frozenset[str]()
-    for route, package in package_lines(context):
+    for route, package in index_lines(context):
         known = context.facts.source_only.get(package.key)
         if known is None or not package.is_built or package.index is not None:
             continue

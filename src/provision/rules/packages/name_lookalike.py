@@ -23,7 +23,7 @@ from functools import lru_cache
 
 from provision.diagnostics import Severity
 from provision.rules.edits import unsafe_fix
-from provision.rules.package_lines import package_lines, rename_edit
+from provision.rules.package_lines import index_lines, rename_edit
 from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spelling import edit_distance
 
@@ -39,7 +39,7 @@ letters, are both real; no other name in Colab's lists is near a known one.
 
 def _check(context: LintContext) -> Findings:
     facts = context.facts
-    for route, package in package_lines(context):
+    for route, package in index_lines(context):
         name = package.key
         if package.source == "conda" or len(name) < 4:
             continue

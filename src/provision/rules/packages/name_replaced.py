@@ -20,14 +20,14 @@ from __future__ import annotations
 from provision.diagnostics import Applicability, Fix, Route, Severity
 from provision.facts import ReplacedPackage
 from provision.rules.edits import unsafe_fix
-from provision.rules.package_lines import package_lines, rename_edit, set_version_edit
+from provision.rules.package_lines import index_lines, rename_edit, set_version_edit
 from provision.rules.package_requirements import is_excluded
 from provision.rules.rule import Findings, LintContext, Rule, example, examples
 from provision.spec import Package
 
 
 def _check(context: LintContext) -> Findings:
-    for route, package in package_lines(context):
+    for route, package in index_lines(context):
         replaced = context.facts.replaced.get(package.key)
         if replaced is None or package.source == "conda" or package.index is not None:
             continue

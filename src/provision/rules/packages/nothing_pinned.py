@@ -34,7 +34,7 @@ def _check(context: LintContext) -> Findings:
         return
     core = {line[1].key: line for line in package_lines(context) if line[1].key in CORE}
     if len(core) < FEWEST or any(
-        package.version or package.index or package.source == "conda"
+        package.version or package.index or package.source == "conda" or not package.is_from_index
         for _, package in core.values()
     ):
         return

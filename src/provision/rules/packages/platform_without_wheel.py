@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from provision.diagnostics import Replace, RouteLocation, Severity
 from provision.rules.edits import unsafe_fix, yaml_scalar
-from provision.rules.package_lines import package_lines
+from provision.rules.package_lines import index_lines
 from provision.rules.rule import Findings, LintContext, Rule, examples, related_at
 
 
@@ -31,7 +31,7 @@ def _check(context: LintContext) -> Findings:
         dict.fromkeys(platform for target in context.targets for platform in target.platforms)
     )
     is_declared = any(target.target.kind == "local" for target in context.targets)
-    for route, package in package_lines(context):
+    for route, package in index_lines(context):
         known = context.facts.platforms.get(package.key)
         if (
             known is None

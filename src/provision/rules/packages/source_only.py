@@ -35,13 +35,13 @@ from provision.diagnostics import (
 from provision.facts.versions import is_satisfiable
 from provision.facts.wheel_releases import brought_without_wheel, releases_without_wheel
 from provision.rules.edits import unsafe_fix
-from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, package_lines
+from provision.rules.package_lines import MAX_SPECIFIER_LENGTH, index_lines
 from provision.rules.rule import Findings, LintContext, Rule, examples
 from provision.spec import Package
 
 
 def _check(context: LintContext) -> Findings:
-    for route, package in package_lines(context):
+    for route, package in index_lines(context):
         if package.source == "conda" or package.index is not None or "+" in package.version:
             continue
         if len(package.version) <= MAX_SPECIFIER_LENGTH and context.resolved is None:

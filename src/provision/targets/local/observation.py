@@ -63,6 +63,7 @@ class LocalObservation:
         running_programs: Programs that run in it.
         environments_in_use: Recorded environments of earlier locks in which a program runs.
         unused_environments: The other environments of earlier locks.
+        edited: Packages whose content is not the installed one.
         preflight: Notes on this machine and the download, if it is not complete.
     """
 
@@ -88,6 +89,7 @@ class LocalObservation:
     environments_in_use: tuple[str, ...] = ()
     unused_environments: tuple[str, ...] = ()
     preflight: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
 
     @property
     def differences(self) -> tuple[str, ...]:
@@ -107,7 +109,11 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
     missing = _missing_part(context, reader)
     interrupted = ledger.find_interrupted(context.address)
     begun = interrupted is not None and f"envs/{path.name}" in interrupted.paths
-    complete = marker == build_marker(context) and not missing and not begun
+    current = build_marker(context)
+    edited = _find_edited(marker, current)
+    if edited and marker is not None:
+        current = {**current, "sources": marker["sources"]}
+    complete = marker == current and not missing and not begun
     exists = reader.exists(path)
     recorded = EnvironmentRecord.find(ledger.state, context.address)
     is_recorded = recorded is not None and f"envs/{path.name}" in recorded.paths
@@ -142,7 +148,17 @@ def observe_environment(context: TargetContext, ledger: Ledger, reader: Reader) 
         environments_in_use=in_use,
         unused_environments=unused,
         preflight=() if complete else preflight_notes(context, reader),
+        edited=edited if complete else (),
     )
+
+
+def _find_edited(marker: Mapping[str, Any] | None, current: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the packages whose content has another digest than the installed ones."""
+    installed = marker.get("sources") if marker is not None else None
+    digests = current.get("sources", {})
+    if not isinstance(installed, dict) or installed.keys() != digests.keys():
+        return ()
+    return tuple(name for name, digest in digests.items() if digest != installed[name])
 
 
 def _missing_part(context: TargetContext, reader: Reader) -> str:

@@ -23,6 +23,7 @@ from provision.effects.local import (
 )
 from provision.effects.packages import NamedIndex
 from provision.effects.system import Effect
+from provision.effects.wheels import PackageSource
 from provision.errors import Refused
 from provision.plan import Action, Intent, Operation
 from provision.spec import LocalTarget
@@ -123,7 +124,7 @@ def _choose_change(context: TargetContext, observed: LocalObservation) -> _Chang
     recorded = observed.recorded
     current = (f"envs/{environment_path(context).name}",)
     moved = recorded is not None and recorded.environments[:1] != current
-    if observed.is_complete and not observed.differences:
+    if observed.is_complete and not observed.differences and not observed.edited:
         return _choose_link_change(observed, moved=moved)
     # Only conda can restore what conda has lost; files are links, so that is quick. No installer
     # removes a file that no package lists.
@@ -131,7 +132,17 @@ def _choose_change(context: TargetContext, observed: LocalObservation) -> _Chang
         damaged = tuple(name for name, _ in observed.damage.packages)
         repair = _install_effect(context, reinstall=damaged)
         return _Change(Operation.CHANGE, describe_changes(observed), (repair,))
+    if observed.edited and not observed.differences and not uses_conda(context):
+        names = ", ".join(observed.edited)
+        effects = (
+            _install_effect(context, reinstall=observed.edited),
+            _marker_effect(context),
+        )
+        return _Change(Operation.CHANGE, f"the files of {names} have changed", effects)
     creation = tuple(_creation_effects(context, observed))
+    if observed.edited:
+        names = ", ".join(observed.edited)
+        return _Change(Operation.REPLACE, f"the files of {names} have changed", creation)
     if observed.differences:
         return _Change(Operation.REPLACE, describe_changes(observed), creation)
     if moved:
@@ -163,12 +174,20 @@ def _describe_environment(context: TargetContext, observed: LocalObservation) ->
     contents = [f"python {context.spec.python}", pluralize(len(packages), "package")]
     contents += [f"torch {package.version}" for package in packages if package.name == "torch"]
     built = [package.name for package in packages if package.built]
+    contents += [f"{source.name} from {_describe_source(source)}" for source in context.sources]
     if built:
         contents.append(f"{' and '.join(built)} built from source")
     conda_records = context.lock.conda_records_in(context.environment)
     if conda_records and observed.conda:
         contents.append(f"{len(conda_records)} from conda, by {observed.conda.name}")
     return f"environment {environment_path(context).name} ({', '.join(contents)})"
+
+
+def _describe_source(source: PackageSource) -> str:
+    if source.path is None:
+        return f"{source.git} at {source.commit[:12]}"
+    path = source.path.relative_to(source.root).as_posix()
+    return f"{path} (editable)" if source.editable else path
 
 
 def _build_record(context: TargetContext, observed: LocalObservation) -> EnvironmentRecord:
@@ -180,6 +199,7 @@ def _build_record(context: TargetContext, observed: LocalObservation) -> Environ
         context.lock.digest,
         context.spec.python,
         earlier=observed.environments_in_use,
+        sources={source.name: source.digest for source in context.sources},
     )
 
 
@@ -211,8 +231,12 @@ def _creation_effects(context: TargetContext, observed: LocalObservation) -> Ite
         for name in ("pip", "pip3"):
             yield WriteFile(path / "bin" / name, _build_pip_notice(context), 0o755)
     # Last, so that an environment with this file is complete.
+    yield _marker_effect(context)
+
+
+def _marker_effect(context: TargetContext) -> WriteFile:
     marker = json.dumps(build_marker(context), indent=1, sort_keys=True)
-    yield WriteFile(path / MARKER_FILE, marker + "\n")
+    return WriteFile(environment_path(context) / MARKER_FILE, marker + "\n")
 
 
 def _build_pip_notice(context: TargetContext) -> str:
@@ -244,6 +268,8 @@ def _install_effect(
     flavour = context.environment.flavour
     pins, names_by_index = [], dict[str, list[str]]()
     for package in packages:
+        if package.origin is not None:
+            continue
         is_default = package.index == "pypi"
         digests = tuple(file.sha256 for file in package.files)
         index = None if is_default else package.index
@@ -268,6 +294,7 @@ def _install_effect(
         indexes,
         reinstall=reinstall,
         shared=shared,
+        sources=context.sources,
         earlier=earlier,
     )
 

@@ -75,6 +75,7 @@ def _download_notes(context: TargetContext, resources: MachineResources) -> Iter
     sizes = {
         package.name: _largest_file(with_platform_files(package, python, platform))
         for package in context.lock.packages_in(context.environment)
+        if package.origin is None
     }
     known = [size for size in sizes.values() if size]
     unknown = [name for name, size in sizes.items() if size is None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -26,13 +26,22 @@ def stable_path(context: TargetContext) -> Path:
 
 def build_marker(context: TargetContext) -> dict[str, Any]:
     """Return the content of the marker of a complete environment."""
-    return {
+    marker = {
         "schema": _MARKER_SCHEMA,
         "spec": context.stem,
         "target": context.target,
         "digest": context.environment.digest,
         "prefix": str(environment_path(context)),
     }
+    return {**marker, "sources": contents_to_install(context)} if context.sources else marker
+
+
+def contents_to_install(context: TargetContext) -> dict[str, str]:
+    """Return the digests of packages that are installed again after an edit.
+
+    An edit of an editable package has an effect at once.
+    """
+    return {source.name: source.digest for source in context.sources if not source.editable}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,7 @@ class EnvironmentRecord(Record):
     python: str
     kind: str = "local"
     earlier: tuple[str, ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def environments(self) -> tuple[str, ...]:

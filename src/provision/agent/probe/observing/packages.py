@@ -83,6 +83,7 @@ def _locked_set(context: ObserverContext) -> Readings:
         "packages.digest": canonical_digest(_compared(context, installed)),
         "packages.provenance": _provenance(context.expected.provenance_file),
         **{f"package.{name}": installed.get(name) for name in sorted(shown)},
+        **{f"source.{name}": part["digest"] for name, part in context.expected.sources.items()},
     }
 
 
@@ -114,7 +115,7 @@ def _in_the_way(context: ObserverContext) -> Readings:
     winners = active_distributions(dists)
     allowed, shared = _besides(context), context.expected.shared
     locked = context.expected.packages.keys() | (read_conda_packages(context) or {}).keys()
-    prefix = os.path.realpath(sys.prefix)
+    prefix, sources = os.path.realpath(sys.prefix), context.expected.sources
     places: dict[str, set[str]] = {}
     for dist in dists:
         places.setdefault(dist.name, set()).add(dist.metadata)
@@ -138,6 +139,7 @@ def _in_the_way(context: ObserverContext) -> Readings:
             name
             for name, dist in winners.items()
             if name in locked
+            and not (dist.editable and sources.get(name, {}).get("editable"))
             and (dist.editable or not is_below(os.path.realpath(dist.entry), prefix))
         )[:MAX_NAMED],
     }

@@ -1,0 +1,83 @@
+"""The content of locked packages from paths and repositories, as it is when a target is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from provision.commands.shared.load import LoadedSpec
+from provision.commands.shared.package_origins import own_files
+from provision.effects.code import CodeProblem
+from provision.effects.system import Reader
+from provision.effects.wheels import PackageSource
+from provision.errors import ExternalError
+from provision.kinds.base import Refusal
+from provision.lock import Lock, LockedEnvironment, LockedPackage
+from provision.targets import TargetContext
+
+_MAX_WHEEL_BYTES = 2 * 2**30
+
+
+def read_package_contents(
+    loaded: LoadedSpec, lock: Lock, environment: LockedEnvironment | None, reader: Reader
+) -> tuple[PackageSource, ...]:
+    """Return the packages of an environment that are not from an index. May block for a second.
+
+    What cannot be used is among their problems.
+    """
+    if environment is None:
+        return ()
+    return tuple(
+        _read_content(package, loaded, reader)
+        for package in lock.packages_in(environment)
+        if package.origin is not None
+    )
+
+
+def find_package_refusals(context: TargetContext) -> Iterator[Refusal]:
+    """Yield why packages from paths cannot be used."""
+    names = [package.key for package in context.spec.packages]
+    for source in context.sources:
+        number = names.index(source.name) if source.name in names else 0
+        for problem in source.problems:
+            why = f"{source.name}: {problem.why}"
+            yield Refusal(("packages", number), why, problem.hint)
+
+
+def _read_content(package: LockedPackage, loaded: LoadedSpec, reader: Reader) -> PackageSource:
+    origin = package.origin
+    assert origin is not None  # noqa: S101
+    if origin.git:
+        return PackageSource(
+            package.name,
+            origin.commit,
+            git=origin.git,
+            commit=origin.commit,
+            subdirectory=origin.subdirectory,
+            build=origin.build,
+            version=package.version,
+        )
+    root = loaded.source.root
+    path = root / origin.path
+    if origin.is_wheel:
+        problems: tuple[CodeProblem, ...] = ()
+        try:
+            reader.read(path, _MAX_WHEEL_BYTES)
+        except ExternalError as error:
+            problems = (CodeProblem(error.what, "build the wheel again, or correct its path"),)
+        digest = package.files[0].sha256
+        return PackageSource(
+            package.name, digest, path, root, version=package.version, problems=problems
+        )
+    exclude = own_files(loaded, path)
+    tree = reader.read_package_folder(path, root, exclude)
+    return PackageSource(
+        package.name,
+        tree.digest,
+        path,
+        root,
+        exclude,
+        origin.editable,
+        build=origin.build,
+        version=package.version,
+        problems=tree.problems,
+    )

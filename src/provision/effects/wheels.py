@@ -1,0 +1,54 @@
+"""Packages that are built or installed from a path or a repository."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from provision.effects.code import CodeProblem
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryPackage:
+    """A package in a repository: the full commit and its pyproject.toml, None without one."""
+
+    commit: str
+    pyproject: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PackageSource:
+    """A package to build, or a wheel file to use.
+
+    Attributes:
+        name: Canonical name.
+        digest: Digest of the folder's files or of the wheel file; the commit of a repository.
+        path: The folder or the wheel file, absolute; None for a repository.
+        root: The project that a folder may not leave.
+        exclude: Patterns of paths in the folder that do not belong to the package.
+        editable: The folder is installed itself.
+        git: The address of the repository.
+        commit: The commit of the repository.
+        subdirectory: The folder of the package in the repository.
+        build: What builds it: NAME==VERSION with the sha256 of its files; () for any.
+        version: The locked version; "" while it is locked.
+        problems: Reasons why it cannot be used, each with its fix.
+    """
+
+    name: str
+    digest: str
+    path: Path | None = None
+    root: Path = Path("/")
+    exclude: tuple[str, ...] = ()
+    editable: bool = False
+    git: str = ""
+    commit: str = ""
+    subdirectory: str = ""
+    build: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    version: str = ""
+    problems: tuple[CodeProblem, ...] = ()
+
+    @property
+    def is_wheel(self) -> bool:
+        """True for a wheel file."""
+        return self.path is not None and self.path.suffix == ".whl"

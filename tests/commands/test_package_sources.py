@@ -1,0 +1,273 @@
+"""Packages from folders, wheel files and repositories at a local target."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provision.agent.probe.report_json import expand
+from provision.lock import Lock, loads
+from tests.rig import BACKEND, Bench, make_index, make_wheel, small_spec
+
+PROJECT = '[project]\nname = "ours"\nversion = "1.0"\ndependencies = ["beta"]\n'
+SYSTEM = '[build-system]\nrequires = ["rigbackend"]\nbuild-backend = "rigbackend"\n'
+URL = "https://git.example.com/team/ours.git"
+
+
+def write_package(folder: Path, value: int = 1, project: str = PROJECT) -> None:
+    """A package that rigbackend builds; each build adds a line to `builds` above it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(project + SYSTEM)
+    code = f'NAME, VERSION, SEEN = "ours", "1.0", {value}\n'
+    (folder / "build.py").write_text(code)
+    (folder / "ours.py").write_text(f"BUILT_WITH = {value}\n")
+
+
+@pytest.fixture
+def project(bench: Bench) -> Bench:
+    """A project with the package ours in libs/ours, and its backend on the index."""
+    backend = make_wheel(bench.folder / "made", "rigbackend", "1.0", code=BACKEND)
+    make_index(bench.folder.parent / "index", (backend,))
+    (bench.folder / "pyproject.toml").write_text("")
+    write_package(bench.folder / "libs/ours")
+    return bench
+
+
+def lock(bench: Bench, package: str) -> Lock:
+    bench.spec(small_spec(package))
+    done = bench.run("lock", "spec.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return loads((bench.folder / "spec.lock").read_text(), "spec.lock")
+
+
+def apply(bench: Bench) -> str:
+    done = bench.run("apply", "spec.yaml", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def installed(bench: Bench) -> str:
+    python = bench.own / "envs/spec.local/bin/python"
+    program = "import ours; print(ours.BUILT_WITH, ours.__file__)"
+    return subprocess.run(
+        [python, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def readings(bench: Bench) -> dict[str, Any]:
+    path = bench.own / "reports/spec.local/report.json"
+    report = expand(json.loads(path.read_bytes()))
+    return {reading["key"]: reading["value"] for reading in report["readings"]}
+
+
+def refused(bench: Bench, package: str, verb: str = "lint") -> str:
+    bench.spec(small_spec(package))
+    done = bench.run(verb, "spec.yaml")
+    assert done.returncode in (1, 2), done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_folder_is_locked_by_its_requirements_and_built_again_after_an_edit(
+    project: Bench,
+) -> None:
+    first = lock(project, "{name: ours, path: ./libs/ours}")
+    versions = {package.name: package for package in first.packages}
+    assert (versions["alpha"].version, versions["beta"].version) == ("1.0", "1.0")
+    origin = versions["ours"].origin
+    assert origin is not None
+    assert (origin.path, [line for line, _ in origin.build]) == ("libs/ours", ["rigbackend==1.0"])
+    assert str(project.folder) not in (project.folder / "spec.lock").read_text()
+
+    assert "ours from libs/ours" in apply(project)
+    assert installed(project).startswith("1 ")
+    digest = readings(project)["source.ours"]
+    assert "nothing has changed since" in project.run("plan", "spec.yaml").stdout
+
+    write_package(project.folder / "libs/ours", 2)
+    assert project.run("lock", "--check", "spec.yaml").returncode == 0
+    planned = project.run("plan", "spec.yaml").stdout
+    assert "the files of ours have changed" in planned
+    assert "1 to change" in planned
+    apply(project)
+    assert installed(project).startswith("2 ")
+    assert readings(project)["source.ours"] != digest
+
+    write_package(project.folder / "libs/ours", 2, PROJECT.replace("beta", "gamma"))
+    stale = project.run("lock", "--check", "spec.yaml")
+    assert stale.returncode == 1
+    assert "the requirements of libs/ours have changed" in stale.stdout + stale.stderr
+    assert lock(project, "{name: ours, path: ./libs/ours}").digest != first.digest
+
+
+@pytest.mark.long
+def test_an_edit_of_an_editable_package_has_an_effect_at_once(project: Bench) -> None:
+    before = lock(project, "{name: ours, path: libs/ours, editable: true}")
+    apply(project)
+    assert installed(project).split() == ["1", str(project.folder / "libs/ours/ours.py")]
+    digest = readings(project)["source.ours"]
+
+    write_package(project.folder / "libs/ours", 2)
+    assert installed(project).startswith("2 ")
+    assert project.run("lock", "--check", "spec.yaml").returncode == 0
+    assert "No changes; only the verification is left." in project.run("plan", "spec.yaml").stdout
+    apply(project)
+    assert readings(project)["source.ours"] != digest
+    assert loads((project.folder / "spec.lock").read_text(), "") == before
+
+
+@pytest.mark.long
+def test_a_wheel_file_is_locked_by_its_hash(project: Bench) -> None:
+    wheel = make_wheel(
+        project.folder / "dist", "ours", "1.5", requires=("beta",), code="BUILT_WITH = 5"
+    )
+    found = lock(project, f"./dist/{wheel.name}")
+    (ours,) = (package for package in found.packages if package.name == "ours")
+    assert ([file.name for file in ours.files], ours.requires) == ([wheel.name], ("beta",))
+    apply(project)
+    assert installed(project).startswith("5 ")
+
+    make_wheel(project.folder / "dist", "ours", "1.5", requires=("beta",), code="BUILT_WITH = 6")
+    assert project.run("lock", "--check", "spec.yaml").returncode == 1
+    apply(project)
+    assert installed(project).startswith("6 ")
+
+
+def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
+    folder = project.folder
+    (folder.parent / "outside").mkdir()
+    (folder / "link").symlink_to(folder.parent / "outside")
+    (folder / "empty").mkdir()
+    (folder / "x-1.0-py3-none-any.whl").write_text("not a zip")
+    for package, words in {
+        "{name: ours, path: ../outside}": "is outside of the project",
+        "{name: ours, path: link}": "is a link out of the project",
+        "{name: ours, path: missing}": "the folder missing does not exist",
+        "./missing-1.0-py3-none-any.whl": "does not exist",
+        "./x-1.0-py3-none-any.whl": "is not a wheel",
+        "{name: ours, path: empty}": "has no pyproject.toml",
+        "{name: theirs, path: libs/ours}": "is the package ours, not theirs",
+    }.items():
+        assert words in refused(project, package), package
+    for changed, words in {
+        PROJECT + 'requires-python = "<3"\n': "requires Python <3",
+        PROJECT.replace("beta", "beta @ https://example.com/beta.whl"): "requires beta from a URL",
+        PROJECT + '[tool.uv.sources]\nbeta = { path = "../b" }\n': "takes beta from elsewhere",
+        PROJECT.replace('version = "1.0"', 'dynamic = ["version"]'): "dynamic fields: version",
+        "[project\n": "is not TOML",
+    }.items():
+        write_package(folder / "libs/ours", project=changed)
+        assert words in refused(project, "{name: ours, path: libs/ours}"), changed
+
+
+def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
+    dynamic = '[project]\nname = "ours"\ndynamic = ["version"]\n'
+    write_package(project.folder / "libs/ours", project=dynamic)
+    marker = project.folder / "ran"
+    build = project.folder / "libs/ours/build.py"
+    build.write_text(build.read_text() + f"open({str(marker)!r}, 'w').close()\n")
+    assert "add `build: true`" in refused(project, "{name: ours, path: libs/ours}", "lock")
+    assert not marker.exists()
+    found = lock(project, "{name: ours, path: libs/ours, build: true}")
+    assert [package.version for package in found.packages] == ["1.0"]
+    assert marker.exists()
+
+
+def test_another_kind_of_target_refuses_it(project: Bench) -> None:
+    project.spec(small_spec("{name: ours, path: libs/ours}", extra="targets: {c: {kind: colab}}\n"))
+    done = project.run("lint", "spec.yaml")
+    assert "a package from a path or a repository at a target of kind colab" in done.stdout
+
+
+@pytest.fixture
+def repository(project: Bench) -> Bench:
+    """The same, with a repository that the user's git finds at another address."""
+    bare = project.folder.parent / "remote/team/ours.git"
+    work = project.folder.parent / "work"
+    write_package(work / "sub")
+    git(project, work, "init", "--quiet", "--initial-branch=main")
+    git(project, work, "add", ".")
+    git(project, work, "commit", "--quiet", "-m", "one")
+    git(project, work, "tag", "v1")
+    write_package(work / "sub", 2)
+    git(project, work, "commit", "--quiet", "-a", "-m", "two")
+    git(project, work, "clone", "--quiet", "--bare", str(work), str(bare))
+    configuration = (
+        "[user]\n  name = a\n  email = a@example.com\n"
+        f'[url "file://{project.folder.parent}/remote/"]\n'
+        "  insteadOf = https://git.example.com/\n"
+    )
+    (project.folder / "home/.gitconfig").write_text(configuration)
+    return project
+
+
+def git(bench: Bench, folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    return subprocess.run(
+        ["git", *identity, *words],
+        cwd=folder,
+        env={**os.environ, "HOME": str(bench.folder / "home"), "GIT_CONFIG_NOSYSTEM": "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+
+
+@pytest.mark.long
+def test_a_revision_is_locked_as_its_commit_and_built(repository: Bench) -> None:
+    work = repository.folder.parent / "work"
+    commit = git(repository, work, "rev-parse", "v1")
+    found = lock(repository, f"ours @ git+{URL}@v1#subdirectory=sub")
+    (origin,) = (package.origin for package in found.packages if package.name == "ours")
+    assert origin is not None
+    assert (origin.git, origin.commit, origin.subdirectory) == (URL, commit, "sub")
+    exported = repository.run("export", "spec.yaml", "--format", "requirements")
+    assert "cannot be exported yet" in exported.stderr
+    assert repository.run("lock", "--verify", "spec.yaml").returncode == 0
+    before = (repository.folder / "spec.lock").read_bytes()
+    (repository.folder / "old.lock").write_bytes(before)
+    apply(repository)
+    assert installed(repository).startswith("1 ")
+    assert readings(repository)["source.ours"] == commit
+
+    for revision in (commit[:12], git(repository, work, "rev-parse", "main"), "main"):
+        found = lock(
+            repository, f"{{name: ours, git: {URL}, rev: '{revision}', subdirectory: sub}}"
+        )
+        (origin,) = (package.origin for package in found.packages if package.name == "ours")
+        assert origin is not None
+        assert origin.commit == git(repository, work, "rev-parse", revision)
+
+    moved = repository.run("lock", "spec.yaml", "--diff", "old.lock")
+    assert f"{URL} at {commit[:12]}" in moved.stdout, moved.stdout + moved.stderr
+
+    for package, words in {
+        f"{{name: ours, git: {URL}, rev: v9}}": "has no branch, tag or commit v9",
+        f"{{name: ours, git: {URL}, rev: v1}}": "name the folder of the package",
+        f"{{name: ours, git: {URL}, rev: v1, subdirectory: no}}": "has no folder no",
+        "ours @ git+https://git.example.com/none.git": "cannot be read",
+    }.items():
+        assert words in refused(repository, package, "lock"), package
+
+
+def test_a_password_of_git_reaches_no_file(repository: Bench) -> None:
+    secret = "hunter2hunter2"
+    configuration = repository.folder / "home/.gitconfig"
+    remote = f"file://{repository.folder.parent}/remote/"
+    configuration.write_text(
+        f'[url "{remote}"]\n  insteadOf = https://git.example.com/\n'
+        f'[credential]\n  helper = "!echo password={secret}; echo username=me; :"\n'
+    )
+    lock(repository, f"{{name: ours, git: {URL}, rev: v1, subdirectory: sub}}")
+    for path in repository.folder.rglob("*"):
+        if path.is_file() and path != configuration:
+            content = path.read_bytes()
+            if zipfile.is_zipfile(path):
+                continue
+            assert secret.encode() not in content, path
