@@ -505,7 +505,18 @@ PACKAGE: dict[str, Any] = {
     "index": "private",
     "build": True,
     "source": "conda",
+    "path": "libs/alpha",
+    "editable": True,
+    "git": "https://git.example.com/alpha",
+    "rev": "v1",
+    "subdirectory": "alpha",
 }
+PACKAGE_WITH: dict[str, dict[str, Any]] = {
+    "editable": {"path": "libs/alpha"},
+    "rev": {"git": "https://git.example.com/alpha"},
+    "subdirectory": {"git": "https://git.example.com/alpha"},
+}
+"""The fields that a field of a package needs."""
 SETTINGS: dict[str, Any] = {
     "env": {"A": "b"},
     "secrets": {"TOKEN": {"env": "TOKEN"}},
@@ -581,9 +592,9 @@ def test_no_field_of_requires_is_ignored(name: str) -> None:
 def test_no_field_of_a_package_is_ignored(name: str) -> None:
     assert {*PACKAGE, "name"} == set(type(Spec.model_validate(PLAIN).packages[0]).model_fields)
     rest = ["ipykernel", "transformers"]
-    assert effect_of({"packages": [{"name": "alpha", name: PACKAGE[name]}, *rest]}) != effect_of(
-        {"packages": ["alpha", *rest]}
-    )
+    plain = {"name": "alpha", **PACKAGE_WITH.get(name, {})}
+    changed = effect_of({"packages": [{**plain, name: PACKAGE[name]}, *rest]})
+    assert changed != effect_of({"packages": [plain, *rest]})
 
 
 @pytest.mark.parametrize("name", sorted(LOCAL))

@@ -81,7 +81,7 @@ def _leave_location(content: Content, name: str, row: Mapping[str, Any], span: S
         content.leave(
             span,
             f"{quote_text(name)} is not imported: it comes from its {kind}",
-            "a spec can only contain packages from an index or a channel",
+            "import takes packages from an index or a channel only",
             f"if a package index has it, add it as {quote_text(name)}==VERSION",
         )
     return bool(kind)

@@ -231,9 +231,9 @@ def _leave_location(content: Content, url: str, name: str, version: str, span: S
     content.leave(
         span,
         f"{subject} is not imported: it comes from {origin}",
-        "a spec can only contain packages from an index",
-        f"if a package index has it, add it as {quote_text(known)}; if not, build a wheel and "
-        "serve it from an index of your own (`indexes`)",
+        "import takes packages from an index only",
+        f"if a package index has it, add it as {quote_text(known)}; if not, add it with its "
+        "`path` or `git`",
     )
 
 

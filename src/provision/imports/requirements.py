@@ -283,7 +283,7 @@ def _read_line(
         content.leave(
             span,
             f"{canonicalize_name(name[1])} is not imported: it is an editable install",
-            "a spec can only contain packages from an index",
+            "import takes packages from an index only",
             "install it with its own tool after `provision apply`",
         )
         return ()
@@ -336,7 +336,7 @@ def _read_table(content: Content, file: TextFile, lines: tuple[LogicalLine, ...]
             content.leave(
                 span,
                 f"{canonicalize_name(row[1])} is not imported: it is an editable install",
-                "a spec can only contain packages from an index",
+                "import takes packages from an index only",
             )
         else:
             read_requirement(content, f"{row[1]}=={row[2]}", span, RequirementOrigin(is_exact=True))
