@@ -74,7 +74,7 @@ def read_releases(releases: Mapping[str, Sequence[Release]]) -> Iterator[dict[st
     for package in PACKAGES:
         found = releases.get(package.name, ())
         versions = " ".join(str(release.version) for release in found)
-        yield {"package": package.name, "releases": versions}
+        yield {"package": package.name, "uses": bool(found), "releases": versions}
 
 
 def remade(

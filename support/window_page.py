@@ -20,8 +20,9 @@ makes an import fail.
 reads Python files as text. It counts what runs when the package or its main classes are imported \
 (*error*), and the imports and calls of further entry points (*warning*). It does not count what \
 runs in a `try`, under a condition about a version or for type checkers, names of compiled \
-modules, and calls in other modules. So a pair without a window can still have releases that do \
-not fit.
+modules, and calls in other modules. PKG010 reports errors, and warnings about the arguments of \
+calls. The uses of some packages were not read, only what they define. So a pair without a \
+window can still have releases that do not fit.
 """
 
 
@@ -46,7 +47,8 @@ def _read_rows(rows: Iterable[ReadReleases]) -> Iterator[str]:
 def _span(row: ReadReleases) -> str:
     if not row.releases:
         return "not read"
-    return f"{row.releases[0]} to {row.releases[-1]} ({len(row.releases)})"
+    what = "" if row.uses else ", definitions only"
+    return f"{row.releases[0]} to {row.releases[-1]} ({len(row.releases)}{what})"
 
 
 def _pairs(facts: Facts) -> Iterator[tuple[ReadReleases, ReadReleases, Sequence[ReleaseWindow]]]:
@@ -58,7 +60,7 @@ def _pairs(facts: Facts) -> Iterator[tuple[ReadReleases, ReadReleases, Sequence[
 def _pair_count(facts: Facts) -> str:
     pairs = list(_pairs(facts))
     having = sum(1 for *_, windows in pairs if windows)
-    unread = sum(1 for one, other, _ in pairs if not (one.releases and other.releases))
+    unread = sum(1 for one, other, _ in pairs if not _is_read(one, other))
     return (
         f"{len(facts.windows)} windows between {having} of {len(pairs)} pairs; {unread} pairs were "
         "not read."
@@ -69,11 +71,16 @@ def _pair_rows(facts: Facts) -> Iterator[str]:
     for one, other, windows in _pairs(facts):
         if windows:
             result = f"{len(windows)} window{'s' if len(windows) > 1 else ''}"
-        elif one.releases and other.releases:
+        elif _is_read(one, other):
             result = f"none found in {_range(one)} and {_range(other)}"
         else:
             result = "not read"
         yield f"| {one.package}, {other.package} | {result} |"
+
+
+def _is_read(one: ReadReleases, other: ReadReleases) -> bool:
+    """Return whether the uses of one package were compared with the other."""
+    return bool(one.releases and other.releases) and (one.uses or other.uses)
 
 
 def _range(row: ReadReleases) -> str:

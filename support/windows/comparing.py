@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -55,12 +56,13 @@ class Window(NamedTuple):
     declared: str
 
 
-def states_of(states: Sequence[Located]) -> tuple[int | None, int | None]:
+@cache
+def states_of(states: tuple[str, ...]) -> tuple[int | None, int | None]:
     """Return the index of the first release that has a name, and of the first that lost it.
 
     None if every release that was read has it on that side, or if any release there is undecided.
     """
-    kinds = [State(item.state) for item in states]
+    kinds = [State(item) for item in states]
     removed = [index for index, kind in enumerate(kinds) if kind is State.REMOVED]
     if removed:  # what says that it removed a name had it before
         kinds[: removed[-1]] = [
@@ -93,9 +95,16 @@ def compare(
     """
     windows: list[Window] = []
     of = others[0].package
+    names = {
+        (name.path, name.argument)
+        for release in needs.values()
+        for name in release.names
+        if name.of == of
+    }
+    states = {name: [located[other.version][name] for other in others] for name in names}
     for is_floor in (True, False):
         binding = [
-            (release, _binding(release, needs[release.version], others, located, is_floor))
+            (release, _binding(release, needs[release.version], others, states, is_floor))
             for release in releases
         ]
         runs = groupby(binding, key=lambda item: item[1] and (item[1][0], item[1][1][0].specifier))
@@ -125,7 +134,7 @@ def _binding(
     release: Release,
     needs: Needs,
     others: Sequence[Release],
-    located: Mapping[Version, Mapping[Name, Located]],
+    states: Mapping[Name, Sequence[Located]],
     is_floor: bool,
 ) -> tuple[str, list[Limit]] | None:
     """Return the strictest bound on one side with its severity, and the names that set it.
@@ -134,32 +143,31 @@ def _binding(
     """
     of = others[0].package
     declared = SpecifierSet(needs.declared.get(of, ""))
+    admitted = [index for index, other in enumerate(others) if declared.contains(other.version)]
+    candidates = _newest_at_upload(release, others, admitted)
     limits: dict[str, list[Limit]] = {}
     for name in needs.names:
-        if name.of != of:
-            continue
-        if is_floor and name.if_present:
+        if name.of != of or (is_floor and name.if_present):
             continue  # what asks whether the package is there may ask for its version too
-        states = [located[other.version][name.path, name.argument] for other in others]
-        limit = _limit(name, states, others, is_floor)
-        if limit is None or not _is_plausible(release, states, others, declared):
+        found = states[name.path, name.argument]
+        limit = _limit(name, found, others, is_floor)
+        if limit is None or not any(_may_have(found[index]) for index in candidates):
             continue
-        if not _is_admitted(limit, others, declared):
-            continue
-        limits.setdefault(name.severity, []).append(limit)
+        if any((others[index].version < limit.bound) is is_floor for index in admitted):
+            limits.setdefault(name.severity, []).append(limit)
     for severity in SEVERITIES:
-        found = limits.get(severity)
-        if found:
+        strictest = limits.get(severity)
+        if strictest:
             pick = max if is_floor else min
-            bound = pick(limit.bound for limit in found)
-            return severity, [limit for limit in found if limit.bound == bound]
+            bound = pick(limit.bound for limit in strictest)
+            return severity, [limit for limit in strictest if limit.bound == bound]
     return None
 
 
 def _limit(
     name: NeededName, states: Sequence[Located], others: Sequence[Release], is_floor: bool
 ) -> Limit | None:
-    floor, ceiling = states_of(states)
+    floor, ceiling = states_of(tuple(item.state for item in states))
     if is_floor and floor is not None:
         bound = others[floor].version
         return Limit(f">={bound}", bound, name, states[floor], bound, others[floor - 1].version)
@@ -170,36 +178,25 @@ def _limit(
     return None
 
 
-def _is_plausible(
-    release: Release, states: Sequence[Located], others: Sequence[Release], declared: SpecifierSet
-) -> bool:
-    """Return whether the newest other releases at the day of the upload had the name.
+def _newest_at_upload(
+    release: Release, others: Sequence[Release], admitted: Sequence[int]
+) -> list[int]:
+    """Return the newest other releases at the day of the upload, and those shortly after it.
 
-    A release that did not work with them on its first day was misread, or asks for their version in
-    a way that was not recognized.
+    A release that did not work with any of them was misread, or asks for their version in a way
+    that was not recognized.
     """
     day = datetime.date.fromisoformat(release.uploaded)
     until = (day + datetime.timedelta(days=_AHEAD)).isoformat()
+    before = [index for index in admitted if others[index].uploaded <= release.uploaded]
     ahead = [
         index for index, other in enumerate(others) if release.uploaded < other.uploaded <= until
     ]
-    before = [
-        index
-        for index, other in enumerate(others)
-        if other.uploaded <= release.uploaded and declared.contains(other.version)
-    ]
-    candidates = [*before[-1:], *ahead]
-    fine = (State.PRESENT, State.UNDECIDED)
-    return any(State(states[index].state) in fine for index in candidates)
+    return [*before[-1:], *ahead]
 
 
-def _is_admitted(limit: Limit, others: Iterable[Release], declared: SpecifierSet) -> bool:
-    """Return whether the declared requirement admits a release that lacks the name."""
-    return any(
-        declared.contains(other.version)
-        and (other.version < limit.bound if limit.is_floor else other.version >= limit.bound)
-        for other in others
-    )
+def _may_have(located: Located) -> bool:
+    return located.state in (State.PRESENT, State.UNDECIDED)
 
 
 def describe(windows: Iterable[Window]) -> Iterator[str]:

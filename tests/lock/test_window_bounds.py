@@ -31,7 +31,7 @@ def window(first: str, specifier: str, severity: str = "error", last: str = "") 
 
 def facts_with(*windows: ReleaseWindow) -> Facts:
     """The facts with these windows alone."""
-    read = {"delta": ReadReleases("delta", ("1.0", "2.0"), EVIDENCE)}
+    read = {"delta": ReadReleases("delta", True, ("1.0", "2.0"), EVIDENCE)}
     return load_facts().with_tables(windows=windows, windows_read=read)
 
 

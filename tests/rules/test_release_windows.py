@@ -14,8 +14,8 @@ from tests.rules.conftest import Judged, judge_text
 
 EVIDENCE = Evidence("both wheels", "2026-11-27", "medium")
 READ = {
-    "peft": ReadReleases("peft", ("0.9", "0.10", "0.11", "0.12"), EVIDENCE),
-    "diffusers": ReadReleases("diffusers", ("0.30", "0.31"), EVIDENCE),
+    "peft": ReadReleases("peft", True, ("0.9", "0.10", "0.11", "0.12"), EVIDENCE),
+    "diffusers": ReadReleases("diffusers", True, ("0.30", "0.31"), EVIDENCE),
 }
 
 
@@ -36,7 +36,7 @@ def window(
         last,
         "pandas",
         specifier,
-        "pandas.Name",
+        "pandas.Name" if severity == "error" else "pandas.call(name=)",
         severity,
         "peft/a.py:1",
         "pandas/b.py:1",
@@ -133,6 +133,19 @@ OLD = window("0.9", "<2.0", last="0.10")
                 "pandas below 2.0"
             ),
         ),
+        (
+            (OLD._replace(severity="warning", name="pandas.f(x=)"),),
+            ("peft==0.10", "pandas"),
+            None,
+            "",
+        ),
+        (
+            (NEW._replace(severity="warning", name="pandas.f(x=)"),),
+            ("peft", "pandas==1.5"),
+            None,
+            "",
+        ),
+        ((NEW._replace(severity="warning"),), ("peft==0.11", "pandas==1.5"), None, ""),
         ((OLD,), ("peft==0.11", "pandas"), None, ""),
         ((OLD,), ("peft", "pandas==2.1"), None, ""),
     ],

@@ -360,12 +360,12 @@ class FactTables:
 
     @cached_property
     def windows_of(self) -> Mapping[str, tuple[ReleaseWindow, ...]]:
-        """The windows of each package, by the package that uses a name."""
-        packages = dict.fromkeys(window.package for window in self.windows)
-        return {
-            package: tuple(window for window in self.windows if window.package == package)
-            for package in packages
-        }
+        """The certain windows of each package, by the package that uses a name."""
+        groups: dict[str, list[ReleaseWindow]] = {}
+        for window in self.windows:
+            if window.is_certain:
+                groups.setdefault(window.package, []).append(window)
+        return {package: tuple(group) for package, group in groups.items()}
 
     @cached_property
     def accelerate_packages(self) -> frozenset[str]:

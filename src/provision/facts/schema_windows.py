@@ -52,6 +52,14 @@ class ReleaseWindow(NamedTuple):
         return cls(uses=uses, has=has, evidence=evidence._replace(source=source), **columns)
 
     @property
+    def is_certain(self) -> bool:
+        """Whether an import fails, or a call that takes the argument whenever it is made.
+
+        Other parts may not be used by a project.
+        """
+        return self.severity == "error" or self.name.endswith(")")
+
+    @property
     def is_floor(self) -> bool:
         """Whether older releases of the other package lack the name."""
         return self.specifier.startswith(">=")
@@ -84,9 +92,13 @@ class ReleaseWindow(NamedTuple):
 
 
 class ReadReleases(NamedTuple):
-    """The releases of a package that were read for windows, oldest first; () for none."""
+    """The releases of a package that were read for windows, oldest first; () for none.
+
+    `uses` is whether its own uses of other packages were read too, not only what it defines.
+    """
 
     package: str
+    uses: bool
     releases: tuple[str, ...]
     evidence: Evidence
 

@@ -5,8 +5,12 @@
 Compares packages with the known requirements that their releases do not declare: names that they
 import from another package and that were removed there (datasets 2.14 from pyarrow 21, peft 0.17
 from transformers 5), and the limits that transformers and trl check themselves when they use a
-package (bitsandbytes, torchao, kernels, gguf, liger-kernel). For a spec, it also reports that
-nothing keeps the other package below such a limit.
+package (bitsandbytes, torchao, kernels, gguf, liger-kernel). Most of these requirements were read
+from the wheels of consecutive releases: imports, attributes and keyword arguments that one release
+uses and another does not have.
+
+For a spec, it also reports that nothing keeps the other package below such a limit, and, if the
+package itself is not pinned, that the newest release which the spec admits has such a requirement.
 
 ## Why
 

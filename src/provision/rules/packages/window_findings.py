@@ -88,7 +88,7 @@ def _pair_findings(
 def _ceilings(context: LintContext, package: RequestedPackage, of: str) -> Iterator[ReleaseWindow]:
     """Yield the windows of all admitted releases that newer releases of another package break."""
     for window in sorted(context.facts.windows_of[package.name], key=lambda row: row.severity):
-        if window.of != of or window.is_floor:
+        if window.of != of or window.is_floor or window.severity != "error":
             continue
         if is_certainly_within(package.specifiers, window.first, window.last):
             yield window
@@ -101,9 +101,11 @@ def _floating_finding(
     other: RequestedPackage,
     broken: BrokenWindow,
 ) -> Iterator[Diagnostic]:
+    window, name = broken.window, package.name
     if context.spec.exclude_newer is not None or package.package is None:
         return
-    window, name = broken.window, package.name
+    if window.severity != "error":  # a part that the project may not use
+        return
     bound = sort_specifiers(f"{package.specifiers},<{broken.below}".strip(","))
     yield rule.diagnostic(
         f"the newest {name} that {package.description} admits, {broken.release}, needs "
