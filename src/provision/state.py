@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -61,7 +61,7 @@ class Record:
         """
         record, values = StateRecord(document), dict[str, Any]()
         for field in fields(cls):
-            if field.name in record or field.default is MISSING:
+            if field.name in record or not _has_default(field):
                 value = record[field.name]
                 values[field.name] = tuple(value) if isinstance(value, list) else value
         return cls(**values)
@@ -71,9 +71,13 @@ class Record:
         document = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            if value or field.default is MISSING:
+            if value or not _has_default(field):
                 document[field.name] = list(value) if isinstance(value, tuple) else value
         return document
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
 
 
 @dataclass(frozen=True, slots=True)
