@@ -324,6 +324,8 @@ def test_a_real_run_is_measured_and_compared(
         "import time\ndata = bytearray(400_000_000)\nfor i in range(0, len(data), 4096):\n"
         "    data[i] = 1\ntime.sleep(2.5)\n"
     )
+    quick = made.run("run", "spec.yaml", "--", "python", "-c", "pass")
+    assert "fit:" not in quick.stderr, "nothing was measured"
     done = made.run("run", "spec.yaml", "--", "python", "train.py")
     assert done.returncode == 0, done.stderr
     made.spec(text)

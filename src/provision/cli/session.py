@@ -171,5 +171,7 @@ def print_fit(loaded: LoadedSpec, names: tuple[str, ...], system: RealSystem) ->
     if loaded.sandbox_sources is not None:
         return
     for target in fit_of_recorded_run(loaded, names, system):
+        if not target.resources:  # the program ended before anything was measured
+            continue
         label = "warning: the recorded run does not fit " if target.fits is False else "fit: "
         print_note(label + summarize_target(target))
