@@ -249,9 +249,8 @@ class Driver(ABC, Generic[ObservationT]):
         if reason := self.reason_for_missing_report(context, stored, state, reader):
             return reason
         if self._validity(context, stored, reader) is Validity.OTHER_EXPECTATIONS:
-            parts = (
-                "the spec or the lock" if context.code is None else "the spec, the lock or the code"
-            )
+            has_code = context.code is not None or bool(context.sources)
+            parts = "the spec, the lock or the code" if has_code else "the spec or the lock"
             return f"{parts} has changed since it was verified"
         return ""
 
