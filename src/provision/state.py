@@ -251,7 +251,7 @@ def loads(text: str, name: str) -> State:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StateError(
-            f"the state file {name} is damaged", why=f"it is not JSON: {error}", hint=hint
+            f"the state file {name} is damaged", why=f"it is not valid JSON: {error}", hint=hint
         ) from None
     _check_schema(document, name)
     content = {key: value for key, value in document.items() if key != "checksum"}

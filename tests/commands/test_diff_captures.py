@@ -249,9 +249,9 @@ def test_a_capture_in_utf_16_is_read() -> None:
     [
         (b"", "it is empty"),
         (b"Traceback (most recent call last):", "x.json is not a provision report or capture"),
-        (b"\xff\xfe{\x00\x00\xd8", "x.json is damaged: it is not JSON"),
-        (b'{"schema": "provision.capture/1", ', "x.json is damaged: it is not JSON"),
-        (b"[" * 100_000, "it is not JSON"),
+        (b"\xff\xfe{\x00\x00\xd8", "x.json is damaged: it is not valid JSON"),
+        (b'{"schema": "provision.capture/1", ', "x.json is damaged: it is not valid JSON"),
+        (b"[" * 100_000, "it is not valid JSON"),
         (b"[]", "x.json is not a provision report or capture"),
         (b'{"schema": 1}', "x.json is not a provision report or capture"),
         (b'{"schema": "provision.capture/2"}', "which this version does not read"),

@@ -244,7 +244,7 @@ def test_a_newer_and_a_truncated_capture_are_refused() -> None:
     assert "update provision" in error.value.hint
     with pytest.raises(ProvisionError) as error:
         read_text(text[: len(text) // 2])
-    assert error.value.why.startswith("it is not JSON")
+    assert error.value.why.startswith("it is not valid JSON")
     with pytest.raises(ProvisionError, match="is not a capture"):
         read_text(text.replace("capture/1", "env/1"))
 

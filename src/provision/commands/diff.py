@@ -143,7 +143,7 @@ def _target_report_path(side: str, loaded: LoadedSpec | None, reader: Reader) ->
     if side not in loaded.spec.targets:
         raise UsageError(
             f"the spec has no target {side}",
-            hint=f"its targets: {', '.join(loaded.spec.targets)}; or use a report.json",
+            hint=f"pass one of its targets ({', '.join(loaded.spec.targets)}) or a report.json",
         )
     path = loaded.report_folder(side) / "report.json"
     if not reader.exists(path):

@@ -249,7 +249,9 @@ def loads(text: str, name: str) -> Lock:
         document = json.loads(text, object_pairs_hook=_refuse_repeated_keys)
     except (ValueError, RecursionError) as error:
         hint = REPAIR_HINT if f'"{_FAMILY}' in text else _RELOCK_HINT
-        raise LockError(f"{name} is damaged", why=f"it is not JSON: {error}", hint=hint) from None
+        raise LockError(
+            f"{name} is damaged", why=f"it is not valid JSON: {error}", hint=hint
+        ) from None
     if not isinstance(document, dict) or not str(document.get("schema", "")).startswith(_FAMILY):
         raise LockError(
             f"{name} is not a provision lock", hint=f"move it away, then {_RELOCK_HINT}"

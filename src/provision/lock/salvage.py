@@ -107,7 +107,7 @@ def _split_sides(text: str) -> tuple[str, ...]:
 
 
 def _read_packages(text: str) -> Iterator[LockedPackage]:
-    """Yield the packages of a text without their files, line by line if it is not JSON."""
+    """Yield the packages of a text without their files, line by line if it is not valid JSON."""
     try:
         document = json.loads(text)
         rows, keys = document["packages"], tuple(document["environments"])

@@ -275,7 +275,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         why = error.strerror or str(error)
     except ValueError:
-        why = "it is not JSON"
+        why = "it is not valid JSON"
     else:
         is_known = isinstance(data, dict) and data.get("schema") == _SCHEMA
         if is_known and all(isinstance(data.get(key), dict) for key in _COLLECTIONS):

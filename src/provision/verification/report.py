@@ -285,14 +285,14 @@ def read_report(content: bytes, name: str, *, nonce: str | None = None) -> Repor
         document = expand(json.loads(content.decode("utf-8")))
     except (ValueError, RecursionError) as error:
         raise ExternalError(
-            f"the report {name} is damaged", why=f"it is not JSON: {error}", hint=again
+            f"the report {name} is damaged", why=f"it is not valid JSON: {error}", hint=again
         ) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise ExternalError(
             f"{name} is not a provision report",
             why=f"its schema is {schema or 'missing'}, expected {SCHEMA}",
-            hint="pass a report.json that a verification wrote",
+            hint="pass a report.json written by a verification run",
         )
     if malformed := _malformed_parts(document):
         raise ExternalError(

@@ -125,7 +125,7 @@ def _decode(content: bytes, name: str) -> Any:
         if isinstance(error, UnicodeDecodeError) and error.reason != "unexpected end of data":
             problem = f"it is not UTF-8 text (byte {error.start + 1})"
         else:
-            problem = f"it is not JSON: {escape_line(str(error)[:200])}"
+            problem = f"it is not valid JSON: {escape_line(str(error)[:200])}"
             ends_early = isinstance(error, json.JSONDecodeError) and error.pos >= len(
                 error.doc.rstrip()
             )

@@ -188,7 +188,7 @@ def _read_bounded(response: Any, url: str, limit: int) -> bytes:
                 "too-long",
                 f"the response is larger than {files.format_limit(limit)}",
                 f"requested from {_without_query(url)}",
-                "check its content: provision did not write it",
+                "check its contents: provision did not write it",
             )
     return bytes(content)
 

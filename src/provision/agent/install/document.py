@@ -101,7 +101,7 @@ def read_document(path: Path, python: str) -> InstallRequest:
     except (ValueError, RecursionError) as error:
         raise InstallError(
             f"the document {path} is damaged",
-            f"it is not JSON: {str(error)[:200]}",
+            f"it is not valid JSON: {str(error)[:200]}",
             "create it again with provision",
         ) from None
     return parse_document(document, str(path), python)

@@ -98,8 +98,8 @@ def _check(context: LintContext) -> Findings:
         yield RULE.diagnostic(
             f"{message} and leaves {kept} unchanged",
             replacement.route,
-            why="Packages that were built for the runtime's own torch fail to import with another "
-            "one.",
+            why="Packages that were built for the runtime's own torch fail to import with a "
+            "different version.",
             help=f"{fix.title} to packages, or {replacement.alternative}",
             related=system.related,
             fix=fix,

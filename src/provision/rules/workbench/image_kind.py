@@ -46,7 +46,7 @@ def _check(context: LintContext) -> Findings:
             severity=severity,
             evidence=image.evidence,
             why=why,
-            help=f"use an image of the family {newest_image_family(context.facts)}",
+            help=f"use an image from the {newest_image_family(context.facts)} family",
         )
 
 

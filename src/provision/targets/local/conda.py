@@ -78,7 +78,7 @@ def find_conda_refusals(
             (),
             f"{environment_path(context)} already exists, and nothing shows that provision created "
             "it",
-            "check its content, then move or remove it",
+            "check its contents, then move or remove it",
         )
     if context.platform.startswith("windows"):
         yield Refusal(route, "conda environments need Linux or macOS", "run provision inside WSL")

@@ -160,8 +160,8 @@ def parse_document(content: bytes, path: str) -> dict[str, Any]:
         document = json.loads(content.decode(encoding))
     except (ValueError, RecursionError) as error:
         if not content.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"{"):
-            raise _foreign_document(path, "it is not JSON") from None
-        why = f"it is not JSON: {str(error)[:200]}"
+            raise _foreign_document(path, "it is not valid JSON") from None
+        why = f"it is not valid JSON: {str(error)[:200]}"
         raise ExternalError(f"{path} is damaged", why=why, hint=_HINT) from None
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or schema not in KINDS:

@@ -97,7 +97,7 @@ def _notebook_outputs(text: str, name: str) -> Iterator[str]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ExternalError(
             f"{name} is not a valid notebook",
-            why="it is not JSON with a list of cells",
+            why="it is not valid JSON with a list of cells",
             hint="copy the error into a text file",
         ) from None
     for output in outputs:

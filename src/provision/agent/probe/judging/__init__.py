@@ -115,7 +115,7 @@ def _why_not(check: SelectedCheck, expected: Expectations) -> str:
 def _earlier(check: SelectedCheck, log: ObservationLog) -> str:
     for before in check.check.after:
         if before not in log.done or before in log.raised:
-            return f"not observed, because {before} did not succeed"
+            return f"not checked because {before} did not succeed"
     return "not observed: the stage ended first"
 
 
