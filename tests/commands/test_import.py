@@ -304,4 +304,4 @@ def test_packages_from_repositories_and_urls_are_listed(
     assert done.returncode == 0
     assert f"requirements.txt:2:1: {message}" in done.stderr
     assert hint in done.stderr
-    assert "serve it from an index of your own" in done.stderr
+    assert "if not, add it with its `path` or `git`" in " ".join(done.stderr.split())

@@ -38,6 +38,8 @@ from provision.rules.packages.undeclared_requirements import check_undeclared
 from provision.rules.packages.window_findings import check_windows
 from provision.rules.rule import Findings, LintContext, ResolvedSet, Rule, example, examples
 
+_OF_TRAINER = ("transformers", "accelerate")
+
 
 def _check(context: LintContext) -> Findings:
     names = context.package_names
@@ -55,7 +57,8 @@ def _check(context: LintContext) -> Findings:
             findings.setdefault((need.package, need.of), finding)
     yield from findings.values()
     for pair, finding in check_windows(RULE, context):
-        if pair not in findings:
+        # PKG001 reports what Trainer needs of accelerate.
+        if pair not in findings and not (pair == _OF_TRAINER and context.uses_trainer):
             yield finding
     for name in ("transformers", "trl"):
         if user := requested_package(context, name):
