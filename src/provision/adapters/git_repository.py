@@ -31,7 +31,7 @@ def fetch_package(
     It stays in the user's cache. May block for minutes.
 
     Raises:
-        LockError: there is no such revision or folder.
+        LockError: the repository does not have the revision or folder.
         NetworkError: the repository cannot be reached.
     """
     repository = _open(url, environment)

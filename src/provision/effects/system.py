@@ -325,7 +325,7 @@ class System(Reader, Protocol):
             subdirectory: the folder of the package; "" for the top.
 
         Raises:
-            LockError: there is no such revision or folder.
+            LockError: the repository does not have the revision or folder.
             NetworkError: the repository cannot be reached.
         """
 

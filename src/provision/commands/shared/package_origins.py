@@ -57,7 +57,7 @@ def read_origins(
 def list_changed_origins(loaded: LoadedSpec, lock: Lock, reader: Reader) -> tuple[str, ...]:
     """Return one line for each path whose requirements, or whose wheel, are not the locked ones.
 
-    The content of a folder is no part of a lock.
+    A lock does not contain the content of a folder.
     """
     changes = []
     locked = {package.name: package for package in lock.packages}
