@@ -60,7 +60,7 @@ def test_after_a_lost_state_only_what_the_new_one_names_is_removed(applied: Benc
     assert (applied.own / "envs/mine.txt").read_text() == "mine"
     assert (applied.own / "reports/other.local/report.json").exists()
     assert not (applied.own / "envs/spec.local").exists()
-    assert "is kept: it contains files that this state does not list" in done.stderr
+    assert "is kept because it contains files that the state does not list" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_forged_report_with_a_digest_of_its_own_is_no_answer(made: Bench, tmp_
     path = tmp_path / "forged.json"
     path.write_text(to_canonical_json(report) + "\n")
     told = said(made.run("report", "add", str(path), "--spec", "spec.yaml"), 2)
-    assert "is not for the current spec and lock of spec/local" in told
+    assert "does not match the current spec and lock of spec/local" in told
     assert not (made.own / "carried").exists()
 
 

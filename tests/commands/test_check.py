@@ -304,7 +304,7 @@ def test_groups_are_checked_and_named_in_the_last_line(folder: Path) -> None:
     assert "provision import pyproject.toml --group train -o provision.yaml" in done.stdout
     unknown = check(folder, "pyproject.toml", "--group", "tests")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert "no file has the group tests" in unknown.stderr
+    assert "none of the files has the group tests" in unknown.stderr
 
 
 def test_the_command_of_the_last_line_saves_a_spec(folder: Path) -> None:

@@ -128,7 +128,7 @@ def test_uv_installs_from_a_pylock(bench: Bench, web: str) -> None:
     done = bench.run("export", "spec.yaml", "--format", "pylock", "--out", "pylock.local.toml")
     assert (done.returncode, done.stdout) == (
         0,
-        "wrote pylock.local.toml: pylock of spec.lock, target local\n",
+        "wrote pylock.local.toml: pylock from spec.lock, target local\n",
     ), done.stderr
     python = venv(bench)
     synced = tool(
@@ -186,7 +186,7 @@ def test_wheels_that_stand_in_for_pytorchs_index_do_not_show(bench: Bench, tmp_p
         == f"https://download.pytorch.org/whl/cpu/torch-2.13.0%2Bcpu-{LINUX}.whl"
     )
     assert str(tmp_path) not in done.stdout
-    assert "warning: the lock contains hashes that no index has confirmed, for torch" in done.stderr
+    assert "warning: no index has confirmed the hashes in the lock for torch" in done.stderr
 
 
 def test_a_file_without_a_public_address_is_refused(bench: Bench) -> None:

@@ -137,7 +137,7 @@ def test_data_that_is_read_in_parts_is_the_named_saving(tmp_path: Path) -> None:
     assert ram.fits is False
     assert ram.savings[0].startswith("read the data in parts and remove training.data.in_memory")
     assert "saves 14.0 GiB" in ram.savings[0]
-    with pytest.raises(Refused, match="the needs of this training are unknown"):
+    with pytest.raises(Refused, match="the resources that this training run needs are unknown"):
         fit_of(tmp_path, SPEC.format(training=""))
 
 

@@ -208,7 +208,7 @@ def test_a_lock_that_is_stale_or_refused_is_not_asked_for(locked: Bench) -> None
         locked,
         lambda document: document["packages"].append(dict(package(document, "alpha"), name="evil")),
     )
-    verify(locked, 1, "is not what `provision lock` writes for spec.yaml", **variables)
+    verify(locked, 1, "differs from what `provision lock` writes for spec.yaml", **variables)
     path.write_text(text)
     locked.spec(small_spec("gamma>=1"))
     verify(locked, 1, "spec.lock is out of date", "packages: + gamma>=1", **variables)

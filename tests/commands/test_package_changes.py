@@ -80,7 +80,7 @@ def test_a_removed_package_takes_what_only_it_needed(aged: Bench) -> None:
     [
         (("add", "no-such-thing"), "no-such-thing"),
         (("add", "lead>=9"), "lead"),
-        (("add", "fresh", "Fresh>1"), "fresh is named twice"),
+        (("add", "fresh", "Fresh>1"), "fresh is given twice"),
         (("add", "fresh @ https://example.org/x.whl"), "not a requirement"),
         (("remove", "leed"), "did you mean lead?"),
         (("remove", "led"), "not among the packages"),

@@ -141,8 +141,8 @@ def test_a_report_keeps_its_verdict_and_a_modified_one_proves_nothing() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("laptop.json",), "expected one spec, or two files that end in .json"),
-        (("laptop.json", "spec.yaml"), "expected one spec, or two files that end in .json"),
+        (("laptop.json",), "expected one spec, or two .json files"),
+        (("laptop.json", "spec.yaml"), "expected one spec, or two .json files"),
         (("laptop.json", "colab.json", "colab.json"), "expected one spec, or two files"),
         (("laptop.json", "colab.json", "--sandbox"), "expected one spec, or two files"),
         (("laptop.json", "laptop.json"), "are the same file"),

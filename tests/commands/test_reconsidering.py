@@ -68,7 +68,7 @@ def test_a_silent_rule_speaks_after_an_older_driver_was_observed(home: Home) -> 
     done = home.bench.run("report", "add", "r.json")
     assert done.returncode == 1, done.stderr
     assert "the NVIDIA driver is 550.54.15, expected 580.82.07" in done.stdout
-    assert "Findings on the observed values:" in done.stdout
+    assert "Findings for the observed values:" in done.stdout
     assert "CUD006" in done.stdout
     assert "does not match driver 550.54.15 of Colab's machines" in " ".join(done.stdout.split())
     told = json.loads(home.bench.run("report", "add", "r.json", "--output-format", "json").stdout)

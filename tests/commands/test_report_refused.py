@@ -185,7 +185,7 @@ def test_a_part_of_another_form_is_refused(
     [
         (
             at("subject", "nonce", value="f" * 32),
-            "from another version of the notebook of spec/colab",
+            "from a different version of the notebook for spec/colab",
             f"its nonce is {'f' * 32}, expected ",
         ),
         (
@@ -253,7 +253,7 @@ def test_a_time_that_cannot_be_is_refused(
 def test_a_report_of_another_probe_is_refused(home: Home, genuine: bytes) -> None:
     assert (
         refused(home, changed(genuine, at("tool", "probe_sha256", value="0" * 64))).what
-        == "report.json was written by another version of the probe"
+        == "report.json was written by a different version of the probe"
     )
 
 

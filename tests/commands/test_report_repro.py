@@ -80,7 +80,7 @@ def test_a_spec_that_moved_on_is_not_the_one_that_the_report_answers(project: Pa
     code, _, err = asked(project, "report.json", "R07", "--spec", "quickstart.yaml")
 
     assert code == 2
-    assert "its environment_digest differs from the lock's" in err
+    assert "its `environment_digest` differs from the lock's" in err
 
 
 def test_a_stored_report_is_answered_by_its_spec(project: Path) -> None:

@@ -263,7 +263,7 @@ def test_kinds_without_an_image_are_refused(bench: Bench) -> None:
     done = bench.run(*BEFORE)
     assert done.returncode == 2
     assert "t cannot be verified before it exists" in done.stderr
-    assert "kinds that have one: workbench" in done.stderr
+    assert "kinds with an image: workbench" in done.stderr
 
 
 def test_nothing_runs_without_a_confirmation(bench: Bench) -> None:
