@@ -144,7 +144,8 @@ def test_an_edit_that_keeps_size_and_time_is_found_once_a_verification_failed(
     os.utime(site / CODE, ns=(about.st_atime_ns, about.st_mtime_ns))
     plan = applied.run("plan", "spec.yaml").stdout
     assert (
-        "packages match the lock, files match the installation (by size and time of change)" in plan
+        "the packages match the lock, and the files match the installation "
+        "(by size and time of change)" in plan
     )
     state = json.loads(applied.run("status", "spec.yaml", "--output-format", "json").stdout)
     assert state["targets"][0]["condition"] == "current"

@@ -248,7 +248,7 @@ def test_an_interpreter_that_is_not_there(bench: Bench) -> None:
     for words in (("plan",), ("apply", "--yes")):
         done = bench.run(words[0], "spec.yaml", *words[1:])
         assert done.returncode == 2
-        assert "no Python 3.99 on this machine" in done.stderr
+        assert "there is no Python 3.99 on this machine" in done.stderr
         assert "found: " in done.stderr
     assert not (bench.own / "envs").exists()
 

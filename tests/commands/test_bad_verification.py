@@ -75,7 +75,9 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
         if end:
             python.symlink_to(end)
         words = said(made.run("verify", "spec.yaml"), 2)
-        assert "bin/python is missing, or links to a Python that was removed or upgraded" in words
+        assert (
+            "bin/python is missing, or is a link to a Python that was removed or upgraded" in words
+        )
         assert "provision apply spec.yaml" in words
     assert "incomplete" in made.run("status", "spec.yaml").stdout
 

@@ -256,7 +256,7 @@ def test_without_network_the_cache_will_do_and_else_the_way_out_is_said(
     assert exported(bench, "pylock", "--offline") == text
     said = refused(bench, 2, "--format", "pylock", UV_CACHE_DIR=str(bench.folder / "other-cache"))
     assert "a package index could not be reached" in said
-    assert "the formats requirements, cyclonedx and pyproject need no URLs" in said
+    assert "the formats `requirements`, `cyclonedx` and `pyproject` need no URLs" in said
     for form in ("requirements", "cyclonedx", "pyproject"):
         assert exported(bench, form, UV_CACHE_DIR=str(bench.folder / "third-cache"))
 
@@ -277,7 +277,7 @@ def test_a_folder_of_wheels_beside_the_default_index_is_never_named(
 ) -> None:
     locked(bench, small_spec("alpha"))
     said = refused(bench, 2, "--format", "pylock", PIP_FIND_LINKS=str(tmp_path / "wheels"))
-    assert "and remove folders of wheels from pip's find-links" in said
+    assert "and remove local wheel folders from pip's find-links" in said
 
 
 def test_another_wheel_of_this_machine_is_not_taken_for_the_locked_one(

@@ -58,16 +58,16 @@ def test_how_packages_came_there_is_kept_shown_and_reported(bench: Bench) -> Non
     told = json.loads(bench.run("apply", "spec.yaml", "--yes", "--output-format", "json").stdout)
     assert told["results"][0]["packages"] == {"hash-checked": 2}
     assert (told["results"][0]["fresh"], told["results"][0]["packages_fresh"]) == (False, False)
-    assert (
-        told["results"][0]["compared"]
-        == "packages match the lock, files match the installation (by size and time of change)"
+    assert told["results"][0]["compared"] == (
+        "the packages match the lock, and the files match the installation "
+        "(by size and time of change)"
     )
     for words in ((), ("--verify",)):
         again = bench.run("apply", "spec.yaml", "--yes", *words).stdout
         assert "packages     2 hash-checked (when the environment was created)\n" in again
         assert (
-            "compared     packages match the lock, files match the installation (by size and time "
-            "of change)\n" in again
+            "compared     the packages match the lock, and the files match the installation "
+            "(by size and time of change)\n" in again
         )
     report = expand(json.loads((bench.own / "reports/spec.local/report.json").read_text()))
     report["readings"] = [one for one in report["readings"] if one["key"] != "packages.provenance"]

@@ -124,7 +124,7 @@ def test_another_card_is_told_and_judged_in_place_of_the_one_asked_for(home: Hom
         "the GPU is NVIDIA L4, expected Tesla T4",
         "its compute capability is 8.9, expected 7.5",
         "the memory is 53 GiB, expected 12.7 GiB",
-        "the memory of the GPU is 22.2 GiB, expected 15 GiB",
+        "the GPU memory is 22.2 GiB, expected 15 GiB",
     ]
 
 

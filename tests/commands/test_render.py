@@ -250,7 +250,7 @@ def test_a_plan_tells_what_the_notebook_will_find(golden: Bench) -> None:
     assert "+    notebook spec.colab.ipynb and cell spec.colab.colab.py" in done.stdout
     for line in (
         "runtime: 2026.07, Python 3.12.13",
-        "machine: T4, 1.19 compute units an hour",
+        "machine: T4, 1.19 compute units per hour",
         "changed: numpy 2.0.2 to 2.5.5",
         "restart needed: yes (numpy)",
     ):

@@ -292,7 +292,7 @@ def test_verify_and_run_say_where_it_is_done(home: Home) -> None:
     assert "can only be verified in its notebook" in done.stderr
     assert "provision report add" in done.stderr
     assert (
-        "is a notebook: programs run inside it"
+        "is a notebook, and programs can run only inside it"
         in home.bench.run("run", "spec.yaml", "--target", "colab", "--", "true").stderr
     )
 

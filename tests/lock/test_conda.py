@@ -179,7 +179,7 @@ def test_versions_that_do_not_go_together_are_both_named(machine: RealSystem) ->
             machine,
         )
     assert (
-        "alpha must have the version of all targets; conda alone would choose 1.0"
+        "alpha must have the same version on all targets, but conda alone would choose 1.0"
         in caught.value.why
     )
 
@@ -250,7 +250,7 @@ def test_a_package_for_cuda_without_a_card_says_what_is_missing(machine: RealSys
     ) as caught:
         locked(spec("beta", conda_packages=["only-cuda"]), machine)
     assert "__cuda" in caught.value.why
-    assert "set `gpu:` and `cuda:`" in caught.value.hint
+    assert "set `gpu` and `cuda`" in caught.value.hint
 
 
 def test_a_newer_c_library_than_planned_for_is_an_error(machine: RealSystem) -> None:

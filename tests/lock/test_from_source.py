@@ -269,7 +269,7 @@ def test_a_name_in_build_that_nothing_requires_is_refused(bench: Bench) -> None:
     put(bench, sdist(bench), make_wheel(bench.folder / "made", "user", "1.0"))
     with pytest.raises(LockError) as caught:
         locked(bench, spec({"name": "user", "build": ["kern"]}))
-    assert caught.value.what == ("`build` of user names kern, but no locked package requires it")
+    assert caught.value.what == ("`build` of user lists kern, but no locked package requires it")
 
 
 def test_a_source_that_is_known_to_be_brought_is_built_with_build_true(bench: Bench) -> None:

@@ -285,7 +285,7 @@ def test_a_cell_that_would_be_too_large_is_refused_with_the_way_out() -> None:
     (refusal,) = DRIVERS["colab"].refusals(
         there, DRIVERS["colab"].observe(there, Ledger(create_empty_state("l")), RealSystem())
     )
-    assert "above the limit of 1024 KiB" in refusal.why
+    assert "which is above the limit of 1024 KiB" in refusal.why
     assert "--payload-url" in refusal.hint
     apart = observe_folder(
         there.folder.parent,
@@ -356,7 +356,7 @@ def test_a_plan_says_what_changes_on_the_runtime_and_what_it_costs(tmp_path: Pat
         for note in notes
     )
     assert any(
-        note.startswith("machine: T4, 1.19 compute units an hour as of 20") for note in notes
+        note.startswith("machine: T4, 1.19 compute units per hour as of 20") for note in notes
     )
     assert "changed: numpy 2.0.2 to 2.5.5" in notes
     assert any(note.startswith("packages: ") and "1 changed, 0 added" in note for note in notes)
@@ -427,7 +427,7 @@ def test_a_state_that_names_other_files_removes_nothing(name: str, tmp_path: Pat
     state = create_empty_state("l").with_record(
         "spec/colab", NotebookRecord.part, {"title": "t", "files": {name: "0" * 64}, "paths": []}
     )
-    with pytest.raises(Exception, match="is not a file that provision writes"):
+    with pytest.raises(Exception, match="provision did not write"):
         DRIVERS["colab"].destroy("spec/colab", tmp_path / ".provision", Ledger(state))
 
 
