@@ -269,7 +269,7 @@ def test_a_folder_of_another_user_is_refused(
     argv = [python_of_strangers(), "-m", "provision", words[0], "spec.yaml", *words[1:]]
     done = as_stranger(argv, cwd=shared, env=variables)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert ".provision belongs to another user" in done.stderr
+    assert ".provision belongs to a different user" in done.stderr
     assert "run the command as that user" in done.stderr
     assert (shared / ".provision/envs/spec.local/bin/python").exists()
 

@@ -159,7 +159,7 @@ def test_secrets_of_colabs_own_store_are_refused(place: Bench) -> None:
     place.spec(SPEC + "secrets: {HF_TOKEN: {colab: HF_TOKEN}}\n")
     planned = place.run("plan", "spec.yaml")
     assert planned.returncode == 2
-    assert "provides secrets to notebooks in a browser only" in planned.stderr
+    assert "provides secrets only to notebooks in a browser" in planned.stderr
 
 
 @pytest.mark.long

@@ -188,7 +188,8 @@ def test_a_report_that_is_none(made: Bench, tmp_path: Path, content: bytes, word
 
 
 WRONG = (
-    "the digest of this report does not match its content; it was modified after the probe wrote it"
+    "the report's digest does not match its content, so the report was modified after the probe "
+    "wrote it"
 )
 
 

@@ -126,7 +126,7 @@ def test_a_tampered_wheel_among_several_leaves_the_environment_before_in_use(
     shutil.rmtree(bench.folder / "uv-cache")
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
-    assert "a file on the index differs from the locked one" in done.stderr
+    assert "a file on the index differs from the locked file" in done.stderr
     assert "gamma" in done.stderr
     assert "provision lock --upgrade" in done.stderr
     assert "Traceback" not in done.stderr
@@ -206,4 +206,4 @@ def test_an_index_that_lies_about_its_hash_is_found_out(bench: Bench, tmp_path: 
         "apply", "spec.yaml", "--yes"
     )  # the page still names the hash of the locked file
     assert done.returncode == 1
-    assert "a file on the index differs from the locked one" in done.stderr
+    assert "a file on the index differs from the locked file" in done.stderr

@@ -117,7 +117,7 @@ def test_an_edit_of_an_editable_package_has_an_effect_at_once(project: Bench) ->
     assert installed(project).startswith("2 ")
     assert project.run("lock", "--check", "spec.yaml").returncode == 0
     planned = project.run("plan", "spec.yaml").stdout
-    assert "No changes; only the verification is left." in planned
+    assert "No changes; only the verification remains." in planned
     assert "the spec, the lock or the code has changed since it was verified" in planned
     apply(project)
     assert readings(project)["source.ours"] != digest
@@ -184,7 +184,7 @@ def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
 def test_another_kind_of_target_refuses_it(project: Bench) -> None:
     project.spec(small_spec("{name: ours, path: libs/ours}", extra="targets: {c: {kind: colab}}\n"))
     done = project.run("lint", "spec.yaml")
-    assert "a package from a path or a repository at a target of kind colab" in done.stdout
+    assert "a package from a path or a repository on a target of kind colab" in done.stdout
 
 
 @pytest.fixture

@@ -439,7 +439,7 @@ def forge(bench: Bench) -> None:
         ),
         (lambda bench: (bench.own / "state.json").unlink(), "stale: not verified yet", 3),
         (judge_by_another, "stale: its report is from a different version of the probe", 3),
-        (forge, "damaged: the digest of this report does not match its content", 3),
+        (forge, "damaged: the report's digest does not match its content", 3),
         (simulate, "simulated: simulated: the GPU", 3),
     ],
 )

@@ -298,6 +298,6 @@ def test_cells_of_ones_own_stay_when_it_is_rendered_again(golden: Bench) -> None
     rendered(golden, "spec.yaml", "--target", "colab")
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
     done = golden.run("destroy", "spec.yaml", "--all", "--yes")
-    assert "spec.colab.ipynb was changed since provision wrote it: it is kept" in done.stderr
+    assert "spec.colab.ipynb has changed since provision wrote it, so it is kept" in done.stderr
     assert json.loads(path.read_text())["cells"][-1]["source"] == ["train()"]
     assert not (golden.folder / "spec.colab.colab.py").exists()

@@ -60,7 +60,7 @@ def test_a_report_alone_says_how_to_get_the_rest(project: Path) -> None:
     code, out, err = asked(project, "report.json", "R07")
 
     assert (code, out) == (2, "")
-    assert "the report alone is not enough to reproduce R07" in err
+    assert "the report alone is not sufficient to reproduce R07" in err
     assert "--spec SPEC --target NAME" in " ".join(err.split())
 
 

@@ -91,7 +91,7 @@ def test_no_monitor_writes_nothing_and_says_nothing(made: Bench) -> None:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("no-such-program", "it is neither in the environment nor on the PATH"),
+        ("no-such-program", "it is neither in the environment nor on PATH"),
         (".", "it is a folder"),
         ("./spec.yaml", "the file is not executable"),
     ],

@@ -425,7 +425,7 @@ def test_offline_what_was_read_before_is_locked_and_else_it_is_said(bench: Bench
             locked(
                 bench, spec(KERN), offline=True, PROVISION_INDEX_PYPI=address, XDG_CACHE_HOME=other
             )
-    assert "kern-1.0.tar.gz was never downloaded on this machine" in caught.value.why
+    assert "was never downloaded on this machine" in caught.value.why
 
 
 def test_a_source_is_fetched_once(bench: Bench) -> None:

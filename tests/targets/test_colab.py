@@ -177,12 +177,12 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a secret of this machine": (
         "colab",
         {"secrets": {"T": {"env": "T"}}},
-        "a notebook reads secrets from Colab only",
+        "a notebook reads secrets only from Colab",
     ),
     "a secret of Google Cloud": (
         "colab",
         {"secrets": {"T": {"secret": "projects/p/secrets/s/versions/1"}}},
-        "a notebook reads secrets from Colab only",
+        "a notebook reads secrets only from Colab",
     ),
     "an unknown runtime": (
         "colab",
@@ -194,19 +194,23 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a shape that the card lacks": (
         "colab",
         {"gpu": "A100-40GB", "colab": {"shape": "high"}},
-        "Colab has no machine with A100-40GB in the high shape",
+        "Colab has no machine with an A100-40GB in the high shape",
     ),
-    "two cards": ("colab", {"gpu": "T4:2"}, "a Colab runtime has one GPU, but 2 are requested"),
+    "two cards": (
+        "colab",
+        {"gpu": "T4:2"},
+        "a Colab runtime has only one GPU, but 2 are requested",
+    ),
     "a toolkit": ("colab", {"cuda_toolkit": "12.8"}, "installing a CUDA toolkit on a runtime"),
     "a secret without a browser": (
         "apart",
         {"secrets": {"T": {"colab": "T"}}, "colab": {"via": "colab-cli", "runtime": "latest"}},
-        "Colab provides secrets to notebooks in a browser only",
+        "Colab provides secrets only to notebooks in a browser",
     ),
     "a pinned runtime through the command line": (
         "apart",
         {"colab": {"via": "colab-cli"}},
-        "via: colab-cli always starts the newest runtime",
+        "`via: colab-cli` always starts the newest runtime",
     ),
 }
 
@@ -419,7 +423,7 @@ def test_destroy_removes_what_was_written_and_nothing_that_was_changed_since(
         for effect in action.effects:
             RealSystem().perform(effect, said.append)
     assert [path.name for path in tmp_path.iterdir()] == ["spec.colab.ipynb"]
-    assert [line for line in said if "was changed since provision wrote it: it is kept" in line]
+    assert [line for line in said if "has changed since provision wrote it, so it is kept" in line]
 
 
 @pytest.mark.parametrize("name", ["../other.ipynb", "notes.txt", "/etc/passwd", "sub/spec.ipynb"])

@@ -313,7 +313,7 @@ def test_a_secret_travels_by_reference_only() -> None:
     action = planned(there, world)
     assert "projects/p/secrets/hf/versions/3" in repr(action)
     assert refused(place(secrets={"HF_TOKEN": {"env": "HF_TOKEN"}})) == [
-        "an instance reads secrets from Secret Manager only"
+        "an instance reads secrets only from Secret Manager"
     ]
 
 
