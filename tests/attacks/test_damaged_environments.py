@@ -216,7 +216,9 @@ def test_an_edit_in_uvs_cache_that_keeps_the_size_is_not_installed(bench: Bench)
     cached.write_text(cached.read_text().replace("2.0", "6.6"))
     offline = bench.run("apply", "spec.yaml", "--yes", "--offline")
     assert offline.returncode == 2
-    assert "uv's cache contains damaged files of alpha, and network access is off" in offline.stderr
+    assert (
+        "uv's cache contains damaged files for alpha, and network access is off" in offline.stderr
+    )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 0, done.stderr
     assert (

@@ -235,7 +235,7 @@ def test_a_wheel_whose_own_record_is_wrong_is_installed_and_told(device: Device)
     assert done.returncode == 0, done.stderr
     assert device.provenance() == {"alpha": "hash-checked"}
     note = (
-        "alpha: its RECORD does not match the files of its wheel: alpha/__init__.py has 20 "
+        "alpha: its RECORD does not match the files in its wheel: alpha/__init__.py has 20 "
         "bytes, expected 21"
     )
     assert device.result()["notes"] == [note]
