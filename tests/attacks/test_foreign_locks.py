@@ -401,5 +401,5 @@ def test_another_hash_is_another_environment_and_is_compared_with_the_file(appli
     assert "the environment will change" in planned.stdout, planned.stdout
     done = applied.run("apply", "spec.yaml", "--locked", "--yes")
     assert done.returncode == 1
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert (applied.own / "envs/spec.local").resolve() == before

@@ -202,7 +202,7 @@ def test_a_tampered_wheel_is_refused(bench: Bench, tmp_path: Path) -> None:
     )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert "incomplete" in bench.run("status", "spec.yaml").stdout
 
 

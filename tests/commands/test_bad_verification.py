@@ -91,7 +91,7 @@ def test_an_interpreter_that_was_removed(made: Bench, python: Path) -> None:
             0o755,
             ("cannot be started", "Exec format error", "recreate the environment"),
         ),
-        ("#!/bin/sh\nexit 1\n", 0o755, ("could not run", "wrote no report", "PYTHONPATH")),
+        ("#!/bin/sh\nexit 1\n", 0o755, ("could not run", "did not write a report", "PYTHONPATH")),
         (
             "#!/bin/sh\necho 'libpython3.11.so.1.0: cannot open shared object file'\nexit 127\n",
             0o755,

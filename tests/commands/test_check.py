@@ -637,7 +637,7 @@ def test_what_only_provision_refuses_is_not_reported(folder: Path) -> None:
     done = check(folder, "environment.yml", "--on", "workbench-l4")
     assert done.returncode == 0, done.stdout
     assert "environment.yml:3:5: ffmpeg is not checked" in done.stdout
-    assert "checked with Python 3.9, which the files name" in done.stdout
+    assert "checked with Python 3.9, which the files specify" in done.stdout
 
 
 def test_no_finding_speaks_of_a_spec(folder: Path) -> None:

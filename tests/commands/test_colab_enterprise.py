@@ -505,7 +505,10 @@ def test_a_job_that_somebody_deleted(proven: Team) -> None:
         data["executions"].clear()
     with pytest.raises(ProvisionError, match="was not verified") as caught:
         proven.apply()
-    assert (caught.value.exit_code, "was deleted while it ran" in caught.value.why) == (3, True)
+    assert (caught.value.exit_code, "was deleted while it was running" in caught.value.why) == (
+        3,
+        True,
+    )
     assert needed(proven)[0]
     assert proven.apply().exit_code == 0
 

@@ -203,7 +203,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(
     )
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert "Traceback" not in done.stderr
 
 

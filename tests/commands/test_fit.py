@@ -311,7 +311,7 @@ def test_gpu_memory_that_a_framework_takes_in_advance_is_not_counted(
     resources = {part.resource for part in result.targets[0].resources}
     assert (FitResource.GPU in resources) is counts
     words = "".join(result.targets[0].not_counted)
-    assert ("takes most of a GPU in advance" in words) is not counts
+    assert ("reserves most of a GPU in advance" in words) is not counts
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")

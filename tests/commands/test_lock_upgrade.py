@@ -95,7 +95,7 @@ def test_the_words_it_takes(aged: Bench, words: tuple[str, ...], moved: dict[str
         (("spec.yaml", "--upgrade", "--check"), "--check and --upgrade cannot be combined"),
         (("spec.yaml", "--diff", "old.lock", "--check"), "--check and --diff"),
         (("spec.yaml", "--diff", "old.lock", "--upgrade"), "--upgrade and --diff"),
-        (("spec.yaml", "--output-format", "markdown"), "markdown needs --diff"),
+        (("spec.yaml", "--output-format", "markdown"), "markdown requires --diff"),
     ],
 )
 def test_words_that_do_not_fit_change_nothing(

@@ -143,8 +143,8 @@ def test_a_report_keeps_its_verdict_and_a_modified_one_proves_nothing() -> None:
     [
         (("laptop.json",), "expected one spec, or two .json files"),
         (("laptop.json", "spec.yaml"), "expected one spec, or two .json files"),
-        (("laptop.json", "colab.json", "colab.json"), "expected one spec, or two files"),
-        (("laptop.json", "colab.json", "--sandbox"), "expected one spec, or two files"),
+        (("laptop.json", "colab.json", "colab.json"), "expected one spec, or two"),
+        (("laptop.json", "colab.json", "--sandbox"), "expected one spec, or two"),
         (("laptop.json", "laptop.json"), "are the same file"),
         (("laptop.json", "none.json"), "none.json"),
         (("laptop.json", "cut.json"), "cut.json is damaged"),

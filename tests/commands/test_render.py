@@ -156,7 +156,7 @@ def test_the_payload_apart_from_the_cell(golden: Bench) -> None:
     done = rendered(golden, "spec.yaml", "--target", "colab", "--payload-url", url)
     payload = golden.folder / "spec.colab.payload"
     assert (
-        f"upload spec.colab.payload to {url}: the cell downloads it from there (sha256 "
+        f"upload spec.colab.payload to {url}, from where the cell downloads it (sha256 "
         in done.stdout
     )
     assert url in (golden.folder / "spec.colab.colab.py").read_text()

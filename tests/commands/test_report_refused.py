@@ -190,32 +190,32 @@ def test_a_part_of_another_form_is_refused(
         ),
         (
             at("lock", "digest", value="sha256:other"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its lock digest is sha256:other, expected sha256:",
         ),
         (
             at("lock", "environment_digest", value="sha256:e"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its environment digest is sha256:e, expected sha256:",
         ),
         (
             at("spec", "name", value="another"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its spec is another, expected spec",
         ),
         (
             at("spec", "digest", value="sha256:s"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its spec digest is sha256:s, expected sha256:",
         ),
         (
             at("subject", "target", value="gpu"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its target is gpu, expected colab",
         ),
         (
             at("subject", "kind", value="local"),
-            "is not a report of spec/colab",
+            "is not a report for spec/colab",
             "its kind is local, expected colab",
         ),
     ],

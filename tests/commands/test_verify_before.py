@@ -200,7 +200,7 @@ def test_a_job_that_is_deleted_while_it_is_awaited(bench: Bench) -> None:
         _, errors = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 3, errors
         assert "error: the image was not verified" in errors
-        assert "was deleted while it ran" in errors
+        assert "was deleted while it was running" in errors
         assert_nothing_is_left(bench)
 
 

@@ -88,7 +88,7 @@ MAY_COST = "may exist and be costing money: gcloud workbench instances describe 
 WAITS = {
     "an operation that never ends": Wait(
         "hang",
-        "create is not done after",
+        "create has not finished after",
         "operation projects/my-project/locations/us-central1-a/operations/",
         (f"{AGAIN} to wait for it", MAY_COST),
         1,

@@ -144,7 +144,7 @@ def test_a_source_that_is_not_the_locked_one_is_not_built(bench: Bench, marker: 
     put(bench, sdist(bench, marker=marker, more={"changed": "yes"}))
     done = bench.run("apply", "spec.yaml", "--yes")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "differs from the locked one" in done.stderr
+    assert "differs from the locked file" in done.stderr
     assert not marker.exists()
     assert bench.run("run", "spec.yaml", "--", "python", "-c", "").returncode != 0
 

@@ -87,7 +87,7 @@ MET: Mapping[str, Met] = {
         FailureScope.ZONE,
         "capacity",
         "currently has no capacity for this machine",
-        "list further zones",
+        "list more zones",
     ),
     "stockout with a way out": Met(
         parse_operation_error(
@@ -113,7 +113,7 @@ MET: Mapping[str, Met] = {
         FailureScope.ZONE,
         "capacity",
         "currently has no capacity for this machine",
-        "list further zones",
+        "list more zones",
         ("us-central1-f", "us-central1-c"),
     ),
     "stockout by its code": Met(
@@ -141,14 +141,14 @@ MET: Mapping[str, Met] = {
         lro(9, "UNSUPPORTED_OPERATION: instance was preempted"),
         FailureScope.ZONE,
         "capacity",
-        "took the machine back",
+        "reclaimed the machine",
         "again",
     ),
     "too many operations": Met(
         lro(8, "RESOURCE_OPERATION_RATE_EXCEEDED: Operation rate exceeded for resource 'x'."),
         FailureScope.ZONE,
         "throttled",
-        "no more operations",
+        "does not accept more operations",
         "again",
     ),
     "no service account": Met(
@@ -510,7 +510,7 @@ MET: Mapping[str, Met] = {
         FailureScope.FATAL,
         "refused",
         "rejected the request as invalid",
-        "change the field",
+        "change the target field",
     ),
     "old kind of notebook": Met(
         rest(
@@ -521,7 +521,7 @@ MET: Mapping[str, Met] = {
         FailureScope.FATAL,
         "refused",
         "rejected the request as invalid",
-        "change the field",
+        "change the target field",
     ),
     "another generation": Met(
         rest(

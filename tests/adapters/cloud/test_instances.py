@@ -184,7 +184,7 @@ def test_the_console_says_why_it_is_stuck(begin: Begin) -> None:
     )
     with pytest.raises(InstanceNotCreated) as raised:
         cloud.create()
-    assert "could not register with the proxy" in raised.value.why
+    assert "could not register with the JupyterLab proxy" in raised.value.why
     assert "c2d-startup[431]: Proxy Registration failed" in raised.value.why
     assert "Private Google Access" in raised.value.hint
 
@@ -320,7 +320,7 @@ def test_every_way_out_is_told_once_and_what_each_zone_said(begin: Begin) -> Non
         "capacity",
         "quota",
     ]
-    assert raised.value.hint.count("list further zones") == 1
+    assert raised.value.hint.count("list more zones") == 1
     assert "iam-admin/quotas" in raised.value.hint
     assert "does not have enough resources" in raised.value.why
     assert "Quota 'NVIDIA_L4_GPUS' exceeded" in raised.value.why

@@ -520,7 +520,7 @@ def test_programs_of_the_training(
     )
     code, said = runs(hf_python, frozen, tmp_path)
     assert (code, "weights that did not change: model.norm.weight" in said) == (1, True), said
-    with pytest.raises(Refused, match="alone is not enough"):
+    with pytest.raises(Refused, match="alone is not sufficient"):
         build_repro_program(failed("R06", [], ["optimizer.pt: EOFError: it ends early"]), "R06", {})
     broken = build_repro_program(failed("R06", [], ["optimizer.pt is missing"]), "R06", {}).replace(
         "'optimizer.pt'", "'nothing.pt'"
