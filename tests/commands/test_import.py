@@ -78,7 +78,7 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
         (["requirements.txt", "-o", "there.yaml"], ["there.yaml already exists", "--force"]),
         (
             ["requirements.txt", "--group", "x"],
-            ["none of the files has the group x", "leave out --group"],
+            ["none of the files has the group x", "omit --group"],
         ),
         (
             ["pyproject.toml", "--group", "x"],
