@@ -62,7 +62,7 @@ def test_what_a_run_answers(bench: Bench, text: str, arguments: list[str], code:
 
 def test_init_takes_names_of_specs_only(bench: Bench) -> None:
     done = bench.run("init", "mine")
-    assert "ends in .yaml or .yml" in done.stderr
+    assert "must end in .yaml or .yml" in done.stderr
     assert not (bench.folder / "mine").exists()
     assert not bench.own.exists()
 

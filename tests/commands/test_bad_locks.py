@@ -140,7 +140,7 @@ def test_no_version_for_this_python(
 def test_no_torch_for_this_python(bench: Bench, pytorch: PyTorch) -> None:
     bench.spec('gpu: L4\ncuda: "13.0"\npython: "3.14"\npackages: [torch==2.13.*]\n')
     words = (
-        "no wheel for Python 3.14 on every platform",
+        "a wheel for Python 3.14 on every platform",
         "spec.yaml:4:12 requires torch==2.13.*",
         "spec.yaml:3:9 requires Python 3.14",
     )

@@ -149,7 +149,7 @@ def test_what_cannot_be_used_is_a_finding(project: Bench) -> None:
     (folder / "x-1.0-py3-none-any.whl").write_text("not a zip")
     for package, words in {
         "{name: ours, path: ../outside}": "is outside the project",
-        "{name: ours, path: link}": "outside the project",
+        "{name: ours, path: link}": "is a link to",
         "{name: ours, path: missing}": "the folder missing does not exist",
         "./missing-1.0-py3-none-any.whl": "does not exist",
         "./x-1.0-py3-none-any.whl": "is not a wheel",

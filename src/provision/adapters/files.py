@@ -36,7 +36,7 @@ _REASONS = {
         "it already exists",
         "move it away, or choose a different path",
     ),
-    errno.EISDIR: ("it is a folder", "move the folder away, or use the path of a file"),
+    errno.EISDIR: ("it is a folder", "move it away, or use the path of a file"),
     errno.ELOOP: (
         os.strerror(errno.ELOOP),
         "point the link to a file, or use the path of the file itself",
@@ -58,7 +58,7 @@ def wrap_os_errors(operation: str, path: Path) -> Iterator[None]:
             hint = _suggest_similar_name(path)
         why, hint = _REASONS.get(error.errno or 0, (why, hint))
         if operation == "read" and error.errno == errno.EISDIR:
-            hint = "use the path of a regular file"
+            hint = "use the path of a regular file, or move it away"
         raise ExternalError(f"cannot {operation} {path}", why=why, hint=hint) from error
 
 
@@ -96,7 +96,7 @@ def read(path: Path, limit: int) -> bytes:
             raise ExternalError(
                 f"cannot read {path}",
                 why=why,
-                hint="use the path of a regular file",
+                hint="use the path of a regular file, or move it away",
             )
         with path.open("rb") as file:
             content = file.read(limit + 1)

@@ -72,9 +72,7 @@ class Workbench(Kind):
             "zones": StarterField(zones, "tried in this order"),
             "machine_type": StarterField(machine, price),
             "image": StarterField(image.family, "the newest image in this family"),
-            "bucket": StarterField(
-                "gs://my-bucket/provision", "your bucket for the startup script and report"
-            ),
+            "bucket": StarterField("gs://my-bucket/provision", "yours: startup script and report"),
             "service_account": StarterField(account, "yours"),
             "nat": StarterField(True, "packages are downloaded through Cloud NAT"),
             "idle_shutdown": StarterField("60m"),
