@@ -15,7 +15,7 @@ from tests.remaking.test_scripts import ROOT
 from tests.remaking.test_tensorflow import CODES, INFO
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=True)
 def test_the_pull_request_lists_rows_findings_and_what_was_not_read(tmp_path: Path) -> None:
     project = tmp_path / "project"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(project)], check=True)
@@ -48,7 +48,7 @@ def test_the_pull_request_lists_rows_findings_and_what_was_not_read(tmp_path: Pa
     text = (project / ".cache/refresh.md").read_text()
     assert text in done.stdout
     rows, findings, unread = text.split("\n## ")[1:]
-    assert "+ tensorflow.rows:2.99.0\n" in rows
+    assert "+ tensorflow:2.99.0\n" in rows
     assert "as_of" not in rows
     assert "-of an earlier version\n" in findings
     assert golden.read_text() == before
