@@ -196,7 +196,7 @@ def test_error_stays_the_one_that_is_told_when_giving_back_fails_too(tmp_path: P
     with pytest.raises(ReportUnavailable, match="left no report") as caught:
         run(machines, tmp_path, lines)
     assert caught.value.still_running is None
-    assert any("may still run and cost money" in line for line in lines)
+    assert any("may still be running and costing money" in line for line in lines)
 
 
 def test_kept_only_where_a_report_came(tmp_path: Path) -> None:

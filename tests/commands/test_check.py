@@ -308,7 +308,7 @@ def test_groups_are_checked_and_named_in_the_last_line(folder: Path) -> None:
     assert "provision import pyproject.toml --group train -o provision.yaml" in done.stdout
     unknown = check(folder, "pyproject.toml", "--group", "tests")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert "no file has the group tests" in unknown.stderr
+    assert "none of the files has the group tests" in unknown.stderr
 
 
 def test_the_command_of_the_last_line_saves_a_spec(folder: Path) -> None:
@@ -641,7 +641,7 @@ def test_what_only_provision_refuses_is_not_reported(folder: Path) -> None:
     done = check(folder, "environment.yml", "--on", "workbench-l4")
     assert done.returncode == 0, done.stdout
     assert "environment.yml:3:5: ffmpeg is not checked" in done.stdout
-    assert "checked with Python 3.9, which the files name" in done.stdout
+    assert "checked with Python 3.9, which the files specify" in done.stdout
 
 
 def test_no_finding_speaks_of_a_spec(folder: Path) -> None:

@@ -119,8 +119,8 @@ def test_a_job_that_is_deleted_while_it_is_awaited(bench: Bench) -> None:
             data["executions"].clear()
         _, errors = running.communicate(timeout=120)
         assert running.returncode == 3, errors
-        assert "was deleted while it ran" in errors
-        assert "run the same command again to start another one" in errors
+        assert "was deleted while it was running" in errors
+        assert "run the same command again to start a new job" in errors
         assert_nothing_costs(bench)
 
 

@@ -137,7 +137,7 @@ def test_data_that_is_read_in_parts_is_the_named_saving(tmp_path: Path) -> None:
     assert ram.fits is False
     assert ram.savings[0].startswith("read the data in parts and remove training.data.in_memory")
     assert "saves 14.0 GiB" in ram.savings[0]
-    with pytest.raises(Refused, match="the needs of this training are unknown"):
+    with pytest.raises(Refused, match="the resources that this training run needs are unknown"):
         fit_of(tmp_path, SPEC.format(training=""))
 
 
@@ -255,7 +255,9 @@ def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) 
     parts, shorter, machine = ram.savings
     assert parts.startswith("read the data in parts (tf.data, a PyDataset, a DataLoader)")
     assert "saves at least 5.0 GiB" in parts
-    assert shorter.startswith("create images as float32 in place of float64: saves at least 2.5")
+    assert shorter.startswith(
+        "create images as float32 instead of float64: this saves at least 2.5"
+    )
     assert machine.startswith("set shape: high")
     text = view.render_text(result.targets, result.run, color=False, width=100)
     page = (ROOT / "docs/how-to/keras-and-jax.md").read_text(encoding="utf-8")
@@ -266,7 +268,7 @@ def test_a_keras_run_with_its_data_in_memory_does_not_fit_colab(tmp_path: Path) 
 def test_the_record_of_another_spec_is_named_as_that(tmp_path: Path) -> None:
     result = fit_keras(tmp_path, "in-memory")
     text = view.render_text(result.targets, result.run, color=False, width=100)
-    assert "target local of another spec (keras)" in text
+    assert "target local of a different spec (keras)" in text
     spec = f"name: keras\n{KERAS_SPEC}"
     own = fit_of(tmp_path, spec, RUNS / "in-memory.json")
     assert own.run is not None
@@ -309,7 +311,7 @@ def test_gpu_memory_that_a_framework_takes_in_advance_is_not_counted(
     resources = {part.resource for part in result.targets[0].resources}
     assert (FitResource.GPU in resources) is counts
     words = "".join(result.targets[0].not_counted)
-    assert ("takes most of a GPU in advance" in words) is not counts
+    assert ("reserves most of a GPU in advance" in words) is not counts
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="runs are recorded on Linux only")

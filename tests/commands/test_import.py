@@ -66,7 +66,7 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
         "  requirements.txt:1:1, more-requirements.txt:1:1: numpy==1.26.4 and numpy==2.0.1 "
         "exclude each other\n" in done.stderr
     )
-    assert "next: fix what is listed above, then provision lint spec.yaml" in done.stdout
+    assert "next: fix the problems listed above, then provision lint spec.yaml" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,14 @@ def test_contradictions_end_with_1(bench: Bench) -> None:
         (["notes.md"], ["the format of notes.md is not known", "known formats: "]),
         (["requirements.txt", "-o", "spec.txt"], ["spec.txt is not a valid name for a spec"]),
         (["requirements.txt", "-o", "there.yaml"], ["there.yaml already exists", "--force"]),
-        (["requirements.txt", "--group", "x"], ["no file has the group x", "leave out --group"]),
-        (["pyproject.toml", "--group", "x"], ["no file has the group x", "the files have dev"]),
+        (
+            ["requirements.txt", "--group", "x"],
+            ["none of the files has the group x", "leave out --group"],
+        ),
+        (
+            ["pyproject.toml", "--group", "x"],
+            ["none of the files has the group x", "the files have dev"],
+        ),
         (["broken.toml"], ["broken.toml"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -243,7 +249,7 @@ def test_init_names_the_files_that_it_could_import(bench: Bench) -> None:
     done = bench.run("init")
     assert done.returncode == 0
     assert done.stderr == (
-        "to take packages from the files here: provision init provision.yaml --force "
+        "to take the packages from the files in this folder: provision init provision.yaml --force "
         "--from requirements.txt\n"
     )
     empty = bench.run("init", "elsewhere/spec.yaml")

@@ -119,7 +119,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "ImportError: accelerate>=1.1.0 is required",
             HERE,
-            "and the report has 1.15.0, which satisfies it: the error came from another",
+            "and the report has 1.15.0, which satisfies it: the error came from a different",
         ),
         (
             "ImportError: peft>=0.18.0 is required",
@@ -145,7 +145,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "version `GLIBC_2.28' not found",
             HERE,
-            "the report has 2.31: the error came from another environment",
+            "the report has 2.31: the error came from a different environment",
         ),
         (
             "No module named 'peft'",
@@ -155,7 +155,7 @@ def test_an_error_without_a_traceback_has_no_packages_of_paths() -> None:
         (
             "No module named 'accelerate'",
             HERE,
-            "but the report has accelerate 1.15.0: the error came from another environment",
+            "but the report has accelerate 1.15.0: the error came from a different environment",
         ),
         (
             "No module named 'accelerate.utils'",

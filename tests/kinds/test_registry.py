@@ -92,7 +92,7 @@ def test_a_target_without_a_driver_is_refused_before_anything_is_resolved(
     code = copy_context().run(run_cli, [*command, str(path)], UNDRIVEN)
     shown = capsys.readouterr()
     if command == ["status"]:
-        assert (code, "not made by this version" in shown.out) == (1, True)
+        assert (code, "this version cannot create it" in shown.out) == (1, True)
         return
     assert code == 2
     assert "spec.yaml:4:21: this version cannot create targets of kind colab" in shown.err

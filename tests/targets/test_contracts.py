@@ -392,7 +392,7 @@ STARTED = Damage(startup_files=("evil.pth",))
             False,
             Damage(compared_by="sha256"),
             Operation.KEEP,
-            "packages match the lock, files match the installation (by sha256)",
+            "the packages match the lock, and the files match the installation (by sha256)",
         ),
     ],
 )

@@ -108,7 +108,7 @@ def read_code(
             file, content = read_code_file(real, path)
         except OSError as error:
             why = f"{escape_line(path)} cannot be read: {error.strerror}"
-            problems.append(CodeProblem(why, "make it readable, or add it to code.exclude"))
+            problems.append(CodeProblem(why, "make it readable, or add it to `code.exclude`"))
             continue
         if path.endswith(_RENDERED_NAMES) and _RENDERED_MARK in content:
             continue
@@ -117,7 +117,9 @@ def read_code(
         contents[path] = content
     if not files and not problems:
         problems.append(
-            CodeProblem(f"{folder} contains no files", "add files to git, or name another folder")
+            CodeProblem(
+                f"{folder} contains no files", "add files to git, or use a different folder"
+            )
         )
     changed = [path for path in listing.changed if not is_excluded(path, exclude)]
     made = (*exclude, *_IGNORED_FOLDERS, *_IGNORED_FILES)
@@ -154,9 +156,11 @@ def _compile_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pa
 
 def _folder_problem(folder: Path, real: Path, root: Path) -> CodeProblem | None:
     if not real.is_relative_to(root):
-        return CodeProblem(f"{folder} is outside of the project {root}", "name a folder in it")
+        return CodeProblem(
+            f"{folder} is outside the project {root}", "use a folder inside the project"
+        )
     if not real.is_dir():
-        return CodeProblem(f"{folder} is not a folder", "name the folder that contains the code")
+        return CodeProblem(f"{folder} is not a folder", "use the folder that contains the code")
     return None
 
 
@@ -164,8 +168,9 @@ def _submodule_problems(listing: _Listing, exclude: Sequence[str]) -> Iterator[C
     for path in listing.submodules:
         if not is_excluded(path, exclude):
             yield CodeProblem(
-                f"{escape_line(path)} is a submodule, whose files git does not track here",
-                "add it to code.exclude, or copy what is needed of it into the repository",
+                f"{escape_line(path)} is a submodule, and git does not track its files in this "
+                "repository",
+                "add it to `code.exclude`, or copy the files you need from it into the repository",
             )
 
 
@@ -249,21 +254,25 @@ def _find_size_problem(folder: Path, paths: Sequence[str]) -> CodeProblem | None
     return CodeProblem(
         f"the code has {total / 2**20:.1f} MiB in {pluralize(len(paths), 'file')}, above the limit "
         f"of {MAX_BYTES >> 20} MiB; the largest: {named}",
-        "add data and checkpoints to code.exclude, and keep them in a folder of `paths`",
+        "add data and checkpoints to `code.exclude`, and keep them in a folder that `paths` "
+        "declares",
     )
 
 
 def _content_problems(path: str, file: CodeFile, content: bytes) -> Iterator[CodeProblem]:
     shown = escape_line(path)
     if _REPLACEMENT in path:
-        yield CodeProblem(f"the name {shown} is not UTF-8", "rename it, or add it to code.exclude")
+        yield CodeProblem(
+            f"the file name {shown} is not valid UTF-8",
+            "rename the file, or add it to `code.exclude`",
+        )
     if file.mode == 0o120000 and leaves_folder(path, os.fsdecode(content)):
         yield CodeProblem(
             f"{shown} is a link out of the folder, to {escape_line(os.fsdecode(content))}",
-            "replace the link with the file, or add it to code.exclude",
+            "replace the link with the file, or add it to `code.exclude`",
         )
     if len(content) < _MAX_POINTER_BYTES and content.startswith(_LFS):
         yield CodeProblem(
-            f"{shown} is a pointer of Git LFS, not the file itself",
-            "run `git lfs pull`, or add it to code.exclude",
+            f"{shown} is a Git LFS pointer, not the file itself",
+            "run `git lfs pull`, or add it to `code.exclude`",
         )

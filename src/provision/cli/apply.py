@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     "--plan",
     "saved_plan",
     type=FILE,
-    help="Apply a saved plan, and nothing else.",
+    help="Apply this saved plan, and nothing else.",
 )
 @click.option("--verify", is_flag=True, help="Verify again even if nothing changed.")
 @LOCKED
 @click.option(
     "--detach",
     is_flag=True,
-    help="Do not wait for the report of an instance; wait later with `provision attach`.",
+    help="Do not wait for an instance's report; `provision attach` waits for it later.",
 )
 @click.option(
     "--keep",
     is_flag=True,
-    help="With via: colab-cli, keep the machine running; `provision destroy` stops it.",
+    help="With `via: colab-cli`, keep the machine running; `provision destroy` stops it.",
 )
 @ADOPT
 @SANDBOX

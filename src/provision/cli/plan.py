@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=FILE,
-    help="Save the plan; `apply --plan` refuses it if something has changed since.",
+    help="Save the plan to this file; `apply --plan` refuses it if something has changed since.",
 )
 @click.option(
-    "--detailed-exitcode", is_flag=True, help="Exit 0 without changes, 2 with changes, 1 on errors."
+    "--detailed-exitcode",
+    is_flag=True,
+    help="Exit 0 if there are no changes, 2 if there are changes, 1 on errors.",
 )
 @LOCKED
 @ADOPT

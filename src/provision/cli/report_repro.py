@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--spec",
     type=FILE,
     metavar="SPEC",
-    help="Take values that are missing in the report.json from this spec.",
+    help="Take the values that the report.json lacks from this spec.",
 )
 @OUT
 @OUTPUT_FORMAT
@@ -76,7 +76,7 @@ def _build_program(
             hint="name a report.json with --spec, or the spec alone",
         )
     reports = read_stored_reports(path, targets if spec is None else (), system)
-    report, report_path = single_report(reports, "this program reproduces one report")
+    report, report_path = single_report(reports, "a program reproduces only one report")
     if spec is not None:
         loaded = load_spec(spec, system)
         target = select_target(loaded, targets[0] if targets else None)

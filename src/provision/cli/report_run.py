@@ -28,7 +28,7 @@ from provision.cli.app import FILE, OUTPUT_FORMAT, SPEC, TARGET, examples
 def run(spec: Path, *, target: str | None, html: Path | None, output_format: str) -> int:
     """Show the resources that the last `provision run` used.
 
-    SPEC may be the record of a run.
+    SPEC can be the record of a run.
     """
     from provision.adapters import RealSystem
     from provision.cli import console

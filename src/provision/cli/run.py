@@ -56,13 +56,13 @@ class PassthroughCommand(click.Command):
     "--monitor/--no-monitor",
     default=True,
     show_default=True,
-    help="Record how much RAM, shared memory and GPU the program uses.",
+    help="Record how much RAM, shared memory and GPU memory the program uses.",
 )
 @click.pass_obj
 def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool) -> int:
     """Run a program in the environment, with its variables, paths and secrets.
 
-    At the end, prints the peak memory; `provision report run` shows the details.
+    Prints the peak memory use at the end; `provision report run` shows the details.
     """
     from provision.adapters import RealSystem
     from provision.adapters.monitored_process import exit_with_signal
@@ -73,7 +73,7 @@ def run(argv: tuple[str, ...], *, spec: Path, target: str | None, monitor: bool)
 
     if not argv:
         raise click.UsageError(
-            "no program is named; write it after --, for example: provision run -- python train.py"
+            "no program is given; write it after --, for example: provision run -- python train.py"
         )
     system = RealSystem()
     loaded = load_spec(spec, system)
@@ -120,4 +120,4 @@ def _missing_record_reason(record: Path, system: System) -> str:
         return f"{folder} does not exist"
     if not system.is_writable(record.parent):
         return f"{folder} is not writable"
-    return "the monitor ended before it wrote a record"
+    return "the monitor ended before writing a record"

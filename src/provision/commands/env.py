@@ -53,11 +53,11 @@ def env(
         return read(Path(shutil.which(str(python), path=path) or python).absolute()), ""
     first = shutil.which("python3", path=path) or shutil.which("python", path=path)
     if first is None:
-        return read(own), "there is no Python on PATH; using the one that runs provision"
+        return read(own), "there is no Python on PATH; using the Python that runs provision"
     try:
         return read(Path(first)), ""
     except ProvisionError as error:
-        remark = f"using the Python that runs provision, not the one on PATH: {error.what}"
+        remark = f"using the Python that runs provision instead of the one on PATH: {error.what}"
         return read(own), remark
 
 

@@ -56,10 +56,11 @@ def fit(path: Path, targets: tuple[str, ...], record: Path | None, reader: Reade
     fits = tuple(evaluate(loaded, name, run, reader) for name in names)
     if not any(target.resources for target in fits):
         raise Refused(
-            "the needs of this training are unknown",
-            why="the spec declares neither a model nor requirements, and no run is recorded",
+            "the resources that this training run needs are unknown",
+            why="the spec declares neither a model nor memory or disk requirements, and no run "
+            "is recorded",
             hint=f"record a run with `{loaded.command('run', names[0])} -- PROGRAM`, or set "
-            "training.model, training.data.in_memory or requires.ram",
+            "`training.model`, `training.data.in_memory` or `requires.ram`",
         )
     return FitResult(str(path), fits, run)
 

@@ -80,7 +80,7 @@ def render(
     if options.payload_url and not _URL.fullmatch(options.payload_url):
         raise UsageError(
             f"{options.payload_url} is not a valid URL for the payload",
-            hint="use an https URL, as in https://example.com/NAME.payload",
+            hint="use an HTTPS URL, such as https://example.com/NAME.payload",
         )
     targets = _select_targets(loaded, names)
     lock = ensure_lock(loaded, system, progress, frozen=True).lock

@@ -128,9 +128,9 @@ def refuse_untestable_gpu(
     if not gpu.is_none and packages.isdisjoint(context.spec.packages_that_test_a_gpu()):
         yield Refusal(
             ("gpu",),
-            f"gpu: {gpu} can only be tested through torch, jax or TensorFlow, and none of them is "
-            "in `packages`",
-            "add the one that you train with to `packages`, or set gpu: none",
+            f"`gpu: {gpu}` can only be tested through torch, jax or TensorFlow, and none of "
+            "them is in `packages`",
+            "add the framework you train with to `packages`, or set `gpu: none`",
         )
 
 

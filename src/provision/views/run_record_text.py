@@ -158,15 +158,15 @@ def _explain_ending(record: Mapping[str, Any]) -> list[str]:
     kills = int(_number(ended, "memory_kills") or 0)
     ram = _ram(record)
     if kills and signal == "SIGKILL":
-        advice = "use less memory (smaller batch, fewer workers) or a machine with more"
+        advice = "use less memory (a smaller batch, fewer workers), or a machine with more memory"
         return [f"the kernel killed it because memory ran out: {ram}; {advice}"]
     if kills:
         processes = f"{kills} process{'es' if kills > 1 else ''}"
         return [f"the kernel killed {processes} because memory ran out: {ram}"]
     if signal == "SIGKILL":
         reason = (
-            "it was killed with SIGKILL: by a person, by a time limit, or because memory ran out "
-            "(this kernel does not report that)"
+            "it was killed with SIGKILL: by a person, by a time limit, or because memory ran "
+            "out (this kernel does not report which)"
         )
         return [f"{reason} ({ram})" if ram else reason]
     if ended.get("code") is None:

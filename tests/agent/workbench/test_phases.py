@@ -44,7 +44,8 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     bench.program("nvidia-smi", "echo 'Failed to initialize NVML: Driver not loaded'", "exit 9")
     with pytest.raises(
         PhaseFailed,
-        match="no driver for 1 x L4 after 3 s\nnvidia-smi failed: Failed to initialize NVML",
+        match="there is no working driver for 1 x L4 after 3 s\n"
+        "nvidia-smi failed: Failed to initialize NVML",
     ):
         wait_for_driver(bench.document(gpu=L4, driver_timeout_s=3), bench.machine)
 
@@ -55,7 +56,7 @@ def test_a_driver_that_never_comes_is_told_after_a_bounded_wait(bench: Bench) ->
     [
         (["Tesla T4, 580.1"], L4, "the GPU is Tesla T4, 580.1, expected L4"),
         (["NVIDIA L40S, 580.1"], L4, "the GPU is NVIDIA L40S"),
-        (["NVIDIA L4, 580.1"], {"type": "L4", "count": 2}, "nvidia-smi reports 1 of 2 GPUs"),
+        (["NVIDIA L4, 580.1"], {"type": "L4", "count": 2}, "nvidia-smi reports only 1 of 2 GPUs"),
         (
             ["NVIDIA A100-SXM4-40GB, 580.1"],
             {"type": "A100-80GB", "count": 1},
@@ -291,7 +292,7 @@ def test_what_the_machine_says_of_itself_is_simulated_too(bench: Bench) -> None:
 def test_a_probe_that_cannot_run_is_told(bench: Bench) -> None:
     made(bench, "alpha")
     (bench.machine.work / "probe.pyz").write_bytes(b"no zip")
-    with pytest.raises(PhaseFailed, match=r"wrote no complete report\n(?s:.*)SyntaxError"):
+    with pytest.raises(PhaseFailed, match=r"did not write a complete report\n(?s:.*)SyntaxError"):
         run_probe(bench.locked("alpha"), {}, [])
 
 

@@ -157,13 +157,13 @@ def check_spec_name(path: Path, reader: Reader) -> None:
             raise foreign_file_error(path, file)
         raise UsageError(
             f"{path} is not a valid name for a spec",
-            why="its lock and environments are named after the file name without .yaml",
+            why="the names of its lock and environments come from the file name without .yaml",
             hint=find_import_hint(path) or "rename it to NAME.yaml",
         )
     other = path.with_suffix(".yml" if path.suffix == ".yaml" else ".yaml")
     if reader.exists(path) and reader.exists(other):
         raise UsageError(
-            f"{path} and {other} would share one lock and one environment",
+            f"{path} and {other} would share a lock and an environment",
             hint="rename one of them",
         )
 
@@ -193,7 +193,7 @@ def check_single_document(path: Path, reader: Reader, facts: Facts) -> CheckedDo
     if len(documents) != 1:
         raise UsageError(
             f"{path} contains {len(documents)} specs",
-            why="this command reads one spec",
+            why="this command reads only one spec",
             hint="put each spec in a separate file",
         )
     return documents[0]

@@ -73,7 +73,7 @@ def select_targets(
     raise UsageError(
         "the spec has several targets",
         why=list_targets(loaded),
-        hint="select targets with --target, or all of them with --all",
+        hint="select targets with --target, or all targets with --all",
     )
 
 
@@ -263,8 +263,8 @@ def check_saved_plan(path: Path, plan: Plan, reader: Reader) -> None:
     if moved:
         raise Refused(
             f"the saved plan {path} is stale",
-            why=f"these have changed since it was saved: {', '.join(moved)}",
-            hint="create and review it again with --out",
+            why=f"the following parts have changed since it was saved: {', '.join(moved)}",
+            hint="save the plan again with --out, and review it",
         )
 
 
@@ -307,7 +307,7 @@ def collect_errors(
         try:
             settle(error)
         except ProvisionError as trouble:
-            note = "cleaning up after it failed too, so the other targets were skipped"
+            note = "cleaning up also failed, so the remaining targets were skipped"
             error.hint = f"{error.hint}\n{note}: {trouble.what}".lstrip()
             raise error from trouble
         progress(Notice(f"target {name} failed: {error.what}"))

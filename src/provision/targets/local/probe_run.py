@@ -61,7 +61,10 @@ def run_probe(
         system.perform(RemoveTree(path), progress)
     report = _run(context, interpreter, variables, journal, declared, only)
     if earlier is not None and not is_same_machine(earlier.report, report):
-        progress("verifying everything: driver, card or system changed since the training proof")
+        progress(
+            "verifying everything, because the driver, card or system has changed since "
+            "training was proven"
+        )
         del declared["training_proof"]
         report = _run(context, interpreter, variables, journal, declared, only)
     system.perform(MoveFile(folder / _NEW_REPORT, path), progress)

@@ -78,8 +78,9 @@ def explain_python_mismatch(text: str, environments: Iterable[KnownEnvironment])
         minor = ".".join(environment.python.split(".")[:2])
         if pythons and minor and minor not in pythons:
             return (
-                f"the paths in the text are from Python {', '.join(pythons)}, "
-                f"{environment.source} has Python {environment.python}: {FROM_ANOTHER_ENVIRONMENT}"
+                f"the paths in the text are from Python {', '.join(pythons)}, but "
+                f"{environment.source} has Python {environment.python}: "
+                f"{FROM_ANOTHER_ENVIRONMENT}"
             )
     return ""
 
