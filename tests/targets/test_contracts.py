@@ -21,13 +21,13 @@ from provision.effects.local import (
     CreateVenv,
     Damage,
     InstallPackages,
-    MachineResources,
     MakeFolder,
     RemoveFileIfUnmodified,
     RemoveTree,
     ReplaceSymlink,
     WriteFile,
 )
+from provision.effects.machine import MachineResources
 from provision.effects.packages import (
     NamedIndex,
     PackageSources,

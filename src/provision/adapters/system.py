@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from provision.effects.code import CodeTree
     from provision.effects.conda import CondaChannel, CondaProgram, CondaRecord, CondaSolveRequest
     from provision.effects.google import CloudReader
-    from provision.effects.local import Damage, MachineResources, MonitorRequest
+    from provision.effects.local import Damage, MonitorRequest
+    from provision.effects.machine import MachineResources
     from provision.effects.packages import (
         IndexAddresses,
         IndexSource,
@@ -167,7 +168,7 @@ class RealSystem:
     def machine_resources(self, folder: Path, *, with_gpus: bool) -> MachineResources:
         """See Reader; a container's memory limit counts as memory of the machine."""
         from provision.agent.probe.observing.cgroups import memory_limit
-        from provision.effects.local import MachineResources
+        from provision.effects.machine import MachineResources
 
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from provision.agent.probe.model import Status
-from provision.effects.local import MachineResources
+from provision.effects.machine import MachineResources
 from provision.verification.report import Report, rows_of, to_number
 
 GIB = 2**30
