@@ -30,7 +30,6 @@ from provision.field_types import (
     parse_duration,
     parse_parameter_count,
     parse_size,
-    without_pydantic_plugins,
 )
 from provision.kinds import (
     REGISTRY,
@@ -190,8 +189,7 @@ def _validate_target(value: Any, info: ValidationInfo) -> TargetModel:
             "union_tag_invalid",
             {"discriminator": "'kind'", "tag": str(value["kind"]), "expected_tags": expected},
         )
-    with without_pydantic_plugins():  # the model is built on first use
-        return kind.model.model_validate(value)
+    return kind.model.model_validate(value)
 
 
 if TYPE_CHECKING:
@@ -366,6 +364,5 @@ class Spec(StrictModel):
         return settled.model_copy(update=changes)
 
 
-with without_pydantic_plugins():
-    Spec.model_rebuild()
-    MachineRequirements.model_rebuild()  # built on its own in Spec.for_target
+Spec.model_rebuild()
+MachineRequirements.model_rebuild()  # built on its own in Spec.for_target

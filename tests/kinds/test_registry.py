@@ -53,6 +53,13 @@ def test_each_kind_has_the_driver_that_its_declaration_names() -> None:
     assert drivers[-1] is load_driver(REGISTRY.kinds[0])
 
 
+def test_a_kind_of_this_machine_has_a_driver_of_its_platform() -> None:
+    for kind in REGISTRY.kinds:
+        driver = load_driver(kind)
+        if driver is not None:
+            assert kind.is_this_machine == (driver.platform is None), kind.name
+
+
 def test_a_spec_is_validated_by_the_registry_that_it_is_given() -> None:
     data = {**PLAIN, "targets": {"a": {"kind": "colab"}}}
     assert Spec.model_validate(data).registry is REGISTRY

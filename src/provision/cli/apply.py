@@ -90,7 +90,7 @@ def apply(
     from provision.cli.progress import show_progress
     from provision.cli.session import import_dropped_reports, open_session
     from provision.commands import apply as command
-    from provision.commands.shared.target_plans import select_targets
+    from provision.commands.shared.target_selection import select_targets
 
     options = command.ApplyOptions(
         verify=verify,

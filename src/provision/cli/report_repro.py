@@ -66,7 +66,7 @@ def _build_program(
     from provision.commands.repro import build_check_program, build_stored_check_program
     from provision.commands.shared.load import load_spec
     from provision.commands.shared.stored_reports import read_stored_reports, single_report
-    from provision.commands.shared.target_plans import select_target
+    from provision.commands.shared.target_selection import select_target
     from provision.errors import UsageError
 
     is_report = path.suffix == ".json"

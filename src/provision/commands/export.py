@@ -12,7 +12,7 @@ from provision.agent.probe.proofs.launch import Launch
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.launch import build_launch
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import list_targets, select_target
+from provision.commands.shared.target_selection import list_targets, select_target
 from provision.effects.conda import CondaChannel
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import ExternalError, Refused, UsageError

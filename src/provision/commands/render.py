@@ -9,11 +9,8 @@ from pathlib import Path
 from provision.commands.lock import ensure_lock
 from provision.commands.shared.executor import open_executor
 from provision.commands.shared.load import LoadedSpec
-from provision.commands.shared.target_plans import (
-    get_driver_and_context,
-    list_targets,
-    raise_refusals,
-)
+from provision.commands.shared.target_plans import get_driver_and_context, raise_refusals
+from provision.commands.shared.target_selection import list_targets
 from provision.effects.local import MakeFolder, WriteFile
 from provision.effects.system import ProgressCallback, Reader, System
 from provision.errors import UsageError

@@ -27,7 +27,7 @@ from provision.targets import AnyDriver, TargetContext, find_driver, load_driver
 from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import ImageVerification, VerifiesImage
 from provision.targets.stored_verdict import ImageVerificationRecord
-from provision.verification import probe_digest
+from provision.verification.device_files import probe_digest
 
 Confirm = Callable[[Plan, LockResult], None]
 """Shows the plan and requests a confirmation; raises Refused without it."""

@@ -39,6 +39,7 @@ class Local(Kind):
     name = "local"
     model = LocalTarget
     driver = "provision.targets.local.driver:LocalDriver"
+    is_this_machine = True
     lock_fields = ("manager",)
     secret_sources = frozenset({"env"})
     reference_hint = "use a variable of this machine: {env: NAME}"

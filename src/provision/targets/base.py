@@ -22,7 +22,8 @@ from provision.state import Ledger, State
 from provision.targets.context import Interpreter, TargetContext, declared_variables
 from provision.targets.stored_verdict import Validity, VerificationRecord, assess_validity
 from provision.targets.summary import TargetCondition, TargetSummary
-from provision.verification import Report, digest_of_expectations
+from provision.verification import Report
+from provision.verification.device_files import digest_of_expectations
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from provision.agent.workbench.instance import PhaseFailed
 from provision.agent.workbench.machine_setup import install_system_packages, wait_for_driver
 from provision.agent.workbench.probe_run import fetch_secrets, find_simulated_parts, run_probe
 from provision.assets import find_asset
-from provision.verification import installer_zipapp, probe_zipapp, workbench_zipapp
+from provision.verification.device_files import installer_zipapp, probe_zipapp, workbench_zipapp
 from tests.agent.workbench.bench import CANARY
 from tests.agent.workbench.conftest import Bench
 from tests.rig import MINOR, make_index, make_wheel

@@ -25,8 +25,9 @@ from provision.targets import TargetContext, find_driver, load_driver, load_driv
 from provision.targets.base import ProbeEvidence
 from provision.targets.capabilities import AcceptsReports, FactsComparison, ReportRequest
 from provision.targets.stored_verdict import VerificationRecord
-from provision.verification import Report, probe_digest
+from provision.verification import Report
 from provision.verification.consistency import find_contradictions
+from provision.verification.device_files import probe_digest
 from provision.verification.report import MAX_REPORT_BYTES
 from provision.verification.untrusted_report import read_untrusted_report, serialize_report
 

@@ -11,11 +11,11 @@ import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from provision import verification
 from provision.agent.core.code_files import ARCHIVE
 from provision.agent.core.files import zip_files
 from provision.assets import find_asset
 from provision.effects.code import CodeTree
+from provision.verification import device_files
 
 
 def build_payload_members(code: CodeTree | None = None) -> Mapping[str, bytes]:
@@ -23,9 +23,9 @@ def build_payload_members(code: CodeTree | None = None) -> Mapping[str, bytes]:
     archive = {} if code is None else {ARCHIVE: code.pack()}
     return {
         **archive,
-        "cell.pyz": verification.notebook_zipapp(),
-        "installer.pyz": verification.installer_zipapp(),
-        "probe.pyz": verification.probe_zipapp(),
+        "cell.pyz": device_files.notebook_zipapp(),
+        "installer.pyz": device_files.installer_zipapp(),
+        "probe.pyz": device_files.probe_zipapp(),
     }
 
 
