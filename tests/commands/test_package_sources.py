@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 
 from provision.agent.probe.report_json import expand
 from provision.lock import Lock, loads
+from provision.targets.colab import cell
 from tests.rig import BACKEND, Bench, make_index, make_wheel, small_spec
 
 PROJECT = '[project]\nname = "ours"\nversion = "1.0"\ndependencies = ["beta"]\n'
@@ -182,9 +185,51 @@ def test_dynamic_metadata_needs_permission_to_run_code(project: Bench) -> None:
 
 
 def test_another_kind_of_target_refuses_it(project: Bench) -> None:
-    project.spec(small_spec("{name: ours, path: libs/ours}", extra="targets: {c: {kind: colab}}\n"))
+    place = "project: my-project, region: us-central1, bucket: gs://my-bucket/p"
+    target = f"{{kind: colab-enterprise, {place}}}"
+    line = "{name: ours, path: libs/ours}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
     done = project.run("lint", "spec.yaml")
-    assert "a package from a path or a repository at a target of kind colab" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "a package from a path or a repository at a target of kind colab-enterprise" in shown
+
+
+def test_a_runtime_gets_a_wheel_of_the_same_files(project: Bench) -> None:
+    target = "{kind: colab, runtime: '2026.07', isolation: venv}"
+    line = "{name: ours, path: libs/ours, editable: true}"
+    project.spec(small_spec(line, extra=f"targets: {{c: {target}}}\n"))
+    project.run("lock", "spec.yaml")
+    planned = project.run("plan", "spec.yaml")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+
+    def wheels() -> dict[str, bytes]:
+        """Render the cell, and return the modules in the wheels of its payload."""
+        done = project.run("render", "spec.yaml")
+        assert done.returncode == 0, done.stdout + done.stderr
+        about = cell.parse_about((project.folder / "spec.colab.py").read_text())
+        assert about is not None
+        payload = zipfile.ZipFile(io.BytesIO(cell.decode_payload(about["payload"])))
+        archive = zipfile.ZipFile(io.BytesIO(payload.read("wheels.zip")))
+        (name,) = archive.namelist()
+        document = json.loads(payload.read("document.json"))
+        (row,) = (row for row in document["install"]["packages"] if row["name"] == "ours")
+        assert row["files"] == {name: hashlib.sha256(archive.read(name)).hexdigest()}
+        assert document["expectations"]["sources"]["ours"]["editable"] is False
+        return {name: zipfile.ZipFile(io.BytesIO(archive.read(name))).read("ours.py")}
+
+    first = wheels()
+    assert first == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 1"}
+    assert project.run("render", "spec.yaml", "--check").returncode == 0
+    write_package(project.folder / "libs/ours", 2)
+    assert project.run("render", "spec.yaml", "--check").returncode == 1
+    assert wheels() == {"ours-1.0-py3-none-any.whl": b"BUILT_WITH = 2"}
+
+    with (project.folder / "libs/ours/build.py").open("a") as file:
+        file.write('TAG = "cp311-cp311-linux_x86_64"\n')
+    done = project.run("render", "spec.yaml")
+    assert done.returncode == 2
+    assert "ours is compiled, and its wheel runs on this machine only" in done.stderr
+    assert "ours-1.0-cp311-cp311-linux_x86_64.whl" in done.stderr
 
 
 @pytest.fixture
