@@ -256,6 +256,7 @@ class Bench:
     def spec(self, text: str, name: str = "spec.yaml") -> Path:
         """Write a spec and return its path."""
         path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
