@@ -226,7 +226,7 @@ def _add_source(
         span,
         is_exact=origin.is_exact,
         environment=origin.environment,
-        source=source.fields,
+        source=tuple(source.fields.items()),
     )
     content.packages.append(package)
     return package

@@ -65,7 +65,7 @@ def package_data(package: ImportedPackage, *, is_built: bool = False) -> str | d
         fields["marker"] = str(requirement.marker)
     if package.index is not None:
         fields["index"] = package.index
-    fields |= package.source
+    fields |= dict(package.source)
     if not is_built and fields.keys() == {"name", "path"} and fields["path"].endswith(".whl"):
         return str(fields["path"])
     return {**fields, "build": True} if is_built else fields
